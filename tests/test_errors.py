@@ -152,6 +152,8 @@ def test_replaying_the_wrong_batch():
         record.with_param(0, "angle", torch.zeros(2))
     with pytest.raises(InvalidArgument, match="shape"):
         record.with_param(0, "degrees", torch.zeros(3))
+    with pytest.raises(InvalidArgument, match="floating-point numbers"):
+        record.with_param(0, "degrees", torch.zeros(2, dtype=torch.int64))
     with pytest.raises(InvalidType, match="record"):
         augment.apply(torch.rand(2, 3, 8, 8))
     with pytest.raises(IndexError):

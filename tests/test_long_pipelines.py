@@ -10,6 +10,7 @@ from pellucid import (
     Apply,
     CenterCrop,
     ColorJitter,
+    InvalidArgument,
     Key,
     OneOf,
     Pipeline,
@@ -73,6 +74,13 @@ def test_planning_is_linear(row, canvas):
 def test_planning_a_shuffle_is_linear_in_the_steps_that_it_is_laid_out_in():
     short, long = (calls(plan, [Shuffle([FLIP] * n)]) for n in (8, 16))
     assert long < 4.8 * short
+
+
+@pytest.mark.parametrize("branches", [[FLIP] * 33, [[FLIP] * 11] * 10, [Shuffle([FLIP] * 16)] * 4])
+def test_a_shuffle_that_would_plan_for_long_is_refused(branches):
+    with pytest.raises(InvalidArgument, match=r"1024 steps.*(1089|1100|4096) steps"):
+        Shuffle(branches)
+    Shuffle([FLIP] * 32)
 
 
 @pytest.mark.slow

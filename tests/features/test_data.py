@@ -74,6 +74,12 @@ def test_sixteen_bits_alpha_and_palettes_are_read(tmp_path):
     assert torch.allclose(three, torch.tensor(100 / 255))
 
 
+def test_colours_of_sixteen_bits_are_refused(tmp_path):
+    cv2.imwrite(str(tmp_path / "deep.png"), np.full((2, 2, 3), 1000, np.uint16))
+    with pytest.raises(InvalidArgument, match=r"deep\.png: .*at most 8 bits"):
+        ImageFolder(tmp_path)[0]
+
+
 def test_large_pictures_are_shrunk(tmp_path):
     write_picture(tmp_path / "1.png", np.full((40, 100), 51, np.uint8))
     (shrunk,) = ImageFolder(tmp_path, longest=50)[:]
@@ -87,7 +93,7 @@ def test_folders_without_pictures_and_broken_pictures_are_named(tmp_path):
     with pytest.raises(InvalidArgument, match="which has none"):
         ImageFolder(tmp_path)
     (tmp_path / "1.png").write_bytes(b"\x89PNG broken")
-    with pytest.raises(InvalidArgument, match=r"1\.png: expected a picture"):
+    with pytest.raises(InvalidArgument, match=r"1\.png: expected a whole picture"):
         ImageFolder(tmp_path)[0]
 
 

@@ -102,6 +102,16 @@ def test_what_is_not_a_number_stays_so():
     assert torch.equal(found[0].isnan(), found[1].isnan())
 
 
+@pytest.mark.parametrize("channel", [0, 1, 2])
+def test_what_is_not_a_number_stays_so_beside_two_equal_channels(channel):
+    image = torch.full((1, 3, 4, 8), 0.5)
+    image[0, channel] = torch.nan
+    order, factors = torch.tensor([[3, 0, 1, 2]]), torch.full((1, 4), 0.2)
+    found = [steps(image, order, factors, names=("hue",), impl=impl) for impl in ("cpu", "reference")]
+    assert found[1].isnan().all()
+    assert found[0].isnan().all()
+
+
 @pytest.mark.parametrize("check", contract, ids=lambda c: c.__name__)
 def test_contract(check):
     check(STEPS)

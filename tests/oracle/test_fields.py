@@ -19,8 +19,10 @@ from pellucid import (
     RandomCrop,
     RandomElastic,
     RandomHorizontalFlip,
+    RandomRotation,
 )
 from pellucid.engine.plan import Run
+from pellucid.geometry import bends
 from pellucid.geometry.bends import FOLDS, Bend, displaced, inverted
 from pellucid.kernels.warp import pack, warp
 from pellucid.kernels.warp.packing import Link
@@ -208,6 +210,19 @@ def test_a_fields_matrix_is_refused_with_what_to_do():
     for name in ("matrix", "src_from_dst"):
         with pytest.raises(InvalidArgument, match=r"RandomElastic.*record\.map_points.*record\.flow"):
             getattr(record, name)
+
+
+def test_an_inverse_of_several_targets_is_solved_once(monkeypatch):
+    solved = []
+    monkeypatch.setattr(bends, "inverted", lambda *given, solve=bends.inverted: solved.append(given) or solve(*given))
+    augment = Pipeline([RandomElastic(p=1.0), RandomRotation(10, p=1.0)], seed=0)
+    batch = {"image": torch.rand(2, 3, 16, 16), "mask": torch.ones(2, 1, 16, 16), "heatmap": torch.rand(2, 1, 16, 16)}
+    out, record = augment(batch, return_record=True)
+    alone = {name: augment.inverse({"image": out["image"], name: each}, record)[name] for name, each in out.items()}
+    solved.clear()
+    back = augment.inverse(out, record, return_valid=True)
+    assert len(solved) == 1
+    assert all(torch.equal(back[name], each) for name, each in alone.items())
 
 
 def test_an_inverse_puts_pictures_back():

@@ -25,7 +25,7 @@ from pellucid.random.arguments import check_choice
 from pellucid.targets.pillow import pixels_of_pillow
 from pellucid.types import Size
 
-__all__ = ["BACKENDS", "Enough", "Source", "decode", "decode_labels"]
+__all__ = ["BACKENDS", "Enough", "Source", "decode", "decode_labels", "opened"]
 
 Source = str | os.PathLike[str] | bytes
 Enough = Callable[[Size], Size | None]
@@ -81,7 +81,7 @@ def decode_labels(source: Source) -> Tensor:
     Errors:
         InvalidArgument for what is no picture, not a whole one, or one of colours.
     """
-    picture = _opened(source, most=32)
+    picture = opened(source, most=32)
     if picture.mode not in ("L", "P", "1", "I", "I;16"):
         raise invalid(_name(source), expected="a mask of class numbers (one channel or a palette)", got=f"mode {picture.mode}")
     values = np.array(picture)
@@ -114,8 +114,12 @@ def _too_deep(source: Source, bits: int) -> Exception:
     )
 
 
-def _opened(source: Source, least: Size | Enough | None = None, *, most: int = 8) -> Any:
-    """A picture of Pillow's, loaded and upright, of at most so many bits a channel."""
+_GRAY = ("L", "P", "1", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")
+"""Pillow's modes of one channel."""
+
+
+def opened(source: Source, least: Size | Enough | None = None, *, most: int = 8) -> Any:
+    """A picture of Pillow's, loaded and upright, of at most so many bits if it has one channel, or 8 if colours."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not isinstance(source, bytes) and not Path(source).is_file():
@@ -123,7 +127,7 @@ def _opened(source: Source, least: Size | Enough | None = None, *, most: int = 8
     try:
         with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as picture:
             bits, turn = _bits(picture), _drafted(picture, least)
-            if bits > most:
+            if bits > (most if picture.mode in _GRAY else 8):
                 raise _too_deep(source, bits)
             picture.load()
             if turn != 1:
@@ -172,7 +176,7 @@ def _drafted(picture: Any, least: Size | Enough | None) -> int:
 
 
 def _pillow(source: Source, gray: bool, least: Size | Enough | None) -> Any:
-    picture = _opened(source, least)
+    picture = opened(source, least)
     if picture.mode in ("P", "PA", "LA"):
         picture = picture.convert("RGBA")
     mode = "L" if gray else "RGB"

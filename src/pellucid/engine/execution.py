@@ -26,7 +26,7 @@ from pellucid.engine.plan import Canvas, Group, Part, Run, Single, sources
 from pellucid.errors import invalid
 from pellucid.geometry.bends import Bend, BentMap
 from pellucid.geometry.matrices import inverse
-from pellucid.geometry.paths import Hop, places_of
+from pellucid.geometry.paths import Hop
 from pellucid.geometry.rectangles import cover
 from pellucid.kernels import blend, bytewise, color, curve
 from pellucid.kernels.conversion import as_bytes, in_levels
@@ -519,21 +519,23 @@ def _warped_field(
     return read(field, resample, impl=impl)
 
 
-def unwarp(image: Tensor, back: list[Tensor | BentMap], canvases_of: list[Size], *, impl: str, **options: Any) -> Tensor:
+def unwarp(
+    image: Tensor, back: list[Tensor | BentMap], canvases_of: list[Size], places: Tensor | None = None, *, impl: str, **options: Any
+) -> Tensor:
     """Resample back through canvases: where any of them had cut a pixel off, the result is zero.
 
     Args:
         image: the end of the path.
         back: the maps to each canvas from the one before, first canvas first; their points are read the other way.
         canvases_of: (height, width) of those between.
+        places: of the path's beginning, where a field is in it (`places_of`): solved once for all that goes back.
         impl: which implementation computes.
         options: as :func:`pellucid.kernels.warp.pack` takes them; the size is that of the path's beginning.
 
     Gradient:
         image: exact. back: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, and none for integers.
     """
-    if any(isinstance(each, BentMap) for each in back):
-        places = places_of(back, canvases_of, options["size"], len(image))
+    if places is not None:
         return read(image, pack(places.new_zeros((1, 2, 3)), field=places, **options), impl=impl)
     src_from_dst, *maps = (each for each in reversed(back) if isinstance(each, Tensor))
     # Hard edges: what a canvas shows ends with its pixels, half a pixel beyond their centres.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float
@@ -37,7 +37,7 @@ from pellucid.errors import invalid
 from pellucid.functional.fills import Factor
 from pellucid.functional.reaching import read_scale
 from pellucid.geometry.matrices import inverse
-from pellucid.geometry.paths import Hop, expanded, follow
+from pellucid.geometry.paths import Hop, expanded, follow, places_of
 from pellucid.geometry.vectors import mirrors
 from pellucid.kernels.several import Pictures
 from pellucid.pipeline.records import Record
@@ -148,6 +148,8 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
     device = lowered.device
     src_from_dst = total_src_from_dst(lowered)
     result: dict[str, Any] = {}
+    path = forwards(hops(lowered)) if src_from_dst is not None else []
+    places: _Places = {}
     for entry in parsed.entries:
         flat = flatten(entry, parsed.lead, plan.size_out)
         if entry.kind.move:
@@ -156,17 +158,17 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
             out = flat.clone()
         else:
             mode = options.interpolation_of(entry.kind)
-            out = _unwarp(flat, forwards(hops(lowered)), plan.size_in, mode, options)
+            out = _unwarp(flat, path, plan.size_in, mode, options, places)
         if src_from_dst is not None and (entry.kind.turn or entry.key in options.pairs):
             following = _following(lowered, entry, len(flat))
-            ways = (forwards(hops(lowered)), backwards(following)) if plan.bends or following is not lowered else None
+            ways = (path, backwards(following)) if plan.bends or following is not lowered else None
             out = _turned(entry, out, inverse(src_from_dst), ways, plan.size_in, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_in, plan), entry.tensor, plan.size_in)
     if return_valid:
         samples, frames = batch_of(parsed)
         valid = torch.ones((samples * frames, 1, *plan.size_out), device=device)
         if src_from_dst is not None:
-            valid = _unwarp(valid, forwards(hops(lowered)), plan.size_in, "bilinear", options)
+            valid = _unwarp(valid, path, plan.size_in, "bilinear", options, places)
         result["valid"] = _led(valid, parsed)
     return result
 
@@ -330,15 +332,22 @@ def _led(fields: Tensor, parsed: Parsed) -> Tensor:
     return fields[0] if parsed.lead == 0 else fields.unflatten(0, batch_of(parsed)[: parsed.lead])
 
 
-def _unwarp(flat: Tensor, path: list[Hop], size: Size, mode: str, options: Options) -> Tensor:
+_Places: TypeAlias = dict[tuple[torch.dtype, int], Tensor]
+"""Where pixels lie behind fields that run backwards, by the arithmetic's dtype and the number of samples: solved once a call."""
+
+
+def _unwarp(flat: Tensor, path: list[Hop], size: Size, mode: str, options: Options, solved: _Places) -> Tensor:
     """Resample back; what any canvas on the way had cut off is zero."""
     whole = mode == "nearest" and not flat.is_floating_point()
     if not (whole or flat.is_floating_point() or flat.dtype == torch.uint8):
-        return torch.round(_unwarp(flat.to(torch.float32), path, size, mode, options)).to(flat.dtype)
-    maps = [step.to(compute_dtype(flat.dtype)) for step, _ in path]
+        return torch.round(_unwarp(flat.to(torch.float32), path, size, mode, options, solved)).to(flat.dtype)
+    kind = compute_dtype(flat.dtype), len(flat)
+    maps = [step.to(kind[0]) for step, _ in path]
     dtype = None if whole else flat.dtype
     sizes = [canvas for _, canvas in path[:-1] if canvas is not None]
-    return unwarp(flat, maps, sizes, size=size, interpolation=mode, dtype=dtype, levels=True, impl=options.impl)
+    if kind not in solved and not all(isinstance(step, Tensor) for step in maps):
+        solved[kind] = places_of(maps, sizes, size, len(flat))
+    return unwarp(flat, maps, sizes, solved.get(kind), size=size, interpolation=mode, dtype=dtype, levels=True, impl=options.impl)
 
 
 def _rows(

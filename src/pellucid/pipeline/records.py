@@ -411,13 +411,13 @@ class Record:
         Args:
             transform: its place; negative ones count from the end.
             name: of the drawn value, as in ``params``.
-            value: of the shape of the one it replaces.
+            value: of the shape of the one it replaces, and floating-point where that is, of its dtype where it is not.
 
         Gradient:
             value: as the transform declares, once the record is applied.
 
         Errors:
-            InvalidArgument for a value that was not drawn, and for another shape.
+            InvalidArgument for a value that was not drawn, and for another shape or kind of number.
 
         Example:
             >>> import torch, pellucid
@@ -432,10 +432,12 @@ class Record:
             raise invalid(
                 "with_param", expected=f"one of the drawn values ({'; '.join(known)})", got=f"transform {transform}, {name!r}"
             )
-        if value.shape != self.params[transform][name].shape:
-            raise invalid(
-                f"with_param({name!r})", expected=f"shape {tuple(self.params[transform][name].shape)}", got=tuple(value.shape)
-            )
+        drawn = self.params[transform][name]
+        if value.shape != drawn.shape:
+            raise invalid(f"with_param({name!r})", expected=f"shape {tuple(drawn.shape)}", got=tuple(value.shape))
+        if value.dtype != drawn.dtype and not (value.is_floating_point() and drawn.is_floating_point()):
+            expected = "floating-point numbers" if drawn.is_floating_point() else str(drawn.dtype)
+            raise invalid(f"with_param({name!r})", expected=expected, got=value.dtype)
         transform %= len(self.params)
         params = tuple({**values, name: value} if i == transform else values for i, values in enumerate(self.params))
         return replace(self, params=params)

@@ -28,6 +28,8 @@ Branch: TypeAlias = Transform | tuple[Transform, ...]
 """One transform, or several in a row; none leaves the picture alone."""
 
 _MOST_TURNS = 64
+_MOST_LAID = 1024
+"""Steps that a choice with turns may be laid out in: planning takes 3 ms for each."""
 
 
 class Choice(Transform):
@@ -216,6 +218,7 @@ class SomeOf(Choice):
             return
         each = _one_of(self)
         object.__setattr__(self, "_fixed", {f"choice_{turn}": each for turn in range(self.n)})
+        _bounded(self)
 
     @property
     def tied(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -239,7 +242,8 @@ class Shuffle(Choice):
     """Apply all branches, in an order drawn for each sample.
 
     Args:
-        transforms: the branches, as in `OneOf`; each keeps the picture's size. k of them are laid out k times.
+        transforms: the branches, as in `OneOf`; each keeps the picture's size. k of them are laid out k times, in 1024
+            steps at most (32 branches of one).
         same_on_batch: one draw for the whole batch.
 
     Gradient:
@@ -265,6 +269,7 @@ class Shuffle(Choice):
     def check(self) -> None:
         super().check()
         object.__setattr__(self, "_fixed", {"order": Permutation(len(self.transforms))})
+        _bounded(self)
 
     @property
     def turns(self) -> int:  # type: ignore[override]
@@ -321,6 +326,21 @@ class Apply(Choice):
 def _among(order: Tensor, first: int, end: int, branch: int) -> Float[Tensor, "b"]:
     """Whether a branch is among these places of the order."""
     return (order[:, first:end] == branch).to(wide_dtype(order.device)).sum(1)
+
+
+def _bounded(choice: Choice) -> None:
+    if (laid := _laid(choice)) > _MOST_LAID and choice.turns > 1:
+        name, turns = type(choice).__name__, choice.turns
+        expected = f"branches that are laid out in at most {_MOST_LAID} steps, once for each of {turns} turns"
+        fix = "Take fewer branches, or split them into several choices."
+        raise invalid(f"{name}.transforms", expected=expected, got=f"{laid} steps", fix=fix)
+
+
+def _laid(transform: Transform) -> int:
+    """How many steps a transform is laid out in, choices not counted."""
+    if not isinstance(transform, Choice):
+        return 1
+    return transform.turns * sum(_laid(one) for branch in transform.branches for one in branch)
 
 
 class Gate(NamedTuple):

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.data.decoding import opened
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import resize, rgb_to_grayscale
 
@@ -125,22 +126,14 @@ def bundled_photographs(
 
 
 def read_gray(path: str | os.PathLike[str]) -> Float[Tensor, "1 h w"]:
-    """Read a picture as (1, H, W) luma in [0, 1], the right way up.
+    """Read a picture as (1, H, W) luma in [0, 1], the right way up; grey ones of 16 bits keep their levels.
 
     Errors:
-        ``InvalidArgument`` for a file that is no picture.
+        ``InvalidArgument`` for a file that is no picture, and for colours of more than 8 bits a channel, of which Pillow gives 8.
     """
     import numpy as np
-    from PIL import Image, ImageOps
 
-    try:
-        with Image.open(path) as opened:
-            picture: Any = ImageOps.exif_transpose(opened)
-            picture.load()
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        if isinstance(error, OSError) and error.filename is not None:
-            raise
-        raise invalid(str(path), expected="a picture Pillow can read", got=str(error)) from error
+    picture = opened(path, most=32)
     if picture.mode.startswith("I") or picture.mode == "F":  # deeper than 8 bits: converting to L would clip
         values = np.asarray(picture, dtype=np.float32)
         return torch.from_numpy(values / (1.0 if picture.mode == "F" else 65535.0))[None]

@@ -35,7 +35,7 @@ def hue(hue_shift, source, target):  # type: ignore[no-untyped-def]
         is_red, is_green = value == r, value == g
         start = zero if is_red else (two if is_green else four)
         ahead, behind = (g if is_red else (b if is_green else r)), (b if is_red else (r if is_green else g))
-        h = (zero if grey else start + (ahead - behind) * (one / (one if grey else chroma))) + shift
+        h = (zero if grey else start) + (ahead - behind) * (one / (one if grey else chroma)) + shift
         h -= six * np.floor(h * sixth)  # in [0, 6]: how much of the chroma each channel lacks is a trapezium of it
         to_red[u] = value - chroma * max(min(two - abs(h - three), one), zero)
         to_green[u] = value - chroma * max(min(abs(h - two) - one, one), zero)
