@@ -10,11 +10,13 @@ from pellucid.interop.albumentations import from_albumentations, read_albumentat
 from pellucid.interop.exporting import to_albumentations, to_torchvision
 from pellucid.interop.kornia import from_kornia, read_kornia
 from pellucid.interop.reading import Imported, Missing, Unsupported
+from pellucid.interop.source import Sourced, from_source
 from pellucid.interop.torchvision import from_torchvision, read_torchvision
 
 __all__ = [
     "Imported",
     "Missing",
+    "Sourced",
     "Unsupported",
     "as_albumentations",
     "as_batchgenerators",
@@ -23,6 +25,7 @@ __all__ = [
     "as_torchvision",
     "from_albumentations",
     "from_kornia",
+    "from_source",
     "from_torchvision",
     "read_albumentations",
     "read_kornia",

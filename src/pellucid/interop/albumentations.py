@@ -7,6 +7,7 @@ Read next: ``kornia.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +15,10 @@ import torch
 
 from pellucid import transforms
 from pellucid.interop.albumentations_colors import COLORS
-from pellucid.interop.albumentations_tables import NEAREST, chance_of, described, read_targets
-from pellucid.interop.reading import TARGETS, Cannot, Given, Imported, Made, Reader, Table, fractions, gated, integers, pair, whole
+from pellucid.interop.albumentations_nearest import NEAR, NEAREST
+from pellucid.interop.albumentations_tables import chance_of, described, read_targets
+from pellucid.interop.nearest import holes, odd
+from pellucid.interop.reading import TARGETS, Given, Imported, Made, Match, Reader, Table, gated, pair, whole
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
 from pellucid.random.arguments import is_number, plain
@@ -25,16 +28,19 @@ ours: Any = transforms  # whose options are only known when they are read
 __all__ = ["described", "from_albumentations", "read_albumentations"]
 
 
-def from_albumentations(source: Any) -> Pipeline:
+def from_albumentations(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Pipeline:
     """Import a pipeline of albumentations.
 
     Args:
         source: a ``Compose``, a transform, or what ``A.to_dict`` makes of it, for which albumentations need not be installed.
-            Defaults of options that are left out are those of version 2, unless ``__version__`` says 1.
+            Defaults of options that are left out are those of version 2, unless ``__version__`` says 1 or names of version 1 occur.
+        match: ``nearest`` takes every operation that exists here, and a warning says what differs; ``exact`` refuses what has
+            not the same results for the same drawn values.
+        size: (height, width) of the pictures, by which options in pixels become fractions; (256, 256) is assumed where neither
+            this nor a resize says so.
 
     Returns:
-        A pipeline with the same results for the same drawn values; its seed is not in ``A.to_dict``. Notes as for
-        `read_albumentations`.
+        A pipeline; its seed is not in ``A.to_dict``. Notes as for `read_albumentations`.
 
     Errors:
         Unsupported, with a list of every transform and option that has no equal.
@@ -44,14 +50,14 @@ def from_albumentations(source: Any) -> Pipeline:
         >>> from_albumentations({"__class_fullname__": "Rotate", "limit": 20, "p": 1.0})[0].degrees
         (-20.0, 20.0)
     """
-    return whole(read_albumentations(source))
+    return whole(read_albumentations(source, match=match, size=size))
 
 
-def read_albumentations(source: Any) -> Imported:
+def read_albumentations(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Imported:
     """Return what :func:`from_albumentations` imports, with notes, and with a list of what is missing instead of an error.
 
     Args:
-        source: as there.
+        source, match, size: as there.
 
     Example:
         >>> from pellucid.interop import read_albumentations
@@ -59,7 +65,7 @@ def read_albumentations(source: Any) -> Imported:
         ()
     """
     version, plain = described(source)
-    return Reader(_TABLE, NEAREST, version).imported(plain)
+    return Reader(_TABLE, NEAREST, version, match, NEAR, size).imported(plain)
 
 
 def _compose(given: Given, reader: Reader, where: str) -> Made:
@@ -68,6 +74,8 @@ def _compose(given: Given, reader: Reader, where: str) -> Made:
     given.noted("seed", None, default=None, text="Compose(seed=...): draws here are others, of Pipeline(seed=...)")
     given.only("mask_interpolation", None, 0, default=None, reason="masks take the nearest pixel here", nearest="INTER_NEAREST")
     read_targets(given, reader)
+    if where == "pipeline":
+        reader.comes(given("transforms"))
     return gated(_row(given, reader, where), given("p", 1.0 if given.name == "Compose" else 0.5))
 
 
@@ -81,30 +89,43 @@ def _one_of(given: Given, reader: Reader, where: str) -> Made:
     weights = tuple(float(one.get("p", chance_of(one.get("name")))) for one in branches)
     sure = [{**one, "p": 1.0} for one in branches]
     found = reader.each(sure, f"{where}.transforms")
+    padded = any(isinstance(step, ours.PadIfNeeded) for row in found for step in row)
+    if padded and any(isinstance(step, ours.RandomResizedCrop | ours.Resize) for row in found for step in row):
+        given.near("PadIfNeeded", "a choice between a pad and a resize would be two passes", "Resize to its size")
+        found = [
+            tuple(ours.Resize(s.size, antialias=False) if isinstance(s, ours.PadIfNeeded) else s for s in row) for row in found
+        ]
     return gated(ours.OneOf(tuple(found), weights=weights), given("p", 0.5))
 
 
 def _some_of(given: Given, reader: Reader, where: str) -> Made:
     if reader.version < 2:
-        raise Cannot("version 1", "it weighs branches by their probabilities", "SomeOf")
+        given.near("", "it weighs branches by their probabilities in version 1", "SomeOf, of equal chances")
     n, replace = given("n", 1), given("replace", False)
     branches = tuple(reader.each(given("transforms"), f"{where}.transforms"))
     if replace and n > 1:
-        raise Cannot("replace=True", "it applies what was drawn in the list's order", "SomeOf(replace=True)")
-    return gated(ours.SomeOf(branches, n=min(n, len(branches))), given("p", 1.0))
+        given.near("replace=True", "it applies what was drawn in the list's order", "replace=False")
+    least, most = (n, n) if is_number(n) else n
+    count = (min(least, len(branches)), min(most, len(branches)))
+    return gated(
+        ours.SomeOf(branches, n=count[0] if count[0] == count[1] else count), given("p", 1.0 if reader.version >= 2 else 0.5)
+    )
 
 
 _BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
 _RESIZES = {1: ("bilinear", False), 6: ("nearest", False)}
+_NEAR_RESIZES = {0: ("nearest", False), 2: ("bicubic", False), 3: ("bilinear", True), 4: ("bicubic", False), 5: ("bilinear", False)}
 
 
 def _warp(given: Given, reader: Reader, *, border: int) -> dict[str, Any]:
     """Interpolation, border and fills of a warp."""
     given.only("mask_interpolation", 0, default=0, reason="masks take the nearest pixel here", nearest="INTER_NEAREST")
     given.only("rotate_method", "largest_box", default="largest_box", reason="boxes are hulls of corners", nearest="largest_box")
-    mode = {0: "nearest", 1: "bilinear"}.get(given("interpolation", 1))
+    flag = given("interpolation", 1)
+    mode = {0: "nearest", 1: "bilinear"}.get(flag)
     if mode is None:
-        raise Cannot("interpolation", "of OpenCV's, INTERNEAREST and INTER_LINEAR are the same here", "INTER_LINEAR")
+        mode = "bicubic" if flag in (2, 4) else "bilinear"
+        given.near(f"interpolation={flag}", "of OpenCV's, INTER_NEAREST and INTER_LINEAR are the same here", mode)
     reader.note("Warps of OpenCV round coordinates to 1/32 pixel")
     return {
         "interpolation": mode,
@@ -117,7 +138,8 @@ def _warp(given: Given, reader: Reader, *, border: int) -> dict[str, Any]:
 def _border(given: Given, reader: Reader, default: int) -> str:
     flag = given("border_mode|mode", default)
     if flag not in _BORDERS:
-        raise Cannot(f"border_mode={flag}", "borders do not wrap in a run", "BORDER_REFLECT_101")
+        given.near(f"border_mode={flag}", "borders do not wrap in a run", "BORDER_REFLECT_101")
+        flag = 4
     if flag in (2, 4) and reader.version >= 2:
         seen = TARGETS if "drop_invalid" in reader.settings else ""  # where boxes or points are spoken of
         reader.note(f"{seen}boxes and keypoints that a mirrored border shows again are added there, and not here")
@@ -128,7 +150,8 @@ def _fill(given: Given) -> Any:
     """In the image's own units, as ours."""
     fill = given("fill|fill_value|value|cval", 0)
     if isinstance(fill, str):
-        raise Cannot(f"fill={fill!r}", "holes are filled with numbers here", "a number")
+        given.near(f"fill={fill!r}", "holes are filled with numbers here", "0")
+        return 0.0
     return 0.0 if fill is None else fill
 
 
@@ -138,7 +161,7 @@ def _mask_fill(given: Given) -> float | None:
     value = given(option)
     numbers = value if isinstance(value, tuple) else (value,)
     if len(set(numbers)) > 1:
-        raise Cannot(f"{given.first(option)}={value!r}", "masks have one fill for all their channels", "a number")
+        given.near(f"{given.first(option)}={value!r}", "masks have one fill for all their channels", str(numbers[0]))
     return None if numbers[0] is None else float(numbers[0])
 
 
@@ -192,12 +215,15 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
     raw = given("shear", 0.0) or 0.0
     sheared = (_fixed(raw, "shear"), (0.0, 0.0)) if is_number(raw) else _by_axis(raw, "shear")
     if any(map(any, sheared)) and any(degrees):
-        raise Cannot("shear", "it shears after turning, RandomAffine before", "RandomRotation, then RandomShear")
+        given.near("shear", "it shears after turning, RandomAffine before", "shear before turning")
     if all(map(any, sheared)):
-        raise Cannot("shear", "its shear along both axes lacks the product of the two", "shear along one axis")
+        given.near("shear", "its shear along both axes lacks the product of the two", "shear along both")
     pixels, share = given("translate_px"), given("translate_percent")
     if pixels is not None and any(map(any, _by_axis(pixels, "translate_px"))):
-        raise Cannot(f"translate_px={pixels}", "shifts are fractions of the size here", "RandomTranslate(pixels=True)")
+        given.near(f"translate_px={pixels}", "shifts are fractions of the size here", "fractions")
+        size = reader.pixels(given, "translate_px")[::-1]
+        both = zip("xy", _by_axis(pixels, "translate_px"), size, strict=True)
+        share = {axis: tuple(end / side for end in ends) for axis, ends, side in both}
     if share:
         reader.note("Affine: shifts are cut off to whole pixels there")
     return ours.RandomAffine(
@@ -228,9 +254,11 @@ def _resizing(given: Given, reader: Reader) -> dict[str, Any]:
         reason = (
             "OpenCV's nearest reads half a pixel off"
             if flag == 0
-            else "of OpenCV's, INTER_LINEAR and INTERNEAREST_EXACT are the same"
+            else "of OpenCV's, INTER_LINEAR and INTER_NEAREST_EXACT are the same"
         )
-        raise Cannot(f"interpolation={flag}", reason, "INTER_LINEAR")
+        mode, antialias = _NEAR_RESIZES.get(flag, ("bilinear", False))
+        given.near(f"interpolation={flag}", reason, f"{mode}, antialias={antialias}")
+        return {"interpolation": mode, "antialias": antialias}
     mode, antialias = _RESIZES[flag]
     return {"interpolation": mode, "antialias": antialias}
 
@@ -245,7 +273,7 @@ def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
 def _resize(given: Given, reader: Reader, where: str) -> Made:
     size, p = _size(given), given("p", 1.0)
     reader.ends(where, size if p == 1 else None)
-    return gated(ours.Resize(size, **_resizing(given, reader)), p)
+    return reader.at_times([ours.Resize(size, **_resizing(given, reader))], p, given)
 
 
 def _longest(given: Given, reader: Reader, where: str) -> Made:
@@ -253,81 +281,82 @@ def _longest(given: Given, reader: Reader, where: str) -> Made:
     given.only("max_size_hw", None, default=None, reason="one length for all", nearest="LongestMaxSize")
     size = given("max_size", 1024)
     if not is_number(size):
-        raise Cannot(f"max_size={size}", "one length for all", "LongestMaxSize")
+        given.near(f"max_size={size}", "one length for all", str(size[-1]))
+        size = size[-1]
     kind = ours.LongestMaxSize if given.name == "LongestMaxSize" else ours.Resize
     return gated(kind(size, **_resizing(given, reader)), given("p", 1.0))
 
 
 def _crop(given: Given, reader: Reader, where: str) -> Made:
     given.idle("of padding, which is refused", "fill_mask", "pad_position", "border_mode", "fill")
-    given.only("pad_if_needed", False, default=False, reason="its padding has a place of its own", nearest="PadIfNeeded before it")
+    padded = given("pad_if_needed", False)
+    if padded:
+        given.near("pad_if_needed=True", "its padding has a place of its own", "PadIfNeeded before it")
     if given.name == "CenterCrop":
         reader.note("CenterCrop: half a pixel is cut off there, and rounded here")
     kind = ours.RandomCrop if given.name == "RandomCrop" else ours.CenterCrop
     size, p = (given("height"), given("width")), given("p", 1.0)
     reader.ends(where, size if p == 1 else None)
-    return gated(kind(size), p)
+    return reader.at_times([*([ours.PadIfNeeded(size, padding_mode="constant")] if padded else []), kind(size)], p, given)
+
+
+def _least(given: Given, reader: Reader, axis: int, name: str) -> int:
+    """A side, or the next multiple of a divisor."""
+    side, divisor = given(f"min_{name}", 1024), given(f"pad_{name}_divisor")
+    if divisor is None:
+        return side or 1
+    given.near(f"pad_{name}_divisor={divisor}", "a size that all have", "the next multiple")
+    return -(-reader.pixels(given, f"pad_{name}_divisor")[axis] // divisor) * divisor
 
 
 def _pad(given: Given, reader: Reader, where: str) -> Made:
     reader.ends(where, None)
     given.idle("of its base class: it computes its own", "padding")
     given.only("position", "center", default="center", reason="padding is even on both sides here", nearest="Pad")
-    for name in ("pad_height_divisor", "pad_width_divisor"):
-        given.only(name, None, default=None, reason="a size that all have", nearest="PadIfNeeded")
     border = _border(given, reader, _old(reader, 4, 0))
-    size = (given("min_height", 1024), given("min_width", 1024))
+    size = tuple(_least(given, reader, axis, name) for axis, name in enumerate(("height", "width")))
     fills = {"fill": _fill(given), "mask_fill": _mask_fill(given) or None}
     return gated(ours.PadIfNeeded(size, padding_mode=border, **fills), given("p", 1.0))
 
 
-def _odd(given: Given, default: Any) -> tuple[int, ...]:
-    value = given("blur_limit", default)
-    low, high = (3, value) if is_number(value) else pair(value, "blur_limit")
-    return tuple(n for n in range(int(low), int(high) + 1) if n % 2) or (3,)
-
-
 def _box_blur(given: Given, reader: Reader, where: str) -> Made:
-    taps = tuple(map(float, _odd(given, (3, 7))))
+    taps = tuple(map(float, odd(given("blur_limit", (3, 7)))))
     return ours.RandomBoxBlur(Categorical(taps), p=given("p", 0.5))
 
 
 def _median(given: Given, reader: Reader, where: str) -> Made:
-    return gated(ours.OneOf([ours.RandomMedianBlur(taps) for taps in _odd(given, (3, 7))]), given("p", 0.5))
+    return gated(ours.OneOf([ours.RandomMedianBlur(taps) for taps in odd(given("blur_limit", (3, 7)))]), given("p", 0.5))
 
 
 def _holes(given: Given, reader: Reader) -> Made:
     """Of version 1: a number of holes and their sides, in pixels or as fractions; each between the least and the most."""
     most = {name: given(f"max_{name}", 8) for name in ("holes", "height", "width")}
     least = {name: most[name] if given(f"min_{name}") is None else given(f"min_{name}") for name in most}
-    sides = []
-    for side, at in (("height", 0), ("width", 1)):
-        ends = (least[side], most[side])
-        if any(isinstance(end, int) for end in ends) and ends[0] != ends[1]:
-            raise Cannot(f"min_{side}={ends[0]}", "sides are drawn as whole pixels there", "one height and one width")
-        if isinstance(ends[0], int):
-            if reader.size is None:
-                raise Cannot(f"max_{side}", "holes are fractions of the size here, which is not known", "Resize before it")
-            ends = (ends[0] / reader.size[at],) * 2
-        sides.append(ends)
+    sides = tuple((f"max_{side}", least[side], most[side]) for side in ("height", "width"))
+    for option, low, high in sides:
+        if any(isinstance(end, int) for end in (low, high)) and low != high:
+            given.near(f"{option.replace('max', 'min')}={low}", "sides are drawn as whole pixels there", "any part of one")
     reader.note("CoarseDropout: holes are at whole pixels there")
-    return ours.CoarseDropout(integers((least["holes"], most["holes"]), "max_holes"), *sides, p=given("p", 0.5), **_holed(given))
+    return holes(given, reader, (least["holes"], most["holes"]), sides, p=given("p", 0.5), **_holed(given))
 
 
 def _holed(given: Given) -> dict[str, Any]:
-    """What holes show, and that boxes and points lie behind them."""
-    return {"value": fractions(_fill(given)), "mask_value": _mask_fill(given), "hides": True}
+    """What holes show; boxes and points lie behind them."""
+    return {"value": _fill(given), "mask_value": _mask_fill(given)}
 
 
 def _dropout(given: Given, reader: Reader, where: str) -> Made:
     if reader.version < 2 or given.has("max_holes"):
         return _holes(given, reader)
     sides = [given(f"hole_{name}_range", (0.1, 0.2)) for name in ("height", "width")]
-    if any(isinstance(one, int) and one >= 1 for side in sides for one in side):
-        raise Cannot("hole_height_range", "holes are fractions of the size here, not pixels", "a fraction")
     reader.note("CoarseDropout: holes, and what they leave of boxes, are of whole pixels there")
-    count = integers(given("num_holes_range", (1, 2)), "num_holes_range")
-    return ours.CoarseDropout(count, *sides, p=given("p", 0.5), **_holed(given))
+    ends = tuple((f"hole_{name}_range", *_fixed(side, name)) for name, side in zip(("height", "width"), sides, strict=True))
+    whole_ends = tuple(
+        (name, *side) if isinstance(side, tuple) else (name, side, side) for (name, *_), side in zip(ends, sides, strict=True)
+    )
+    if any(isinstance(one, int) and one >= 1 for _, *side in whole_ends for one in side):
+        given.near("hole_height_range", "holes are fractions of the size here, not pixels", "fractions")
+    return holes(given, reader, given("num_holes_range", (1, 2)), whole_ends, p=given("p", 0.5), **_holed(given))
 
 
 def _normalize(given: Given, reader: Reader, where: str) -> Made:
@@ -335,7 +364,7 @@ def _normalize(given: Given, reader: Reader, where: str) -> Made:
     mean, std = given("mean", (0.485, 0.456, 0.406)), given("std", (0.229, 0.224, 0.225))
     high = given("max_pixel_value", 255.0)
     if high not in (255, 1):
-        raise Cannot(f"max_pixel_value={high}", "8-bit images count as x / 255", "Normalize")
+        given.near(f"max_pixel_value={high}", "8-bit images count as x / 255", "max_pixel_value=255")
     if high == 1:
         reader.note("Normalize(max_pixel_value=1): for floating-point images in [0, 1]")
     return gated(ours.Normalize(mean, std), given("p", 1.0))
@@ -357,24 +386,42 @@ def _nothing(given: Given, reader: Reader, where: str) -> Made:
 
 def _elastic(given: Given, reader: Reader, where: str) -> Made:
     """Another field of the same deviation and smoothness."""
-    given.only(
-        "alpha_affine",
-        0,
-        None,
-        default=50 if reader.version < 2 else 0,
-        reason="it moves three points, too",
-        nearest="RandomAffine before it",
-    )
+    moved = given("alpha_affine", 50 if reader.version < 2 else 0)
+    if moved:
+        given.near(f"alpha_affine={moved}", "it moves three points, too", "RandomAffine of as much before it")
     given.only("same_dxdy", False, default=False, reason="the two axes move apart here", nearest="same_dxdy=False")
     given.only("approximate", False, default=False, reason="a kernel of 17 taps whatever sigma is", nearest="approximate=False")
-    if reader.version >= 2:
+    alpha, sigma = float(given("alpha", 1.0)), float(given("sigma", 50.0))
+    if reader.version >= 2 and given("noise_distribution", "gaussian") != "uniform":
         reason = "normal noise is divided by its largest value, which depends on the picture's size"
-        given.only("noise_distribution", "uniform", default="gaussian", reason=reason, nearest="noise_distribution='uniform'")
+        given.near("noise_distribution='gaussian'", reason, "a third of alpha as its deviation")
+        alpha *= 2.0 * math.sqrt(math.pi / 3.0) * max(sigma, 1.2)
     reader.note("ElasticTransform: fields are splines here, of the same deviation and width")
     text = "ElasticTransform: keypoints follow the field exactly here, within a pixel or two there"
     given.noted("keypoint_remapping_method", default="mask", text=text)
     options = {"p": given("p", 0.5), **_warp(given, reader, border=_old(reader, 4, 0))}
-    return ours.RandomElastic.from_alpha_sigma(given("alpha", 1.0), given("sigma", 50.0), library="albumentations", **options)
+    if sigma < 1.2:
+        given.near(f"sigma={sigma}", "knots are 2 pixels apart at least here", "sigma=1.2")
+    folds = reader.match != "exact"
+    elastic = ours.RandomElastic.from_alpha_sigma(
+        alpha, max(sigma, 1.2) if folds else sigma, library="albumentations", allow_folding=folds, **options
+    )
+    return [_three_points(float(moved), given, reader, options), elastic] if moved else elastic
+
+
+def _three_points(pixels: float, given: Given, reader: Reader, options: dict[str, Any]) -> Any:
+    """Three points a third of the shorter side from the middle, each moved by up to so many pixels: an affine map of that size."""
+    height, width = reader.pixels(given, "alpha_affine")
+    part = min(3.0 * pixels / min(height, width), 1.0)
+    turn = math.degrees(math.atan(part / 2.0))
+    scale = (1.0 / (1.0 + 0.7 * part), 1.0 + 0.7 * part)
+    return ours.RandomAffine(
+        (-turn, turn),
+        translate=(min(0.7 * pixels / width, 1.0), min(0.7 * pixels / height, 1.0)),
+        scale=scale,
+        shear=turn,
+        **options,
+    )
 
 
 def _gaussian(given: Given, reader: Reader, where: str) -> Made:
@@ -384,20 +431,27 @@ def _gaussian(given: Given, reader: Reader, where: str) -> Made:
         given("sigma_limit", 0 if reader.version < 2 else (0.5, 3.0)),
     )
     if taps not in (0, (0, 0)):
-        raise Cannot(f"blur_limit={taps!r}", reason, "blur_limit=0, or RandomGaussianBlur")
+        given.near(f"blur_limit={taps!r}", reason, "each number of taps, and OpenCV's width for it")
+        return gated(ours.OneOf([_taps(count, widths) for count in odd(taps)]), given("p", 0.5))
     return ours.RandomGaussianBlur(sigma=_fixed(widths, "sigma_limit"), p=given("p", 0.5))
+
+
+def _taps(count: int, widths: Any) -> Any:
+    """A kernel of so many taps; without widths, OpenCV's."""
+    usual = 0.3 * ((count - 1) * 0.5 - 1) + 0.8
+    sigma = (usual, usual) if widths in (0, (0, 0), None) else _fixed(widths, "sigma_limit")
+    return ours.RandomGaussianBlur(count, sigma=(max(sigma[0], 1e-3), max(sigma[1], 1e-3)), p=1.0)
 
 
 def _noise(given: Given, reader: Reader, where: str) -> Made:
     given.only("per_channel", True, default=True, reason="noise differs from channel to channel", nearest="RandomGaussianNoise")
     given.only("noise_scale_factor", 1, default=1, reason="noise of single pixels", nearest="RandomGaussianNoise")
     if reader.version < 2 or given.has("var_limit"):
-        raise Cannot("var_limit", "it draws the variance, RandomGaussianNoise its root", "RandomGaussianNoise(sigma=(...))")
+        given.near("var_limit", "it draws the variance, RandomGaussianNoise its root", "the roots of its ends")
+        variance, mean = given("var_limit", (10.0, 50.0)), given("mean", 0) / 255.0
+        low, high = (0.0, variance) if is_number(variance) else variance
+        return ours.RandomGaussianNoise(mean, (math.sqrt(low) / 255.0, math.sqrt(high) / 255.0), p=given("p", 0.5))
     return ours.RandomGaussianNoise(given("mean_range", (0.0, 0.0)), given("std_range", (0.2, 0.44)), p=given("p", 0.5))
-
-
-def _salt(given: Given, reader: Reader, where: str) -> Made:
-    raise Cannot("", "it paints whole pixels, SaltAndPepper single channels", "SaltAndPepper")
 
 
 def _chance(kind: Any, default: float = 0.5) -> Any:
@@ -408,6 +462,11 @@ def _chance(kind: Any, default: float = 0.5) -> Any:
 def _transpose(given: Given, reader: Reader, where: str) -> Made:
     turn = [ours.RandomRotation90((1,)), ours.RandomVerticalFlip(p=1.0)]
     return ours.Apply(turn, p=given("p", 0.5))
+
+
+def _symmetry(given: Given, reader: Reader, where: str) -> Made:
+    """A quarter turn and a flip: each of the square's eight symmetries, as likely."""
+    return gated([ours.RandomRotation90(), ours.RandomHorizontalFlip()], given("p", 1.0))
 
 
 _TABLE: Table = {
@@ -425,6 +484,7 @@ _TABLE: Table = {
     ),
     "RandomRotate90": lambda given, reader, where: ours.RandomRotation90(p=given("p", _old(reader, 1, 2) / 2)),
     "Transpose": _transpose,
+    **dict.fromkeys(("D4", "SquareSymmetry"), _symmetry),
     "Rotate": _rotate,
     "ShiftScaleRotate": _shift_scale_rotate,
     "Affine": _affine,
@@ -443,7 +503,6 @@ _TABLE: Table = {
     "GaussianBlur": _gaussian,
     "ElasticTransform": _elastic,
     "GaussNoise": _noise,
-    "SaltAndPepper": _salt,
     "CoarseDropout": _dropout,
     "Normalize": _normalize,
     "ToFloat": _to_float,

@@ -1,6 +1,6 @@
-"""albumentations' pipelines as plain data, and what comes nearest to those of its transforms that have no equal.
+"""albumentations' pipelines as plain data.
 
-Owns: reading names, versions and options of targets, and the reasons for what is refused as a whole.
+Owns: reading names, versions and options of targets.
 Must not: import albumentations.
 Read next: ``albumentations.py``.
 """
@@ -12,52 +12,73 @@ from typing import Any
 
 from pellucid.interop.reading import TARGETS, Cannot, Given, Reader
 
-__all__ = ["NEAREST", "chance_of", "described", "read_targets"]
+__all__ = ["chance_of", "described", "read_targets"]
 
 
 def described(source: Any) -> tuple[int, Any]:
     """The major version, and a pipeline as plain data."""
     if not isinstance(source, Mapping):
         source = source.to_dict() if hasattr(source, "to_dict") else {"__class_fullname__": type(source).__name__}
-    version = int(str(source.get("__version__", "2")).partition(".")[0] or 2)
-    return max(version, 1), _named(source.get("transform", source))
+    table = _named(source.get("transform", source))
+    version = str(source.get("__version__") or _looks(table)).partition(".")[0]
+    return max(int(version) if version.isdigit() else 2, 1), table
+
+
+_OLD = frozenset(
+    [
+        "always_apply",
+        "var_limit",
+        "alpha_affine",
+        "fill_value",
+        "mask_fill_value",
+        "max_holes",
+        "min_holes",
+        "max_height",
+        "num_holes",
+        "quality_lower",
+        "quality_upper",
+        "mask_value",
+        "cval_mask",
+        "scale_min",
+        "scale_max",
+        "multiplier_limit",
+        "max_h_size",
+        "max_w_size",
+        "fog_coef_lower",
+        "num_shadows_lower",
+        "snow_point_lower",
+        "slant_lower",
+        "angle_lower",
+        "value",
+        "unit_size_min",
+        "holes_number_x",
+        "pad_mode",
+    ]
+)
+_GONE = frozenset(["Flip", "Cutout", "RandomBrightness", "RandomContrast", "JpegCompression", "ToTensor", "IAAAffine"])
+
+
+def _looks(table: Any) -> str:
+    """The version that a description without one looks like: 1 where it has names that went away."""
+    if not isinstance(table, Mapping):
+        return "2"
+    inner = table.get("transforms")
+    old = not _OLD.isdisjoint(table) or table.get("name") in _GONE or str(table.get("name")).startswith("IAA")
+    sized = table.get("name") in ("RandomResizedCrop", "RandomSizedCrop") and "height" in table
+    return "1" if old or sized or any(_looks(one) == "1" for one in (inner if isinstance(inner, list | tuple) else ())) else "2"
 
 
 def _named(table: Any) -> Any:
     if not isinstance(table, Mapping):
         return table
     found: dict[str, Any] = {"name": str(table.get("__class_fullname__", table.get("name"))).rpartition(".")[2]}
-    found |= {key: value for key, value in table.items() if key not in ("__class_fullname__", "name", "always_apply")}
-    if table.get("always_apply") is True:
+    found |= {key: value for key, value in table.items() if key not in ("__class_fullname__", "name")}
+    if found.get("always_apply") is True:
         found["p"] = 1.0
     if isinstance(table.get("transforms"), list | tuple):
         found["transforms"] = [_named(one) for one in table["transforms"]]
     return found
 
-
-NEAREST = {
-    "Equalize": ("its levels are up to 3 away from Pillow's", "RandomEqualize"),
-    **dict.fromkeys(("ImageCompression", "JpegCompression"), ("what it decodes is not what Pillow reads", "RandomJPEG")),
-    "GridDistortion": ("its grid is a pixel off at rest", ""),
-    "OpticalDistortion": ("a lens has other parameters here", ""),
-    "MotionBlur": ("its lines are drawn with whole pixels", "RandomMotionBlur"),
-    "CLAHE": ("it equalises lightness alone", "RandomCLAHE"),
-    "Sharpen": ("its kernel is another one", "RandomSharpness"),
-    "Perspective": ("its corners move by a normal distribution", "RandomPerspective"),
-    "SafeRotate": ("it shrinks so that all is seen", "RandomRotation"),
-    "RandomScale": ("its size is drawn, and a batch keeps one", "RandomScale, on the same canvas"),
-    "RandomSizedCrop": ("its crops are of drawn heights in pixels", "RandomResizedCrop"),
-    "Cutout": ("holes are fractions of the size here", "CoarseDropout"),
-    "GridDropout": ("its grid is in pixels", "GridDropout"),
-    "ISONoise": ("its noise is of hue and lightness", "PoissonGaussianNoise"),
-    "MultiplicativeNoise": ("noise is added here", "ShotNoise"),
-    "Downscale": ("it shrinks and enlarges", "Resize, twice"),
-    "IAAAdditiveGaussianNoise": ("imgaug's transforms left albumentations", "RandomGaussianNoise"),
-    "IAASharpen": ("imgaug's transforms left albumentations", "RandomSharpness"),
-    "IAAPerspective": ("imgaug's transforms left albumentations", "RandomPerspective"),
-    "PiecewiseAffine": ("a mesh of its own", ""),
-    "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
-}
 
 _CERTAIN = (
     *("Resize", "RandomCrop", "CenterCrop", "RandomResizedCrop", "LongestMaxSize", "SmallestMaxSize", "PadIfNeeded"),

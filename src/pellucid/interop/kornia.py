@@ -13,7 +13,9 @@ from typing import Any
 from torch import Tensor
 
 from pellucid import transforms
-from pellucid.interop.reading import Cannot, Given, Imported, Made, Reader, Table, arguments_of, integers, mask_fill_of, pair, whole
+from pellucid.interop.nearest_tables import KORNIA as NEAR
+from pellucid.interop.nearest_tables import KORNIA_NEAREST as NEAREST
+from pellucid.interop.reading import Given, Imported, Made, Match, Reader, Table, arguments_of, mask_fill_of, pair, whole
 from pellucid.pipeline import Pipeline
 from pellucid.random.arguments import is_number
 
@@ -22,15 +24,19 @@ ours: Any = transforms  # whose options are only known when they are read
 __all__ = ["described", "from_kornia", "read_kornia"]
 
 
-def from_kornia(source: Any) -> Pipeline:
+def from_kornia(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Pipeline:
     """Import augmentations of kornia.
 
     Args:
         source: an ``AugmentationSequential``, ``ImageSequential`` or ``nn.Sequential``, an augmentation, or the same as plain data,
             ``{"name": "RandomRotation", "degrees": 10.0, "p": 0.5}``, for which kornia need not be installed.
 
+        match: ``nearest`` takes every augmentation that exists here, and a warning says what differs; ``exact`` refuses what has
+            not the same results for the same drawn values.
+        size: (height, width) of the pictures, by which displacements become pixels.
+
     Returns:
-        A pipeline with the same results for the same drawn values. Notes as for :func:`read_kornia`.
+        A pipeline. Notes as for :func:`read_kornia`.
 
     Errors:
         Unsupported, with a list of every augmentation and option that has no equal.
@@ -40,21 +46,21 @@ def from_kornia(source: Any) -> Pipeline:
         >>> from_kornia({"name": "RandomAffine", "degrees": [0, 30], "p": 1.0})[0].degrees  # which turns clockwise there
         (-30.0, 0.0)
     """
-    return whole(read_kornia(source))
+    return whole(read_kornia(source, match=match, size=size))
 
 
-def read_kornia(source: Any) -> Imported:
+def read_kornia(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Imported:
     """Return what :func:`from_kornia` imports, with notes, and with a list of what is missing instead of an error.
 
     Args:
-        source: as there.
+        source, match, size: as there.
 
     Example:
         >>> from pellucid.interop import read_kornia
         >>> read_kornia({"name": "RandomAffine", "degrees": [0, 30], "p": 1.0}).missing
         ()
     """
-    return Reader(_TABLE, _NEAREST).imported(described(source))
+    return Reader(_TABLE, NEAREST, 0, match, NEAR, size).imported(described(source))
 
 
 def described(source: Any) -> Any:
@@ -127,13 +133,15 @@ def _warp(given: Given) -> dict[str, Any]:
     mode = str(given("resample", "bilinear")).lower()
     padding = str(given("padding_mode", "zeros")).lower()
     if mode not in ("bilinear", "nearest"):
-        raise Cannot(f"resample={mode!r}", "its bicubic has a = -0.75, ours a = -0.5", "bilinear")
+        given.near(f"resample={mode!r}", "its bicubic has a = -0.75, ours a = -0.5", "bicubic")
+        mode = "bicubic"
     if padding not in ("zeros", "border"):
-        raise Cannot(f"padding_mode={padding!r}", "reflections turn at other places", "border")
+        given.near(f"padding_mode={padding!r}", "reflections turn at other places", "border")
+        padding = "border"
     if padding == "zeros":
         given.idle("the same map in other coordinates", "align_corners")
     elif given("align_corners", False):
-        raise Cannot("align_corners=True", "half a pixel is kept at borders here", "align_corners=False")
+        given.near("align_corners=True", "half a pixel is kept at borders here", "align_corners=False")
     return {"interpolation": mode, "padding_mode": padding, "fill": 0.0}
 
 
@@ -143,10 +151,9 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
     low, high = _around(given("degrees"), "degrees")
     scale, shear = given("scale"), given("shear")
     if shear is not None:
-        raise Cannot("shear", "its shear has another order and sign", "RandomShear")
-    return ours.RandomAffine(
-        (0.0 - high, 0.0 - low), translate=given("translate"), scale=scale, **_warp(given), **_common(given, 0.5)
-    )
+        given.near("shear", "its shear has another order and sign", "the same range of shears")
+    options = {**_warp(given), **_common(given, 0.5)}
+    return ours.RandomAffine((0.0 - high, 0.0 - low), translate=given("translate"), scale=scale, shear=shear, **options)
 
 
 def _rotation(given: Given, reader: Reader, where: str) -> Made:
@@ -231,26 +238,14 @@ def _normalize(given: Given, reader: Reader, where: str) -> Made:
 def _solarize(given: Given, reader: Reader, where: str) -> Made:
     added = given("additions", 0.1)
     if added not in (0, 0.0, (0.0, 0.0)):
-        raise Cannot(f"additions={added}", "it adds a number before inverting", "additions=0")
+        given.near(f"additions={added}", "it adds a number before inverting", "additions=0")
     value = given("thresholds", 0.1)
     return ours.RandomSolarize((0.5 - value, 0.5 + value) if is_number(value) else value, **_common(given, 0.5))
-
-
-def _jpeg(given: Given, reader: Reader, where: str) -> Made:
-    raise Cannot("jpeg_quality", "its codec is another one: 37 to 47 dB from what files hold", "RandomJPEG, of quality 1 to 100")
-
-
-def _median(given: Given, reader: Reader, where: str) -> Made:
-    raise Cannot("", "it pads with zeros", "RandomMedianBlur")
 
 
 def _shift(given: Given, reader: Reader, where: str) -> Made:
     shifts = (_around(given(f"{c}_shift_limit", 0.5), f"{c}_shift_limit") for c in "rgb")
     return ours.RGBShift(*shifts, **_common(given, 0.5))
-
-
-def _posterize(given: Given, reader: Reader, where: str) -> Made:
-    raise Cannot("bits", "it rounds levels in another way", f"RandomPosterize({integers(given('bits', 3), 'bits')})")
 
 
 def _chance(kind: Any, default: float = 0.5) -> Any:
@@ -290,31 +285,6 @@ _TABLE: Table = {
     "RandomGaussianBlur": _blur,
     "RandomGaussianNoise": _noise,
     "RandomSolarize": _solarize,
-    "RandomPosterize": _posterize,
-    "RandomJPEG": _jpeg,
-    "RandomMedianBlur": _median,
     "Normalize": _normalize,
     "Denormalize": _normalize,
-}
-
-_NEAREST = {
-    "ColorJiggle": (
-        "its brightness is added, its contrast about black, its saturation that of HSV",
-        "Shuffle([RandomBrightnessContrast, RandomBrightness, RandomHue]), or ColorJitter",
-    ),
-    "RandomSaturation": ("it scales the saturation of HSV", "RandomSaturation, about the luma"),
-    "RandomResizedCrop": ("its corners are drawn in another way", "RandomResizedCrop"),
-    "RandomPerspective": ("its corners are drawn in another way", "RandomPerspective"),
-    "RandomErasing": ("its rectangles are of whole pixels", "RandomErasing"),
-    "RandomSharpness": ("its factor has another range", "RandomSharpness"),
-    "RandomElasticTransform": (
-        "its displacements are fractions of the picture, whose size is not known",
-        "RandomElastic.from_alpha_sigma(alpha * size / 2, sigma, library='albumentations')",
-    ),
-    "RandomThinPlateSpline": ("its targets do not follow its images", ""),
-    "RandomMotionBlur": ("its direction has no gradient, and its line other ends", "RandomMotionBlur"),
-    "Resize": ("its default corners are aligned", "Resize"),
-    "RandomBoxBlur": ("its borders are others", "RandomBoxBlur"),
-    "RandomMixUpV2": ("pictures of a batch are mixed", ""),
-    "RandomCutMixV2": ("pictures of a batch are mixed", ""),
 }

@@ -11,23 +11,26 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
+from pellucid import transforms
 from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
-from pellucid.random.arguments import is_number, plain
-from pellucid.transforms import Apply
+from pellucid.random.arguments import check_choice, is_number, plain
 from pellucid.transforms.base import Transform
 
 __all__ = [
+    "NEAR",
     "TARGETS",
     "Cannot",
     "Given",
     "Imported",
+    "Match",
     "Missing",
     "Reader",
     "Table",
+    "Unread",
     "Unsupported",
     "arguments_of",
     "fractions",
@@ -41,10 +44,28 @@ __all__ = [
 TARGETS = "Targets: "
 """How notes begin that say what becomes of masks, boxes or points in another way, for all to see."""
 
+NEAR = "Nearest: "
+"""How notes begin that name what stands in for an operation or an option, and how it differs."""
+
+Match = Literal["nearest", "exact"]
+
+ASSUMED = (256, 256)
+"""The size of pictures that nobody tells."""
+
 LOST = object()
 """An argument that an object does not keep: reading it is an error, and not its default."""
 
 Made = Transform | Sequence[Transform] | None
+
+
+@dataclass(frozen=True)
+class Unread:
+    """An expression of a file that spells out no value."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Missing(NamedTuple):
@@ -75,7 +96,7 @@ class Missing(NamedTuple):
 
 
 class Unsupported(InvalidArgument):
-    """Some of a pipeline cannot be imported with the same results; `missing` lists all of it."""
+    """Some of a pipeline cannot be imported; `missing` lists all of it."""
 
     def __init__(self, missing: Sequence[Missing]) -> None:
         self.missing = tuple(missing)
@@ -89,7 +110,8 @@ class Imported(NamedTuple):
     Args:
         pipeline: of what could be imported.
         notes: where draws or roundings differ in a way that results hardly show, in words. Those that begin with "Targets:" say
-            what becomes of masks, boxes or points in another way; importers that give a pipeline alone warn of them.
+            what becomes of masks, boxes or points in another way, and those that begin with "Nearest:" what stands in for an
+            operation or option that is not here; importers that give a pipeline alone warn of both.
         missing: what could not be imported and was left out.
         total: how many transforms theirs has, choices not counted.
 
@@ -132,8 +154,25 @@ class Given:
                 self.unused.discard(name)
                 if self.options[name] is LOST:
                     raise Cannot(name, "the object does not keep this argument", "its description as plain data")
+                if unread := _unread(self.options[name]):
+                    raise Cannot(f"{name}={unread}", "the file does not spell out its value", f"names={{{str(unread)!r}: ...}}")
                 return plain(self.options[name])
         return default
+
+    def near(self, option: str, reason: str, nearest: str = "") -> None:
+        """What has no equal: a note where the nearest will do, and a refusal otherwise."""
+        if self._reader.match == "exact":
+            raise Cannot(option, reason, nearest)
+        called = f"{self.name}({option})" if option else self.name
+        self._reader.note(f"{NEAR}{called}: {reason}" + (f"; taken as {nearest}" if nearest else ""))
+        self._reader.noted |= {(self.name, option.partition("=")[0])}
+
+    def rest(self) -> None:
+        """Options of an operation that is only near are named where nothing has asked for them."""
+        if self.unused:
+            self._reader.note(f"{NEAR}{self.name}: {', '.join(sorted(self.unused))} are not read")
+            self._reader.noted |= {(self.name, option) for option in self.unused}
+            self.unused = set()
 
     def first(self, option: str) -> str:
         """Of several names, ``"a|b"``, the one that is there."""
@@ -149,10 +188,11 @@ class Given:
         self.unused -= set(options)
 
     def only(self, option: str, *allowed: Any, default: Any, reason: str, nearest: str = "") -> Any:
-        """The option's value, one of a few."""
+        """The option's value, one of a few; the first of them where the nearest will do."""
         value = self(option, default)
         if value not in allowed:
-            raise Cannot(f"{self.first(option)}={value!r}", reason, nearest)
+            self.near(f"{self.first(option)}={value!r}", reason, nearest)
+            value = allowed[0]
         return value
 
     def noted(self, option: str, *same: Any, default: Any, text: str) -> None:
@@ -173,18 +213,46 @@ class Reader:
         table: from the name of a transform to a function of (options, reader, place) that gives ours.
         nearest: for transforms without one, (the reason, what comes closest).
         version: the library's major version that the options' defaults are of.
+        match: whether what has no equal is taken as the nearest, or refused.
+        near: as `table`, of what is only near.
+        size: (height, width) of the pictures, where that is known.
     """
 
     table: Table
     nearest: Mapping[str, tuple[str, str]]
     version: int = 0
+    match: Match = "exact"
+    near: Table = field(default_factory=dict)
+    size: tuple[int, int] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     idle: dict[tuple[str, str], str] = field(default_factory=dict)
     noted: set[tuple[str, str]] = field(default_factory=set)
     count: int = 0
-    size: tuple[int, int] | None = None
+    later: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("match", self.match, get_args(Match))
+
+    def pixels(self, given: Given, option: str) -> tuple[int, int]:
+        """(height, width) that an option in pixels becomes a fraction of."""
+        if self.size is None:
+            given.near(option, "it is in pixels, and fractions of the size here, which is not known", f"of {ASSUMED}; say size=")
+        return self.size or ASSUMED
+
+    def at_times(self, made: Sequence[Transform], p: Any, given: Given) -> Made:
+        """What changes the size with a probability, where a batch keeps one: brought to the next size that is known, either way."""
+        if p == 1 or self.match == "exact":
+            return gated(made, p)
+        known = self.size or self.later
+        given.near(f"p={p}", "it changes the size at times", f"a resize to {known} either way" if known else "for certain")
+        back = [transforms.Resize(known, antialias=False)] if known else []
+        return transforms.OneOf(([*made, *back], back), weights=(p, 1.0 - p)) if known else made
+
+    def comes(self, steps: Any) -> None:
+        """Look for the first size that a row of steps brings pictures to."""
+        self.later = next(filter(None, map(_ends_in, steps if isinstance(steps, list | tuple) else ())), None)
 
     def ends(self, where: str, size: Any) -> None:
         """A picture is (height, width) from here on; None where that is not known, as after anything inside a choice."""
@@ -202,23 +270,28 @@ class Reader:
 
     def one(self, described: Any, where: str) -> tuple[Transform, ...]:
         """Ours for one of theirs; none where it is missing."""
+        if isinstance(described, Unread):
+            self.count += 1
+            self.missing.append(Missing(where, str(described), "", "the file does not spell it out", ""))
+            return ()
         if not isinstance(described, Mapping) or not isinstance(described.get("name"), str):
             raise wrong_type(where, expected="a table with the name of a transform", got=repr(described))
         name = described["name"]
-        given = Given(name, {key: value for key, value in described.items() if key != "name"}, self)
+        given = Given(name, {key: value for key, value in described.items() if key not in ("name", "always_apply")}, self)
         self.count += "transforms" not in described
         try:
-            if name not in self.table:
+            table = self.table if name in self.table or self.match == "exact" else self.near
+            if name not in table:
                 raise Cannot("", *self.nearest.get(name, ("nothing here does what it does", "")))
-            made = self.table[name](given, self, where)
+            made = table[name](given, self, where)
             if given.unused:
                 option = min(given.unused)
                 raise Cannot(f"{option}={given.options[option]!r}", "this option is not known", "")
         except Cannot as error:
             self.missing.append(Missing(where, name, error.option, error.reason, error.nearest))
             return ()
-        except (InvalidArgument, InvalidType) as error:
-            if "transforms" in described:  # a description that is none
+        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:  # of odd options, of any kind
+            if "transforms" in described and isinstance(error, InvalidArgument | InvalidType):  # a description that is none
                 raise
             self.missing.append(Missing(where, name, "", f"its options have no meaning here ({error})", ""))
             return ()
@@ -230,20 +303,40 @@ class Reader:
             raise wrong_type(where, expected="a list of transforms", got=repr(described))
         return [self.one(one, f"{where}[{i}]") for i, one in enumerate(described)]
 
+    def _sorted(self, steps: tuple[Transform, ...]) -> tuple[Transform, ...]:
+        """What draws by the boxes of the batch stands first."""
+        first = tuple(one for one in steps if isinstance(one, transforms.RandomIoUCrop))
+        rest = tuple(one for one in steps if one not in first)
+        if first and (*first, *rest) != steps:
+            self.note(f"{NEAR}RandomIoUCrop: it draws by the boxes of the batch; taken before all else")
+        return (*first, *rest)
+
     def imported(self, described: Any) -> Imported:
         """A whole pipeline."""
-        transforms = self.one(described, "pipeline")
-        return Imported(Pipeline(transforms, **self.settings), tuple(self.notes), tuple(self.missing), self.count)
+        steps = self._sorted(self.one(described, "pipeline"))
+        return Imported(Pipeline(steps, **self.settings), tuple(self.notes), tuple(self.missing), self.count)
 
 
 def whole(imported: Imported) -> Pipeline:
-    """The pipeline, or the list of what it lacks; what becomes of targets in another way is a warning."""
+    """The pipeline, or the list of what it lacks; a warning says what is only near, and what becomes of targets in another way."""
     if imported.missing:
         raise Unsupported(imported.missing)
     for note in imported.notes:
         if note.startswith(TARGETS):
             warnings.warn(note, UserWarning, stacklevel=3)
+    if near := [note for note in imported.notes if note.startswith(NEAR)]:
+        warnings.warn("\n".join([*near, "match='exact' refuses these."]), UserWarning, stacklevel=3)
     return imported.pipeline
+
+
+def _unread(value: Any) -> Unread | None:
+    """The first part of a value that a file does not spell out; transforms look after themselves."""
+    if isinstance(value, Unread):
+        return value
+    parts = (
+        value.values() if isinstance(value, Mapping) and "name" not in value else value if isinstance(value, list | tuple) else ()
+    )
+    return next(filter(None, map(_unread, parts)), None) if not any(isinstance(one, Mapping) for one in parts) else None
 
 
 def arguments_of(value: object, lookup: Callable[[object, str], Any] = getattr) -> dict[str, Any]:
@@ -276,12 +369,22 @@ def mask_fill_of(fill: Any, reader: Reader) -> float | None:
     return float(cut) if cut else None
 
 
-def gated(transforms: Made, p: Any) -> Made:
+def _ends_in(step: Any) -> tuple[int, int] | None:
+    """The size that a resize or crop brings pictures to for certain."""
+    if not isinstance(step, Mapping) or step.get("p", 1) != 1:
+        return None
+    size = step.get("size", step.get("target_size", (step.get("height"), step.get("width"))))
+    size = (size, size) if isinstance(size, int) else size
+    two = isinstance(size, list | tuple) and len(size) == 2 and all(isinstance(side, int) for side in size)
+    return (size[0], size[1]) if two else None
+
+
+def gated(made: Made, p: Any) -> Made:
     """All of several transforms with a probability."""
-    several = (transforms,) if isinstance(transforms, Transform) else tuple(transforms or ())
+    several = (made,) if isinstance(made, Transform) else tuple(made or ())
     if p == 1 or not several:
         return several
-    return Apply(several, p=p)
+    return transforms.Apply(several, p=p)
 
 
 def pair(value: Any, option: str, *, around: float | None = None) -> tuple[float, float]:

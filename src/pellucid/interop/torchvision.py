@@ -13,11 +13,14 @@ from typing import Any
 import torch
 
 from pellucid import transforms as ours
+from pellucid.interop.nearest_tables import TORCHVISION as NEAR
+from pellucid.interop.nearest_tables import TORCHVISION_NEAREST as NEAREST
 from pellucid.interop.reading import (
     Cannot,
     Given,
     Imported,
     Made,
+    Match,
     Reader,
     Table,
     arguments_of,
@@ -34,16 +37,19 @@ from pellucid.random.arguments import is_number, plain
 __all__ = ["described", "from_torchvision", "read_torchvision"]
 
 
-def from_torchvision(source: Any) -> Pipeline:
+def from_torchvision(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Pipeline:
     """Import a pipeline of ``torchvision.transforms`` or ``torchvision.transforms.v2``.
 
     Args:
         source: a ``Compose``, a transform, or the same as plain data: ``{"name": "Compose", "transforms": [{"name":
             "RandomRotation", "degrees": 10}]}``, for which torchvision need not be installed.
+        match: ``nearest`` takes every operation that exists here, and a warning says what differs; ``exact`` refuses what has
+            not the same results for the same drawn values.
+        size: (height, width) of the pictures, which sets the size of crops that have one of their own for every picture there.
 
     Returns:
-        A pipeline with the same results for the same drawn values. What differs in its draws only (whole pixels there,
-        continuous ones here) is in the notes of :func:`read_torchvision`.
+        A pipeline. What differs in its draws only (whole pixels there, continuous ones here) is in the notes of
+        :func:`read_torchvision`.
 
     Errors:
         Unsupported, with a list of every transform and option that has no equal.
@@ -53,21 +59,21 @@ def from_torchvision(source: Any) -> Pipeline:
         >>> from_torchvision({"name": "RandomAffine", "degrees": [0, 30]})[0].degrees  # which turns clockwise there
         (-30.0, 0.0)
     """
-    return whole(read_torchvision(source))
+    return whole(read_torchvision(source, match=match, size=size))
 
 
-def read_torchvision(source: Any) -> Imported:
+def read_torchvision(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Imported:
     """Return what :func:`from_torchvision` imports, with notes, and with a list of what is missing instead of an error.
 
     Args:
-        source: as there.
+        source, match, size: as there.
 
     Example:
         >>> from pellucid.interop import read_torchvision
         >>> read_torchvision({"name": "RandomHorizontalFlip"}).notes
         ()
     """
-    return Reader(_TABLE, _NEAREST).imported(described(source))
+    return Reader(_TABLE, NEAREST, 0, match, NEAR, size).imported(described(source))
 
 
 def described(source: Any) -> Any:
@@ -85,7 +91,10 @@ def described(source: Any) -> Any:
 
 
 def _compose(given: Given, reader: Reader, where: str) -> Made:
-    return [one for branch in reader.each(given("transforms"), f"{where}.transforms") for one in branch]
+    steps = given("transforms")
+    if where == "pipeline":
+        reader.comes(steps)
+    return [one for branch in reader.each(steps, f"{where}.transforms") for one in branch]
 
 
 def _apply(given: Given, reader: Reader, where: str) -> Made:
@@ -103,9 +112,13 @@ def _order(given: Given, reader: Reader, where: str) -> Made:
 
 def _mode(given: Given, default: str) -> str:
     value = given("interpolation|resample", default)
-    name = {0: "nearest", 2: "bilinear", 3: "bicubic"}.get(value, str(getattr(value, "value", value)))
+    flags = {0: "nearest", 2: "bilinear", 3: "bicubic", 1: "lanczos", 4: "box", 5: "hamming"}
+    name = str(getattr(value, "value", value)) if value is not False else "nearest"
+    name = name if isinstance(value, str) else flags.get(value, name)
     if name not in ("nearest", "bilinear", "bicubic"):
-        raise Cannot(f"interpolation={name!r}", "interpolation here is nearest, bilinear or bicubic", "bilinear")
+        nearest = {"lanczos": "bicubic", "nearest-exact": "nearest"}.get(name, "bilinear")
+        given.near(f"interpolation={name!r}", "interpolation here is nearest, bilinear or bicubic", nearest)
+        return nearest
     return name
 
 
@@ -121,7 +134,7 @@ def _resizing(given: Given, reader: Reader) -> Any:
         return "nearest"
     mode = _mode(given, "bilinear")
     if mode == "nearest":
-        raise Cannot("interpolation='nearest'", "it reads half a pixel off", "nearest-exact, which is nearest here")
+        given.near("interpolation='nearest'", "it reads up to a pixel before", "nearest-exact, which is nearest here")
     return mode
 
 
@@ -171,12 +184,13 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _rotation(given: Given, reader: Reader, where: str) -> Made:
-    given.only(
-        "expand", False, default=False, reason="each angle has a canvas of its own there", nearest="RandomRotation(expand=True)"
-    )
+    expand = bool(given("expand", False))
+    if expand:
+        given.near("expand=True", "each angle has a canvas of its own there", "RandomRotation(expand=True), one canvas for all")
     mode: Any = _mode(given, "nearest")
     _rim(reader, mode)
-    return ours.RandomRotation(_around(given("degrees")), interpolation=mode, center=_center(given), **_fills(given, reader))
+    middle = None if expand else _center(given)
+    return ours.RandomRotation(_around(given("degrees")), interpolation=mode, center=middle, expand=expand, **_fills(given, reader))
 
 
 def _perspective(given: Given, reader: Reader, where: str) -> Made:
@@ -190,19 +204,26 @@ def _perspective(given: Given, reader: Reader, where: str) -> Made:
 def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
     reader.note("RandomResizedCrop: rectangles are of whole pixels there, with a central one after ten misfits; continuous here")
     mode = _resizing(given, reader)
-    size, scale, ratio = given("size"), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
-    return ours.RandomResizedCrop(_size(size), scale, ratio, interpolation=mode, antialias=_antialias(given, mode))
+    size, scale, ratio = _size(given("size")), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
+    if max(scale) > 1.0:
+        given.near(f"scale={scale}", "crops larger than the picture miss there, and a central one is taken", "up to all of it")
+        scale = (min(scale[0], 1.0), 1.0)
+    reader.ends(where, (size, size) if is_number(size) else size)
+    return ours.RandomResizedCrop(
+        size, tuple(sorted(scale)), tuple(sorted(ratio)), interpolation=mode, antialias=_antialias(given, mode)
+    )
 
 
 def _antialias(given: Given, mode: str) -> bool:
     antialias = given("antialias", True) not in (False, None)
     if mode == "bicubic" and not antialias:
-        raise Cannot("antialias=False", "its bicubic has a = -0.75 then, ours a = -0.5", "antialias=True")
+        given.near("antialias=False", "its bicubic has a = -0.75 then, ours a = -0.5", "antialias=False")
     return antialias
 
 
 def _size(size: Any) -> Any:
-    return size[0] if isinstance(size, tuple) and len(size) == 1 else size
+    size = size[0] if isinstance(size, tuple) and len(size) == 1 else size
+    return int(size) if is_number(size) else size
 
 
 def _resize(given: Given, reader: Reader, where: str) -> Made:
@@ -212,7 +233,8 @@ def _resize(given: Given, reader: Reader, where: str) -> Made:
     if size is None:
         return ours.LongestMaxSize(longest, interpolation=mode, antialias=antialias)
     if longest is not None:
-        raise Cannot(f"max_size={longest}", "the shorter side alone is given here", "Resize, or LongestMaxSize")
+        given.near(f"max_size={longest}", "the shorter side alone is given here", "Resize")
+    reader.ends(where, size)
     return ours.Resize(size, interpolation=mode, antialias=antialias)
 
 
@@ -232,7 +254,12 @@ def _pad(given: Given, reader: Reader, where: str) -> Made:
 
 def _jitter(given: Given, reader: Reader, where: str) -> Made:
     options = {name: given(name) for name in ("brightness", "contrast", "saturation", "hue")}
-    return ours.ColorJitter(**{name: value for name, value in options.items() if value is not None}, clip="each")
+    return ours.ColorJitter(**{name: _ordered(value) for name, value in options.items() if value is not None}, clip="each")
+
+
+def _ordered(value: Any) -> Any:
+    """A range as (least, most); an object keeps none for 0."""
+    return tuple(sorted(value)) if isinstance(value, tuple) else value
 
 
 def _posterize(given: Given, reader: Reader, where: str) -> Made:
@@ -259,7 +286,8 @@ def _erasing(given: Given, reader: Reader, where: str) -> Made:
     given.idle(_NEW, "inplace")
     value = given("value", 0)
     if value in ("random", None):
-        raise Cannot("value='random'", "its noise is normal, ours uniform", "RandomErasing(value='random')")
+        given.near("value='random'", "its noise is normal, ours uniform", "RandomErasing(value='random')")
+        value = "random"
     reader.note("RandomErasing: rectangles are of whole pixels there, continuous here")
     value = value[0] if isinstance(value, tuple) and len(value) == 1 else value
     return ours.RandomErasing(
@@ -296,15 +324,21 @@ def _dtype(given: Given, reader: Reader, where: str) -> Made:
     """From 8 bits to [0, 1]; to another range there is no pipeline."""
     dtype, scale = given("dtype", torch.float32), given("scale", given.name == "ConvertImageDtype")
     dtype = getattr(torch, dtype.removeprefix("torch."), dtype) if isinstance(dtype, str) else dtype
+    if isinstance(dtype, Mapping):
+        given.near("dtype", "one dtype for all images", "that of images")
+        kinds = {str(getattr(key, "__name__", key)).rpartition(".")[2]: value for key, value in dtype.items()}
+        dtype = next((kinds[key] for key in ("Image", "Tensor", "others") if kinds.get(key)), torch.float32)
+        dtype = getattr(torch, dtype.removeprefix("torch."), dtype) if isinstance(dtype, str) else dtype
     if not isinstance(dtype, torch.dtype):
         raise Cannot("dtype", "one dtype for all images", "Pipeline(dtype=torch.float32)")
     if dtype.is_floating_point and not scale:
-        raise Cannot("scale=False", "8-bit images become floats in [0, 1] here, not in [0, 255]", "scale=True")
+        given.near("scale=False", "8-bit images become floats in [0, 1] here, not in [0, 255]", "scale=True")
     reader.set(dtype=dtype)
     return None
 
 
 def _nothing(given: Given, reader: Reader, where: str) -> Made:
+    given.idle("results are tensors, whatever comes in between", "mode")
     return None
 
 
@@ -346,7 +380,7 @@ def _auto(given: Given, reader: Reader, where: str) -> Made:
 
 def _augmix(given: Given, reader: Reader, where: str) -> Made:
     if _mode(given, "bilinear") != "bilinear":
-        raise Cannot("interpolation", "rotations and shears are sampled bilinearly here, as published", "bilinear")
+        given.near("interpolation", "rotations and shears are sampled bilinearly here, as published", "bilinear")
     _unfilled(given)
     given.only("all_ops", True, default=True, reason="its other nine are not the published ones", nearest="policy.AugMix('google')")
     reader.note("AugMix: shifts are cut off to whole pixels there")
@@ -360,7 +394,7 @@ def _elastic(given: Given, reader: Reader, where: str) -> Made:
     alpha, sigma = (given(name, default) for name, default in (("alpha", 50.0), ("sigma", 5.0)))
     for name, value in (("alpha", alpha), ("sigma", sigma)):
         if isinstance(value, tuple) and len(set(value)) > 1:
-            raise Cannot(f"{name}={value!r}", "fields are alike along both axes here", "one number")
+            given.near(f"{name}={value!r}", "fields are alike along both axes here", str(value[0]))
     reader.note("ElasticTransform: fields are splines here, of the same deviation and width; there they grow with width / height")
     numbers = [value[0] if isinstance(value, tuple) else value for value in (alpha, sigma)]
     options = {"interpolation": _mode(given, "bilinear"), **_fills(given, reader)}
@@ -369,13 +403,13 @@ def _elastic(given: Given, reader: Reader, where: str) -> Made:
 
 def _published(given: Given) -> None:
     if _mode(given, "nearest") != "nearest":
-        raise Cannot("interpolation", "policies are sampled nearest here, as published", "nearest")
+        given.near("interpolation", "policies are sampled nearest here, as published", "nearest")
     _unfilled(given)
 
 
 def _unfilled(given: Given) -> None:
     if given("fill|fillcolor", 0) not in (None, 0, (0,)):
-        raise Cannot("fill", "policies fill with 0 here", "fill=None")
+        given.near("fill", "policies fill with 0 here", "fill=None")
 
 
 def _chance(kind: Any, default: float = 0.5) -> Any:
@@ -392,8 +426,8 @@ _TABLE: Table = {
     "RandomAffine": _affine,
     "RandomRotation": _rotation,
     "RandomPerspective": _perspective,
-    "RandomResizedCrop": _resized_crop,
-    "Resize": _resize,
+    **dict.fromkeys(("RandomResizedCrop", "RandomSizedCrop"), _resized_crop),
+    **dict.fromkeys(("Resize", "Scale"), _resize),
     "RandomCrop": _crop,
     "CenterCrop": lambda given, reader, where: ours.CenterCrop(_size(given("size"))),
     "Pad": _pad,
@@ -427,23 +461,8 @@ _TABLE: Table = {
     "AugMix": _augmix,
     "ElasticTransform": _elastic,
     **dict.fromkeys(
-        ("ToImage", "PILToTensor", "ToPureTensor", "Identity"),
+        ("ToImage", "PILToTensor", "ToPureTensor", "Identity", "ToPILImage"),
         _nothing,
     ),
     **dict.fromkeys(("ClampBoundingBoxes", "ClampKeyPoints"), _clamped),
-}
-
-_NEAREST = {
-    "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
-    "RandomZoomOut": ("its canvas grows, and a batch keeps one size", "RandomZoomOut, which is it and a resize back"),
-    "ScaleJitter": ("its size is drawn, and a batch keeps one", "ScaleJitter, which is it and a crop or pad"),
-    "RandomIoUCrop": ("its size is drawn, and a batch keeps one", "RandomIoUCrop, which is it and a resize"),
-    "RandomShortestSize": ("its size is drawn, and a batch keeps one", "ScaleJitter"),
-    "RandomResize": ("its size is drawn, and a batch keeps one", "ScaleJitter"),
-    "FiveCrop": ("several pictures from one", "functional.five_crop"),
-    "TenCrop": ("several pictures from one", "functional.ten_crop"),
-    "CutMix": ("pictures of a batch are mixed", ""),
-    "MixUp": ("pictures of a batch are mixed", ""),
-    "LinearTransformation": ("pixels are mixed over the whole picture", ""),
-    "ToPILImage": ("results are tensors", ""),
 }

@@ -1,0 +1,250 @@
+"""What stands in for albumentations' transforms that have no equal here.
+
+Owns: `NEAR`, their table, and the reasons for what has no stand-in either.
+Must not: import albumentations.
+Read next: ``nearest.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pellucid import transforms
+from pellucid.interop.nearest import Near, around, asis, clamped, holes, made, odd, rounded, scaled, up_to, why
+from pellucid.interop.reading import Given, Made, Reader, Table, fractions, gated, pair
+from pellucid.random import Categorical
+from pellucid.random.arguments import is_number
+
+__all__ = ["NEAR", "NEAREST"]
+
+ours: Any = transforms  # whose options are only known when they are read
+
+
+def _cutout(given: Given, reader: Reader, where: str) -> Made:
+    sides = [(name, value, value) for name in ("max_h_size", "max_w_size") for value in (given(name, 8),)]
+    return holes(given, reader, given("num_holes", 8), tuple(sides), value=given("fill_value", 0), p=given("p", 0.5))
+
+
+def _compression(given: Given, reader: Reader, where: str) -> Made:
+    low, high = given("quality_range", (given("quality_lower", 99), given("quality_upper", 100)))
+    kind = given("compression_type", "jpeg")
+    if kind not in (0, "jpeg", "JPEG"):
+        given.near(f"compression_type={kind!r}", "files are JPEG here", "JPEG of the same quality")
+    return ours.RandomJPEG(rounded(1.0, 100.0)((low, high)), p=given("p", 0.5))
+
+
+def _motion(given: Given, reader: Reader, where: str) -> Made:
+    """Lines of a kernel's width, as long as it; any direction."""
+    lengths = tuple(float(n - 1) for n in odd(given("blur_limit", (3, 7))) if n < 64)
+    return ours.RandomMotionBlur(lengths[0] if len(lengths) == 1 else Categorical(lengths), p=given("p", 0.5))
+
+
+def _perspective(given: Given, reader: Reader, where: str) -> Made:
+    """Half a side times a uniform number has the root mean square of a normal one."""
+    low, high = (given("scale", (0.05, 0.1)),) * 2 if is_number(given("scale", (0.05, 0.1))) else given("scale", (0.05, 0.1))
+    reach = 2.0 * math.sqrt(low * low + low * high + high * high)
+    return ours.RandomPerspective(min(reach, 0.99), p=given("p", 0.5), **_shown(given))
+
+
+_BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
+
+
+def _shown(given: Given, default: int = 0) -> dict[str, Any]:
+    """What lies outside of a warp."""
+    fill = given("fill|fill_value|value|cval|pad_val", 0)
+    return {
+        "padding_mode": _BORDERS.get(given("border_mode|pad_mode|mode", default), "constant"),
+        "fill": fill if is_number(fill) or isinstance(fill, tuple) else 0.0,
+    }
+
+
+def _grid(given: Given, reader: Reader, where: str) -> Made:
+    low, high = pair(given("distort_limit", 0.3), "distort_limit", around=0.0)
+    reach = min(max(abs(low), abs(high)), 1 / 3)
+    cells = max(2, min(int(given("num_steps", 5)), 64))
+    shown = _shown(given, 4 if reader.version < 2 else 0)
+    return ours.GridDistortion(cells, (0.0, reach), p=given("p", 0.5), **shown)
+
+
+def _lens(given: Given, reader: Reader, where: str) -> Made:
+    """Its focal length is the width, ours half of the diagonal."""
+    low, high = pair(given("distort_limit", 0.05), "distort_limit", around=0.0)
+    shown = _shown(given, 4 if reader.version < 2 else 0)
+    return ours.LensDistortion(k1=clamped(-0.3, 1.0)((low / 2, high / 2)), p=given("p", 0.5), **shown)
+
+
+def _sharpen(given: Given, reader: Reader, where: str) -> Made:
+    """Both are the picture and a multiple of its difference from its neighbours: 8 x - their sum, and a thirteenth of that."""
+    low, high = up_to(0.0)(given("alpha", (0.2, 0.5)))
+    return ours.RandomSharpness((1.0 + 13.0 * low, 1.0 + 13.0 * high), p=given("p", 0.5))
+
+
+def _additive(given: Given, reader: Reader, where: str) -> Made:
+    scale = given("scale", (2.55, 12.75))
+    return ours.RandomGaussianNoise(float(given("loc", 0)) / 255.0, up_to(0.0, 1 / 255.0)(scale), p=given("p", 0.5))
+
+
+def _crop(given: Given, reader: Reader, where: str) -> Made:
+    left, top, right, bottom = (
+        given(name, default) for name, default in (("x_min", 0), ("y_min", 0), ("x_max", 1024), ("y_max", 1024))
+    )
+    size = (bottom - top, right - left)
+    reader.ends(where, size)
+    return gated(ours.RandomCrop(size, pad_if_needed=True), given("p", 1.0))
+
+
+def _borders(given: Given, reader: Reader, where: str) -> Made:
+    """Strips of all sides, resized back where the size is known."""
+    cut = [float(given(f"crop_{side}", 0.1)) for side in ("top", "bottom", "left", "right")]
+    height, width = reader.size or reader.pixels(given, "size")
+    left = (1.0 - sum(cut) / 2) ** 2
+    return ours.RandomResizedCrop((height, width), (left, 1.0), (0.9, 1 / 0.9), p=given("p", 1.0), antialias=False)
+
+
+def _sized(given: Given, reader: Reader, where: str) -> Made:
+    low, high = given("min_max_height")
+    size = given("size") if given.has("size") else (given("height"), given("width"))
+    tall = reader.pixels(given, "min_max_height")[0]
+    reader.ends(where, size)
+    areas = tuple(min((side / max(tall, high)) ** 2, 1.0) for side in (low, high))
+    ratio = float(given("w2h_ratio", 1.0))
+    return ours.RandomResizedCrop(size, areas, (ratio * 0.999, ratio * 1.001), p=given("p", 1.0), antialias=False)
+
+
+def _random_scale(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomScale(around(1.0, 0.05)(given("scale_limit", 0.1)), p=given("p", 0.5))
+
+
+def _safe(given: Given, reader: Reader, where: str) -> Made:
+    """Turned, and shrunk so that all is seen, as far as the widest turn needs."""
+    low, high = pair(given("limit", 90), "limit", around=0.0)
+    shown = _shown(given, 4 if reader.version < 2 else 0)
+    turn = math.radians(min(max(abs(low), abs(high)), 45.0))
+    shrunk = 1.0 / (math.cos(turn) + math.sin(turn))
+    return ours.RandomAffine((low, high), scale=(shrunk, 1.0), p=given("p", 0.5), **shown)
+
+
+def _piecewise(given: Given, reader: Reader, where: str) -> Made:
+    low, high = up_to(0.0)(given("scale", (0.03, 0.05)))
+    points = given("nb_rows", 4)
+    count = max(2, min(int(points if is_number(points) else max(points)), 16))
+    return ours.RandomThinPlateSpline(count, (low, high), p=given("p", 0.5), **_shown(given))
+
+
+def _crop_and_pad(given: Given, reader: Reader, where: str) -> Made:
+    part, px = given("percent"), given("px")
+    if part is None:
+        side = min(reader.pixels(given, "px"))
+        part = tuple(one / side for one in px) if isinstance(px, tuple) else (px or 0) / side
+    low, high = (part, part) if is_number(part) else (min(part), max(part))
+    return ours.RandomScale(tuple(sorted((1.0 / (1.0 + 2.0 * high), 1.0 / (1.0 + 2.0 * low)))), p=given("p", 1.0), **_shown(given))
+
+
+def _one_or_other(given: Given, reader: Reader, where: str) -> Made:
+    pair_of = given("transforms") or (given("first"), given("second"))
+    found, p = reader.each([{**one, "p": 1.0} for one in pair_of], f"{where}.transforms"), given("p", 0.5)
+    return ours.OneOf(tuple(found), weights=(p, 1.0 - p))
+
+
+def _unsharp(given: Given, reader: Reader, where: str) -> Made:
+    taps = odd(given("blur_limit", (3, 7)))
+    sigma = given("sigma_limit", 0.0)
+    widths = up_to(0.3)(sigma) if sigma else tuple(0.3 * ((n - 1) * 0.5 - 1) + 0.8 for n in (taps[0], taps[-1]))
+    return ours.RandomUnsharpMask(clamped(0.01, 10.0)(widths), up_to(0.0)(given("alpha", (0.2, 0.5))), p=given("p", 0.5))
+
+
+def _grid_dropout(given: Given, reader: Reader, where: str) -> Made:
+    """Cells by their number, or by their size in pixels; ten across where neither is said."""
+    cells: Any = 10.0
+    if given.has("unit_size_range") or given.has("unit_size_min"):
+        low, high = given("unit_size_range") or (given("unit_size_min"), given("unit_size_max"))
+        side = min(reader.pixels(given, "unit_size_range"))
+        cells = (side / high, side / low)
+    elif given.has("holes_number_xy") or given.has("holes_number_x"):
+        cells = float((given("holes_number_xy") or (given("holes_number_x"),))[0])
+    value = given("fill|fill_value", 0)
+    fill = fractions(value) if value is not None and not isinstance(value, str) else 0.0
+    return ours.GridDropout(clamped(1.0, 32.0)(cells), float(given("ratio", 0.5)), value=fill, p=given("p", 0.5), hides=True)
+
+
+def _masking(given: Given, reader: Reader, where: str) -> Made:
+    return ours.CoarseDropout((1.0, 2.0), (0.05, 0.25), (0.05, 0.25), p=given("p", 0.5), hides=True)
+
+
+def _noise_of(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomGaussianNoise(0.0, (0.02, 0.1), p=given("p", 0.5))
+
+
+_PATCHES = "its cells are told in pixels"
+_IMGAUG = "imgaug's transforms left albumentations"
+
+NEAR: Table = {
+    "Equalize": Near("its levels are up to 3 of 255 away from Pillow's", "RandomEqualize", made("RandomEqualize")),
+    **dict.fromkeys(("ImageCompression", "JpegCompression"), Near(
+        "what it decodes is not what Pillow reads: 37 to 47 dB apart", "RandomJPEG", _compression)),
+    "GridDistortion": Near("its grid is a pixel off at rest, and its cells reach outside", "GridDistortion", _grid),
+    "OpticalDistortion": Near("a lens has other parameters here: k1 alone, of half the size", "LensDistortion", _lens),
+    "MotionBlur": Near("its lines are drawn with whole pixels, and off the middle", "RandomMotionBlur", _motion),
+    "CLAHE": Near("it equalises lightness alone, and channels here", "RandomCLAHE", made(
+        "RandomCLAHE", clip_limit=("clip_limit", 4.0, up_to(1.0)), tiles=("tile_grid_size", (8, 8), asis))),
+    "Sharpen": Near("it darkens by its lightness, too, and its rim is sharpened", "RandomSharpness", _sharpen),
+    "Perspective": Near("its corners move by a normal distribution", "RandomPerspective", _perspective),
+    "Cutout": Near("holes are fractions of the size here", "CoarseDropout", _cutout),
+    "GridDropout": Near(_PATCHES, "GridDropout", _grid_dropout),
+    "Crop": Near("a fixed window; one of its size anywhere here", "RandomCrop", _crop),
+    "RandomCropFromBorders": Near("its size is drawn, and a batch keeps one", "RandomResizedCrop to the size before", _borders),
+    "RandomSizedCrop": Near("its crops are of drawn heights in pixels", "RandomResizedCrop", _sized),
+    "RandomScale": Near("its size is drawn, and a batch keeps one", "RandomScale, on the same canvas", _random_scale),
+    "SafeRotate": Near("it shrinks by what each angle needs", "RandomAffine with a drawn scale", _safe),
+    "Defocus": Near("its disc is smoothed by a drawn width", "RandomDefocusBlur", made(
+        "RandomDefocusBlur", radius=("radius", (3, 10), lambda value: clamped(0.0, 30.0)(up_to(3.0)(value))))),
+    "ZoomBlur": Near("its steps are drawn", "RandomZoomBlur", made(
+        "RandomZoomBlur", factor=("max_factor", (1.02, 1.31), lambda value: clamped(1.001, 4.0)(up_to(1.02)(value))))),
+    "ISONoise": Near("its noise is of hue and lightness", "PoissonGaussianNoise", made(
+        "PoissonGaussianNoise", gain=("intensity", (0.1, 0.5), scaled(0.02)), sigma=("color_shift", (0.01, 0.05), scaled(0.5)))),
+    "AdditiveNoise": Near("other distributions than the normal one", "RandomGaussianNoise", _noise_of),
+    "PixelDropout": Near("its pixels drop in all channels at once", "SaltAndPepper without salt", made(
+        "SaltAndPepper", always={"salt": 0.0}, amount=("dropout_prob", 0.01, clamped(0.0, 1.0)))),
+    "SaltAndPepper": Near("it paints whole pixels, and single channels here", "SaltAndPepper", made(
+        "SaltAndPepper", amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", (0.4, 0.6), asis))),
+    "ShotNoise": Near("its scale is that of the light", "ShotNoise", made("ShotNoise")),
+    "RandomFog": Near("its fog is of discs", "RandomPlasmaFog", made("RandomPlasmaFog")),
+    "RandomRain": Near("its drops are lines of one brightness, under a blur", "RandomRain", made("RandomRain")),
+    "RandomSnow": Near("it brightens what is dark", "RandomSnow", made("RandomSnow")),
+    **dict.fromkeys(("RandomShadow", "PlasmaShadow"), Near("its shadows have other outlines", "RandomPlasmaShadow", made("RandomPlasmaShadow"))),
+    **dict.fromkeys(("PlasmaBrightnessContrast", "Illumination"), Near("its light is uneven in another way", "RandomPlasmaBrightness", made(
+        "RandomPlasmaBrightness"))),
+    "PlanckianJitter": Near("its colours are drawn from a table", "PlanckianJitter", made("PlanckianJitter")),
+    "RandomGridShuffle": Near("its cells are of whole pixels", "GridShuffle", made("GridShuffle", grid=("grid", (3, 3), asis))),
+    "UnsharpMask": Near("it leaves small differences alone", "RandomUnsharpMask", _unsharp),
+    "AutoContrast": Near("it stretches the distribution, not the range", "RandomAutoContrast", made("RandomAutoContrast")),
+    "Erasing": Near("its rectangles are of whole pixels", "RandomErasing", made(
+        "RandomErasing", scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis))),
+    "ThinPlateSpline": Near("its points move by a normal distribution", "RandomThinPlateSpline", made(
+        "RandomThinPlateSpline", magnitude=("scale_range", (0.2, 0.4), scaled(0.5)))),
+    **dict.fromkeys(("PiecewiseAffine", "IAAPiecewiseAffine"), Near(
+        "its mesh is bent at the points of a grid, and smooth here", "RandomThinPlateSpline", _piecewise)),
+    "GridElasticDeform": Near("its mesh breaks where cells meet", "RandomElastic", made("RandomElastic")),
+    "CropAndPad": Near("its sides are cut or padded one by one, and the middle is scaled here", "RandomScale", _crop_and_pad),
+    "OneOrOther": Near("a choice of two", "OneOf", _one_or_other),
+    **dict.fromkeys(("XYMasking", "TimeMasking", "FrequencyMasking", "MaskDropout", "ConstrainedCoarseDropout"), Near(
+        "its stripes and holes have places of their own", "CoarseDropout", _masking)),
+    "IAAAdditiveGaussianNoise": Near(_IMGAUG, "RandomGaussianNoise", _additive),
+    "IAASharpen": Near(_IMGAUG, "RandomSharpness", _sharpen),
+    "IAAPerspective": Near(_IMGAUG, "RandomPerspective", _perspective),
+    "IAAFliplr": Near(_IMGAUG, "RandomHorizontalFlip", made("RandomHorizontalFlip")),
+    "IAAFlipud": Near(_IMGAUG, "RandomVerticalFlip", made("RandomVerticalFlip")),
+    "IAAEmboss": Near(_IMGAUG, "RandomEmboss", made(
+        "RandomEmboss", share=("alpha", (0.2, 0.5), up_to(0.0)), strength=("strength", (0.2, 0.7), up_to(0.0)))),
+    "IAAAffine": Near(_IMGAUG, "RandomAffine", made(
+        "RandomAffine", degrees=("rotate", 0.0, lambda value: pair(value, "rotate", around=0.0)), scale=("scale", (1.0, 1.0), lambda value: (
+            (value, value) if is_number(value) else value)))),
+}  # fmt: skip
+
+NEAREST = why(NEAR) | {
+    "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
+    **dict.fromkeys(("FDA", "HistogramMatching", "PixelDistributionAdaptation", "TemplateTransform", "OverlayElements"), (
+        "it reads other pictures", "CopyPaste, MixUp or CutMix, of the batch")),
+    **dict.fromkeys(("TextImage", "Superpixels", "RandomGravel", "Spatter"), ("it draws what is not in the picture", "")),
+}  # fmt: skip

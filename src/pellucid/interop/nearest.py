@@ -1,0 +1,125 @@
+"""What stands in for operations that have no equal here.
+
+Owns: `Near`, which says so in a note, and the changes of units that its options go through.
+Must not: stand in for anything where ``match="exact"`` is asked for.
+Read next: ``albumentations_nearest.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pellucid import transforms
+from pellucid.interop.reading import Cannot, Given, Made, Reader, fractions, gated, pair
+from pellucid.random import Categorical
+from pellucid.random.arguments import is_number
+from pellucid.transforms.base import Transform
+
+__all__ = ["Near", "around", "asis", "clamped", "holes", "made", "odd", "rounded", "scaled", "up_to", "why"]
+
+Build = Callable[[Given, Reader, str], Made]
+Option = tuple[str, Any, Callable[[Any], Any]]
+
+
+@dataclass(frozen=True)
+class Near:
+    """An entry of the tables of what is only near.
+
+    Args:
+        reason: what differs.
+        nearest: what stands in.
+        build: makes it of the options.
+    """
+
+    reason: str
+    nearest: str
+    build: Build
+
+    def __call__(self, given: Given, reader: Reader, where: str) -> Made:
+        given.near("", self.reason, self.nearest)
+        built = self.build(given, reader, where)
+        given.rest()
+        return built
+
+
+def why(table: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """(the reason, what comes nearest), by name, of what is only near."""
+    return {name: (one.reason, one.nearest) for name, one in table.items() if isinstance(one, Near)}
+
+
+def made(name: str, p: Any = 0.5, /, always: Mapping[str, Any] | None = None, **options: Option) -> Build:
+    """One transform of ours: each of its fields from (their option, its default, the change of units)."""
+
+    def build(given: Given, reader: Reader, where: str) -> Made:
+        kind: type[Transform] | None = getattr(transforms, name, None)
+        if kind is None:
+            raise Cannot("", f"{name} is not here")
+        read = {ours: change(given(theirs, default)) for ours, (theirs, default, change) in options.items()}
+        chance = given("p", p)
+        if any(one.name == "p" for one in fields(kind)):
+            return kind(**(always or {}), **read, p=chance)
+        return gated(kind(**(always or {}), **read), chance)
+
+    return build
+
+
+def asis(value: Any) -> Any:
+    """The same."""
+    return value
+
+
+def scaled(by: float, low: float = -math.inf, high: float = math.inf) -> Callable[[Any], Any]:
+    """Times a number, within bounds; a range stays one."""
+
+    def change(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(change, value))
+        return min(max(float(value) * by, low), high)
+
+    return change
+
+
+def clamped(low: float, high: float) -> Callable[[Any], Any]:
+    """Within bounds."""
+    return scaled(1.0, low, high)
+
+
+def around(middle: float, low: float = -math.inf, high: float = math.inf) -> Callable[[Any], Any]:
+    """A range, or a number m for (middle - m, middle + m), or the same about 0 as differences from the middle."""
+    return lambda value: clamped(low, high)(tuple(middle + end for end in pair(value, "limit", around=0.0)))
+
+
+def up_to(least: float, by: float = 1.0) -> Callable[[Any], Any]:
+    """A range, or a number for (least, number)."""
+    return lambda value: scaled(by)((min(least, value), value) if is_number(value) else tuple(value))
+
+
+def rounded(low: float, high: float) -> Callable[[Any], Any]:
+    """Whole numbers of a range, each as likely, where what is drawn is rounded."""
+    return lambda value: clamped(low, high)((value, value) if is_number(value) else (min(value) - 0.499, max(value) + 0.499))
+
+
+def odd(value: Any) -> tuple[int, ...]:
+    """The odd numbers of a range, or from 3 to a number."""
+    low, high = (3, value) if is_number(value) else pair(value, "blur_limit")
+    return tuple(n for n in range(int(low), int(high) + 1) if n % 2) or (3,)
+
+
+def holes(given: Given, reader: Reader, counts: Any, sides: tuple[tuple[str, Any, Any], ...], **options: Any) -> Made:
+    """`CoarseDropout` with the least and most of a number of holes and of their two sides, in pixels or as fractions."""
+    low, high = (counts, counts) if is_number(counts) else counts
+    ends = []
+    for axis, (option, least, most) in enumerate(sides):
+        whole = [isinstance(end, int) and end >= 1 for end in (least, most)]
+        parts = [
+            end / reader.pixels(given, option)[axis] if pixel else float(end)
+            for end, pixel in zip((least, most), whole, strict=True)
+        ]
+        ends.append(clamped(0.0, 1.0)((min(parts), max(parts))))
+    numbers = tuple(float(n) for n in range(int(min(low, high)), int(max(low, high)) + 1))
+    value = options.pop("value", 0)
+    count = numbers[0] if len(numbers) == 1 else Categorical(numbers)
+    return transforms.CoarseDropout(count, *ends, value=fractions(value), hides=True, **options)

@@ -1,0 +1,155 @@
+"""What stands in for torchvision's and kornia's transforms that have no equal here.
+
+Owns: their tables, and the reasons for what has no stand-in either.
+Must not: import either library.
+Read next: ``nearest.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid import transforms
+from pellucid.interop.nearest import Near, asis, clamped, made, rounded, up_to, why
+from pellucid.interop.reading import Given, Made, Reader, Table, gated, pair
+from pellucid.random.arguments import is_number
+
+__all__ = ["KORNIA", "KORNIA_NEAREST", "TORCHVISION", "TORCHVISION_NEAREST"]
+
+ours: Any = transforms  # whose options are only known when they are read
+
+
+def _fill(given: Given) -> Any:
+    """Of pictures alone."""
+    fill = given("fill", 0)
+    if isinstance(fill, dict):
+        fill = next((value for key, value in fill.items() if str(getattr(key, "__name__", key)) != "Mask"), 0)
+    return tuple(fill) if isinstance(fill, list) else fill if isinstance(fill, tuple) or is_number(fill) else 0.0
+
+
+def _target(given: Given, reader: Reader) -> Any:
+    """The size that all pictures have afterwards."""
+    return reader.size or reader.later or reader.pixels(given, "size")
+
+
+def _iou_crop(given: Given, reader: Reader, where: str) -> Made:
+    scale = (given("min_scale", 0.3), min(given("max_scale", 1.0), 1.0))
+    ratio = (given("min_aspect_ratio", 0.5), given("max_aspect_ratio", 2.0))
+    size = _target(given, reader)
+    given.idle("how often it tries", "trials")
+    options = given("sampler_options") or (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+    return ours.RandomIoUCrop(size, scale, ratio, options)
+
+
+def _zoom_out(given: Given, reader: Reader, where: str) -> Made:
+    return ours.RandomZoomOut(given("side_range", (1.0, 4.0)), fill=_fill(given), p=given("p", 0.5))
+
+
+def _scale_jitter(given: Given, reader: Reader, where: str) -> Made:
+    size, scale = given("target_size"), given("scale_range", (0.1, 2.0))
+    reader.ends(where, size)
+    return ours.ScaleJitter(size, scale)
+
+
+def _shortest(given: Given, reader: Reader, where: str) -> Made:
+    """The middle one of the sizes, for all pictures."""
+    sizes = given("min_size")
+    sizes = (sizes,) if is_number(sizes) else tuple(sorted(sizes))
+    if given.name == "RandomResize":
+        return ours.Resize((int(sizes[0]) + int(given("max_size", sizes[0]))) // 2)
+    if len(sizes) > 1:
+        given.near(f"min_size={sizes}", "one size for all pictures here", str(sizes[len(sizes) // 2]))
+    return ours.Resize(int(sizes[len(sizes) // 2]))
+
+
+def _fixed_crop(given: Given, reader: Reader, where: str) -> Made:
+    size = given("size")
+    size = (size, size) if is_number(size) else size
+    reader.ends(where, size)
+    return ours.RandomCrop(size, pad_if_needed=True, fill=_fill(given))
+
+
+def _normal_fields(given: Given, reader: Reader, where: str) -> Made:
+    """Fractions of half of the picture."""
+    sigma, alpha = (given(name, default) for name, default in (("sigma", (32.0, 32.0)), ("alpha", (1.0, 1.0))))
+    height, width = reader.pixels(given, "alpha")
+    pixels, wide = (min(height, width) / 2 * float(alpha[0]) if isinstance(alpha, tuple) else float(alpha)), float(sigma[0])
+    return ours.RandomElastic.from_alpha_sigma(pixels, wide, library="albumentations", allow_folding=True, p=given("p", 0.5))
+
+
+def _resized(given: Given, reader: Reader, where: str) -> Made:
+    reader.ends(where, given("size"))
+    return gated(ours.Resize(given("size")), given("p", 1.0))
+
+
+_SIZE = "its size is drawn, and a batch keeps one"
+_MIXED = "labels are mixed with the pictures, by another key"
+
+TORCHVISION: Table = {
+    "RandomZoomOut": Near(
+        "its canvas grows, and a batch keeps one size", "RandomZoomOut, which is it and a resize back", _zoom_out
+    ),
+    "ScaleJitter": Near(_SIZE, "ScaleJitter, which is it and a crop or pad", _scale_jitter),
+    "RandomIoUCrop": Near(_SIZE, "RandomIoUCrop, which is it and a resize", _iou_crop),
+    "RandomShortestSize": Near(_SIZE, "Resize to the middle one", _shortest),
+    "RandomResize": Near(_SIZE, "Resize to the middle one", _shortest),
+    "FixedSizeCrop": Near("a transform of the references", "RandomCrop", _fixed_crop),
+    "ConvertBoundingBoxFormat": Near("boxes keep their format here", "Pipeline(box_format=...)", lambda given, reader, where: None),
+    "MixUp": Near(_MIXED, "MixUp", made("MixUp", 1.0)),
+    "CutMix": Near(_MIXED, "CutMix", made("CutMix", 1.0)),
+}
+TORCHVISION_NEAREST = why(TORCHVISION) | {
+    "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
+    "FiveCrop": ("several pictures from one", "functional.five_crop"),
+    "TenCrop": ("several pictures from one", "functional.ten_crop"),
+    "LinearTransformation": ("pixels are mixed over the whole picture", ""),
+}
+
+_ANOTHER = "its corners are drawn in another way"
+
+KORNIA: Table = {
+    "ColorJiggle": Near("its brightness is added, its contrast about black, its saturation that of HSV", "ColorJitter", made(
+        "ColorJitter", 1.0, **{name: (name, 0.0, asis) for name in ("brightness", "contrast", "saturation", "hue")})),
+    "RandomSaturation": Near("it scales the saturation of HSV", "RandomSaturation, about the luma", made(
+        "RandomSaturation", 1.0, saturation=("saturation", (1.0, 1.0), asis))),
+    "RandomResizedCrop": Near(_ANOTHER, "RandomResizedCrop", made(
+        "RandomResizedCrop", 1.0, size=("size", 256, asis), scale=("scale", (0.08, 1.0), asis), ratio=("ratio", (0.75, 4 / 3), asis))),
+    "RandomPerspective": Near(_ANOTHER, "RandomPerspective", made(
+        "RandomPerspective", distortion_scale=("distortion_scale", 0.5, clamped(0.0, 0.99)))),
+    "RandomErasing": Near("its rectangles are of whole pixels", "RandomErasing", made(
+        "RandomErasing", scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis), value=("value", 0.0, asis))),
+    "RandomSharpness": Near("its factor has another range", "RandomSharpness", made(
+        "RandomSharpness", sharpness=("sharpness", 0.5, up_to(0.0)))),
+    "RandomElasticTransform": Near("its displacements are fractions of the picture", "RandomElastic", _normal_fields),
+    "RandomThinPlateSpline": Near("its targets do not follow its images", "RandomThinPlateSpline", made(
+        "RandomThinPlateSpline", magnitude=("scale", 0.2, lambda value: float(value) / 2))),
+    "RandomMotionBlur": Near("its direction has no gradient, and its line other ends", "RandomMotionBlur", made(
+        "RandomMotionBlur", length=("kernel_size", 5, lambda value: value - 1 if is_number(value) else (value[0] - 1, value[1] - 1)),
+        degrees=("angle", 35.0, lambda value: pair(value, "angle", around=0.0)))),
+    "Resize": Near("its default corners are aligned", "Resize", _resized),
+    "RandomBoxBlur": Near("its borders are others", "RandomBoxBlur", made(
+        "RandomBoxBlur", width=("kernel_size", (3, 3), lambda value: float(value if is_number(value) else value[0])))),
+    "RandomJPEG": Near("its codec is another one: 37 to 47 dB from what files hold", "RandomJPEG", made(
+        "RandomJPEG", 1.0, quality=("jpeg_quality", 50.0, rounded(1.0, 100.0)))),
+    "RandomMedianBlur": Near("it pads with zeros", "RandomMedianBlur", made("RandomMedianBlur", kernel_size=("kernel_size", (3, 3), asis))),
+    "RandomPosterize": Near("it rounds levels in another way", "RandomPosterize", made("RandomPosterize", bits=("bits", 3, rounded(0.0, 8.0)))),
+    "RandomClahe": Near("its tiles meet in another way", "RandomCLAHE", made(
+        "RandomCLAHE", clip_limit=("clip_limit", (40.0, 40.0), up_to(1.0)), tiles=("grid_size", (8, 8), asis))),
+    "RandomSaltAndPepperNoise": Near("its grains are of all channels", "SaltAndPepper", made(
+        "SaltAndPepper", amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", 0.5, asis))),
+    "RandomShear": Near("its shear has another sign", "RandomShear", made("RandomShear", shear=("shear", 10.0, asis))),
+    "RandomTranslate": Near("its two axes are drawn apart", "RandomTranslate", made("RandomTranslate")),
+    "RandomPlanckianJitter": Near("its colours are drawn from a table", "PlanckianJitter", made("PlanckianJitter")),
+    "RandomChannelDropout": Near("its number of channels is fixed", "ChannelDropout", made(
+        "ChannelDropout", count=("num_drop_channels", 1, float))),
+    "RandomFisheye": Near("its lens has other parameters", "RandomFisheye", made("RandomFisheye")),
+    "RandomRain": Near("its drops are lines", "RandomRain", made("RandomRain")),
+    "RandomSnow": Near("it brightens what is dark", "RandomSnow", made("RandomSnow")),
+    "RandomPlasmaShadow": Near("its clouds have other parameters", "RandomPlasmaShadow", made("RandomPlasmaShadow")),
+    "RandomPlasmaBrightness": Near("its clouds have other parameters", "RandomPlasmaBrightness", made("RandomPlasmaBrightness")),
+    "RandomJigsaw": Near("its pieces are of whole pixels", "GridShuffle", made("GridShuffle", grid=("grid", (4, 4), asis))),
+    "RandomMixUpV2": Near(_MIXED, "MixUp", made("MixUp", 1.0)),
+    "RandomCutMixV2": Near(_MIXED, "CutMix", made("CutMix", 1.0)),
+    "RandomMosaic": Near("its pieces are cut from whole pixels", "Mosaic", made("Mosaic", 0.7)),
+}  # fmt: skip
+KORNIA_NEAREST = why(KORNIA)
