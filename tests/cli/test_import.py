@@ -42,14 +42,14 @@ def test_another_library_is_named(tmp_path):
 
 def test_what_is_missing_is_listed_and_may_be_left_out(tmp_path):
     source, out = tmp_path / "theirs.json", tmp_path / "augment.toml"
-    both = {"name": "Compose", "transforms": [{"name": "RandomInvert"}, {"name": "RandomIoUCrop"}]}
+    both = {"name": "Compose", "transforms": [{"name": "RandomInvert"}, {"name": "FiveCrop", "size": 9}]}
     source.write_text(json.dumps(both))
     done = run(source, "-o", out, "--from", "torchvision")
     assert done.exit_code != 0
     assert not out.exists()
     done = run(source, "-o", out, "--from", "torchvision", "--skip")
     assert done.exit_code == 0
-    assert "pipeline.transforms[1]: RandomIoUCrop" in done.output
+    assert "pipeline.transforms[1]: FiveCrop" in done.output
     assert len(Pipeline.load(out)) == 1
 
 

@@ -1,4 +1,4 @@
-"""``pellucid import``: a pipeline of another library as a pipeline file.
+"""``pellucid import``: a pipeline of another library as code or as a pipeline file.
 
 Owns: the command, and which library a file is of.
 Must not: run a file that the caller does not allow.
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pellucid.core.files import parsed
 from pellucid.errors import invalid
+
+if TYPE_CHECKING:
+    from pellucid.interop import Sourced
 
 __all__ = ["import_"]
 
@@ -22,40 +25,79 @@ LIBRARIES = ("albumentations", "torchvision", "kornia")
 
 
 def import_(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="JSON, YAML or TOML; with --allow also FILE.py:NAME.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The pipeline file (.toml, .json).")],
+    source: Annotated[str, typer.Argument(metavar="FILE", help="JSON, YAML, TOML, FILE.py or FILE.py:NAME.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="The pipeline file (.toml, .json).")] = None,
     library: Annotated[str, typer.Option("--from", metavar="LIBRARY", help="albumentations, torchvision or kornia.")] = "",
+    match: Annotated[str, typer.Option(help="nearest, or exact, which refuses what has no equal.")] = "nearest",
+    values: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A name that FILE.py takes from elsewhere.")
+    ] = None,
     skip: Annotated[bool, typer.Option(help="Write what can be imported, and list the rest.")] = False,
     allow: Annotated[bool, typer.Option(help="Run FILE.py and read NAME of it. Without this nothing is run.")] = False,
 ) -> None:
-    """Import a pipeline of albumentations, torchvision or kornia, and say what has no equal."""
+    """Import a pipeline of albumentations, torchvision or kornia: print it as code, and say what differs or has no equal."""
+    from pellucid import interop
+
+    found = _found(source, library, match, values or [], allow)
+    if output is not None and len(found) > 1:
+        several = ", ".join(f"{one.name} (line {one.line})" for one in found)
+        raise invalid("FILE", expected="FILE.py:NAME, one pipeline to write", got=several)
+    for one in found:
+        result = one.imported
+        if result.missing and not skip and output is not None:
+            raise interop.Unsupported(result.missing)
+        if output is not None:
+            result.pipeline.save(output)
+        else:
+            typer.echo(f"{one.name or 'augment'} = {interop.as_code(result.pipeline)}")
+        for each in (*result.missing, *result.notes):
+            typer.echo(f"# {each}" if output is None else str(each))
+        read = f"{result.total - len(result.missing)} of {result.total} transforms of {one.library}'s"
+        typer.echo(f"{output}: {read}" if output is not None else f"# line {one.line}: {read}\n")
+
+
+def _found(source: str, library: str, match: str, values: list[str], allow: bool) -> list[Sourced]:
+    """Every pipeline of a file, with what is read of it."""
     from pellucid import interop
     from pellucid.random.arguments import check_choice
 
-    read, guessed = _read(source, allow)
-    library = library or guessed
-    check_choice("--from", library, LIBRARIES)
-    readers = dict(zip(LIBRARIES, (interop.read_albumentations, interop.read_torchvision, interop.read_kornia), strict=True))
-    found = readers[library](read)
-    if found.missing and not skip:
-        raise interop.Unsupported(found.missing)
-    found.pipeline.save(output)
-    for one in (*found.missing, *found.notes):
-        typer.echo(str(one))
-    typer.echo(f"{output}: {found.total - len(found.missing)} of {found.total} transforms of {library}'s")
-
-
-def _read(source: str, allow: bool) -> tuple[Any, str]:
-    """What is to be imported, and the library that it seems to be of."""
+    check_choice("--match", match, ("nearest", "exact"))
     name, _, attribute = source.rpartition(":") if ".py:" in source else (source, "", "")
     path = Path(name)
-    if path.suffix == ".py":
-        if not allow:
-            fix = "If you trust it, add --allow; or write A.to_dict(transform) to a JSON file."
-            raise invalid("FILE", expected="plain data: reading a Python file runs it", got=repr(source), fix=fix)
-        value = _attribute(path, attribute)
-        library = next((one for one in LIBRARIES if type(value).__module__.startswith(one)), "")
-        return value, library
+    if path.suffix == ".py" and not allow:
+        return _spelled(path, attribute, match, values)
+    read, guessed = (_attribute(path, attribute), "") if path.suffix == ".py" else _plain(path)
+    library = library or guessed or next((one for one in LIBRARIES if type(read).__module__.startswith(one)), "")
+    check_choice("--from", library, LIBRARIES)
+    readers = dict(zip(LIBRARIES, (interop.read_albumentations, interop.read_torchvision, interop.read_kornia), strict=True))
+    return [interop.Sourced(attribute, 1, library, readers[library](read, match=match))]
+
+
+def _spelled(path: Path, attribute: str, match: Any, values: list[str]) -> list[Sourced]:
+    """What a Python file spells out; it is not run."""
+    from ast import literal_eval
+
+    from pellucid import interop
+
+    names = {}
+    for one in values:
+        name, _, value = one.partition("=")
+        try:
+            names[name.strip()] = literal_eval(value.strip())
+        except (ValueError, SyntaxError):
+            raise invalid("--set", expected="NAME=VALUE with a number, text or list", got=repr(one)) from None
+    text = parsed(path, lambda file: file.read().decode("utf-8"), expected="text", name="FILE")
+    found = [one for one in interop.from_source(text, match=match, names=names) if attribute in ("", one.name)]
+    if not found:
+        fix = (
+            "What a file makes in another way is read from A.to_dict(transform) in a JSON file, or, if you trust it, with --allow."
+        )
+        raise invalid("FILE", expected="a file that spells out a Compose", got=repr(str(path)), fix=fix)
+    return found
+
+
+def _plain(path: Path) -> tuple[Any, str]:
+    """A description, and the library that it seems to be of."""
     table = _table(path)
     if not isinstance(table, dict):
         raise invalid("FILE", expected="a table that describes a pipeline", got=type(table).__name__)

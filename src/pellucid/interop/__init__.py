@@ -7,6 +7,7 @@ Read next: ``reading.py``.
 
 from pellucid.interop.adapters import as_albumentations, as_batchgenerators, as_detectron2, as_kornia, as_torchvision
 from pellucid.interop.albumentations import from_albumentations, read_albumentations
+from pellucid.interop.code import as_code
 from pellucid.interop.exporting import to_albumentations, to_torchvision
 from pellucid.interop.kornia import from_kornia, read_kornia
 from pellucid.interop.reading import Imported, Missing, Unsupported
@@ -20,6 +21,7 @@ __all__ = [
     "Unsupported",
     "as_albumentations",
     "as_batchgenerators",
+    "as_code",
     "as_detectron2",
     "as_kornia",
     "as_torchvision",

@@ -17,7 +17,7 @@ from pellucid import transforms
 from pellucid.interop.albumentations_colors import COLORS
 from pellucid.interop.albumentations_nearest import NEAR, NEAREST
 from pellucid.interop.albumentations_tables import chance_of, described, read_targets
-from pellucid.interop.nearest import holes, odd
+from pellucid.interop.nearest import elastic_of, holes, odd
 from pellucid.interop.reading import TARGETS, Given, Imported, Made, Match, Reader, Table, gated, pair, whole
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
@@ -400,12 +400,7 @@ def _elastic(given: Given, reader: Reader, where: str) -> Made:
     text = "ElasticTransform: keypoints follow the field exactly here, within a pixel or two there"
     given.noted("keypoint_remapping_method", default="mask", text=text)
     options = {"p": given("p", 0.5), **_warp(given, reader, border=_old(reader, 4, 0))}
-    if sigma < 1.2:
-        given.near(f"sigma={sigma}", "knots are 2 pixels apart at least here", "sigma=1.2")
-    folds = reader.match != "exact"
-    elastic = ours.RandomElastic.from_alpha_sigma(
-        alpha, max(sigma, 1.2) if folds else sigma, library="albumentations", allow_folding=folds, **options
-    )
+    elastic = elastic_of(given, alpha, sigma, "albumentations", **options)
     return [_three_points(float(moved), given, reader, options), elastic] if moved else elastic
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import transforms
+from pellucid.interop.nearest import half_turn
 from pellucid.interop.reading import Given, Made, Reader, Table, fractions, integers, pair
 from pellucid.random.arguments import is_number, plain
 
@@ -69,7 +70,7 @@ def _emboss(given: Given, reader: Reader, where: str) -> Made:
 def _jitter(given: Given, reader: Reader, where: str) -> Made:
     names = ("brightness", "contrast", "saturation")
     factors = {name: given(name, 0.2) for name in names}
-    hue = given("hue", 0.2 if reader.version < 2 else 0.5)
+    hue = half_turn(given, given("hue", 0.2 if reader.version < 2 else 0.5))
     return ours.ColorJitter(**factors, hue=hue, clip="each", p=given("p", 0.5))
 
 

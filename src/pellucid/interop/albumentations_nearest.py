@@ -54,7 +54,9 @@ def _shown(given: Given, default: int = 0) -> dict[str, Any]:
     """What lies outside of a warp."""
     fill = given("fill|fill_value|value|cval|pad_val", 0)
     return {
-        "padding_mode": _BORDERS.get(given("border_mode|pad_mode|mode", default), "constant"),
+        "padding_mode": _BORDERS.get(
+            given("border_mode|pad_mode" + ("|mode" if given.name.startswith("IAA") else ""), default), "constant"
+        ),
         "fill": fill if is_number(fill) or isinstance(fill, tuple) else 0.0,
     }
 
@@ -129,7 +131,8 @@ def _piecewise(given: Given, reader: Reader, where: str) -> Made:
     low, high = up_to(0.0)(given("scale", (0.03, 0.05)))
     points = given("nb_rows", 4)
     count = max(2, min(int(points if is_number(points) else max(points)), 16))
-    return ours.RandomThinPlateSpline(count, (low, high), p=given("p", 0.5), **_shown(given))
+    reach = clamped(0.0, 0.15)((low * (count - 1), high * (count - 1)))  # of the distance between points
+    return ours.RandomThinPlateSpline(count, reach, p=given("p", 0.5), **_shown(given))
 
 
 def _crop_and_pad(given: Given, reader: Reader, where: str) -> Made:
@@ -212,9 +215,10 @@ NEAR: Table = {
     "RandomFog": Near("its fog is of discs", "RandomPlasmaFog", made("RandomPlasmaFog")),
     "RandomRain": Near("its drops are lines of one brightness, under a blur", "RandomRain", made("RandomRain")),
     "RandomSnow": Near("it brightens what is dark", "RandomSnow", made("RandomSnow")),
-    **dict.fromkeys(("RandomShadow", "PlasmaShadow"), Near("its shadows have other outlines", "RandomPlasmaShadow", made("RandomPlasmaShadow"))),
-    **dict.fromkeys(("PlasmaBrightnessContrast", "Illumination"), Near("its light is uneven in another way", "RandomPlasmaBrightness", made(
-        "RandomPlasmaBrightness"))),
+    **dict.fromkeys(("RandomShadow", "PlasmaShadow"), Near(
+        "its shadows have other outlines", "RandomPlasmaShadow", made("RandomPlasmaShadow"))),
+    **dict.fromkeys(("PlasmaBrightnessContrast", "Illumination"), Near(
+        "its light is uneven in another way", "RandomPlasmaBrightness", made("RandomPlasmaBrightness"))),
     "PlanckianJitter": Near("its colours are drawn from a table", "PlanckianJitter", made("PlanckianJitter")),
     "RandomGridShuffle": Near("its cells are of whole pixels", "GridShuffle", made("GridShuffle", grid=("grid", (3, 3), asis))),
     "UnsharpMask": Near("it leaves small differences alone", "RandomUnsharpMask", _unsharp),
@@ -222,7 +226,7 @@ NEAR: Table = {
     "Erasing": Near("its rectangles are of whole pixels", "RandomErasing", made(
         "RandomErasing", scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis))),
     "ThinPlateSpline": Near("its points move by a normal distribution", "RandomThinPlateSpline", made(
-        "RandomThinPlateSpline", magnitude=("scale_range", (0.2, 0.4), scaled(0.5)))),
+        "RandomThinPlateSpline", magnitude=("scale_range", (0.2, 0.4), scaled(0.5, 0.0, 0.15)))),
     **dict.fromkeys(("PiecewiseAffine", "IAAPiecewiseAffine"), Near(
         "its mesh is bent at the points of a grid, and smooth here", "RandomThinPlateSpline", _piecewise)),
     "GridElasticDeform": Near("its mesh breaks where cells meet", "RandomElastic", made("RandomElastic")),
@@ -238,8 +242,8 @@ NEAR: Table = {
     "IAAEmboss": Near(_IMGAUG, "RandomEmboss", made(
         "RandomEmboss", share=("alpha", (0.2, 0.5), up_to(0.0)), strength=("strength", (0.2, 0.7), up_to(0.0)))),
     "IAAAffine": Near(_IMGAUG, "RandomAffine", made(
-        "RandomAffine", degrees=("rotate", 0.0, lambda value: pair(value, "rotate", around=0.0)), scale=("scale", (1.0, 1.0), lambda value: (
-            (value, value) if is_number(value) else value)))),
+        "RandomAffine", degrees=("rotate", 0.0, around(0.0)),
+        scale=("scale", (1.0, 1.0), lambda value: (value, value) if is_number(value) else value))),
 }  # fmt: skip
 
 NEAREST = why(NEAR) | {

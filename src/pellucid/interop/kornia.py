@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from pellucid import transforms
+from pellucid.interop.nearest import half_turn
 from pellucid.interop.nearest_tables import KORNIA as NEAR
 from pellucid.interop.nearest_tables import KORNIA_NEAREST as NEAREST
 from pellucid.interop.reading import Given, Imported, Made, Match, Reader, Table, arguments_of, mask_fill_of, pair, whole
@@ -164,7 +165,9 @@ def _jitter(given: Given, reader: Reader, where: str) -> Made:
     """ColorJitter: its factors mean what torchvision's do, unlike those of kornia's single transforms."""
     given.only("order", None, default=None, reason="the order is drawn here", nearest="order=None")
     reader.note("ColorJitter: one order for the batch there, one per sample here")
-    parts = {name: given(name, 0.0) for name in ("brightness", "contrast", "saturation", "hue")}
+    parts = {name: given(name, 0.0) for name in ("brightness", "contrast", "saturation")} | {
+        "hue": half_turn(given, given("hue", 0.0))
+    }
     return ours.ColorJitter(**parts, clip="each", **_common(given, 1.0))
 
 

@@ -13,12 +13,27 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pellucid import transforms
+from pellucid.errors import InvalidArgument
 from pellucid.interop.reading import Cannot, Given, Made, Reader, fractions, gated, pair
 from pellucid.random import Categorical
 from pellucid.random.arguments import is_number
 from pellucid.transforms.base import Transform
 
-__all__ = ["Near", "around", "asis", "clamped", "holes", "made", "odd", "rounded", "scaled", "up_to", "why"]
+__all__ = [
+    "Near",
+    "around",
+    "asis",
+    "clamped",
+    "elastic_of",
+    "half_turn",
+    "holes",
+    "made",
+    "odd",
+    "rounded",
+    "scaled",
+    "up_to",
+    "why",
+]
 
 Build = Callable[[Given, Reader, str], Made]
 Option = tuple[str, Any, Callable[[Any], Any]]
@@ -39,6 +54,7 @@ class Near:
     build: Build
 
     def __call__(self, given: Given, reader: Reader, where: str) -> Made:
+        """Ours for theirs."""
         given.near("", self.reason, self.nearest)
         built = self.build(given, reader, where)
         given.rest()
@@ -123,3 +139,24 @@ def holes(given: Given, reader: Reader, counts: Any, sides: tuple[tuple[str, Any
     value = options.pop("value", 0)
     count = numbers[0] if len(numbers) == 1 else Categorical(numbers)
     return transforms.CoarseDropout(count, *ends, value=fractions(value), hides=True, **options)
+
+
+def elastic_of(given: Given, alpha: float, sigma: float, library: Any, **options: Any) -> Transform:
+    """`RandomElastic.from_alpha_sigma`, also where it has to fold, or knots would be closer than two pixels."""
+    if sigma < 1.2:
+        given.near(f"sigma={sigma}", "knots are 2 pixels apart at least here", "sigma=1.2")
+        sigma = 1.2
+    try:
+        return transforms.RandomElastic.from_alpha_sigma(alpha, sigma, library=library, **options)
+    except InvalidArgument:
+        given.near(f"alpha={alpha:g}", "the picture may fold over itself", "allow_folding=True")
+    return transforms.RandomElastic.from_alpha_sigma(alpha, sigma, library=library, allow_folding=True, **options)
+
+
+def half_turn(given: Given, value: Any) -> Any:
+    """A hue: by half a turn at most."""
+    limit = clamped(-0.5, 0.5)(value) if value is not None else None
+    if limit != value and (isinstance(value, tuple) or value > 0.5):
+        given.near(f"hue={value}", "a hue turns by half at most", str(limit))
+        return limit
+    return value

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import transforms
-from pellucid.interop.nearest import Near, asis, clamped, made, rounded, up_to, why
-from pellucid.interop.reading import Given, Made, Reader, Table, gated, pair
+from pellucid.interop.nearest import Near, around, asis, clamped, elastic_of, made, rounded, scaled, up_to, why
+from pellucid.interop.reading import Given, Made, Reader, Table, gated
 from pellucid.random.arguments import is_number
 
 __all__ = ["KORNIA", "KORNIA_NEAREST", "TORCHVISION", "TORCHVISION_NEAREST"]
@@ -74,7 +74,7 @@ def _normal_fields(given: Given, reader: Reader, where: str) -> Made:
     sigma, alpha = (given(name, default) for name, default in (("sigma", (32.0, 32.0)), ("alpha", (1.0, 1.0))))
     height, width = reader.pixels(given, "alpha")
     pixels, wide = (min(height, width) / 2 * float(alpha[0]) if isinstance(alpha, tuple) else float(alpha)), float(sigma[0])
-    return ours.RandomElastic.from_alpha_sigma(pixels, wide, library="albumentations", allow_folding=True, p=given("p", 0.5))
+    return elastic_of(given, pixels, wide, "albumentations", p=given("p", 0.5))
 
 
 def _resized(given: Given, reader: Reader, where: str) -> Made:
@@ -113,7 +113,8 @@ KORNIA: Table = {
     "RandomSaturation": Near("it scales the saturation of HSV", "RandomSaturation, about the luma", made(
         "RandomSaturation", 1.0, saturation=("saturation", (1.0, 1.0), asis))),
     "RandomResizedCrop": Near(_ANOTHER, "RandomResizedCrop", made(
-        "RandomResizedCrop", 1.0, size=("size", 256, asis), scale=("scale", (0.08, 1.0), asis), ratio=("ratio", (0.75, 4 / 3), asis))),
+        "RandomResizedCrop", 1.0, size=("size", 256, asis), scale=("scale", (0.08, 1.0), asis),
+        ratio=("ratio", (0.75, 4 / 3), asis))),
     "RandomPerspective": Near(_ANOTHER, "RandomPerspective", made(
         "RandomPerspective", distortion_scale=("distortion_scale", 0.5, clamped(0.0, 0.99)))),
     "RandomErasing": Near("its rectangles are of whole pixels", "RandomErasing", made(
@@ -122,17 +123,20 @@ KORNIA: Table = {
         "RandomSharpness", sharpness=("sharpness", 0.5, up_to(0.0)))),
     "RandomElasticTransform": Near("its displacements are fractions of the picture", "RandomElastic", _normal_fields),
     "RandomThinPlateSpline": Near("its targets do not follow its images", "RandomThinPlateSpline", made(
-        "RandomThinPlateSpline", magnitude=("scale", 0.2, lambda value: float(value) / 2))),
+        "RandomThinPlateSpline", magnitude=("scale", 0.2, scaled(0.5, 0.0, 0.15)))),
     "RandomMotionBlur": Near("its direction has no gradient, and its line other ends", "RandomMotionBlur", made(
-        "RandomMotionBlur", length=("kernel_size", 5, lambda value: value - 1 if is_number(value) else (value[0] - 1, value[1] - 1)),
-        degrees=("angle", 35.0, lambda value: pair(value, "angle", around=0.0)))),
+        "RandomMotionBlur",
+        length=("kernel_size", 5, lambda value: tuple(v - 1 for v in value) if isinstance(value, tuple) else value - 1),
+        degrees=("angle", 35.0, around(0.0)))),
     "Resize": Near("its default corners are aligned", "Resize", _resized),
     "RandomBoxBlur": Near("its borders are others", "RandomBoxBlur", made(
         "RandomBoxBlur", width=("kernel_size", (3, 3), lambda value: float(value if is_number(value) else value[0])))),
     "RandomJPEG": Near("its codec is another one: 37 to 47 dB from what files hold", "RandomJPEG", made(
         "RandomJPEG", 1.0, quality=("jpeg_quality", 50.0, rounded(1.0, 100.0)))),
-    "RandomMedianBlur": Near("it pads with zeros", "RandomMedianBlur", made("RandomMedianBlur", kernel_size=("kernel_size", (3, 3), asis))),
-    "RandomPosterize": Near("it rounds levels in another way", "RandomPosterize", made("RandomPosterize", bits=("bits", 3, rounded(0.0, 8.0)))),
+    "RandomMedianBlur": Near("it pads with zeros", "RandomMedianBlur", made(
+        "RandomMedianBlur", kernel_size=("kernel_size", (3, 3), asis))),
+    "RandomPosterize": Near("it rounds levels in another way", "RandomPosterize", made(
+        "RandomPosterize", bits=("bits", 3, rounded(0.0, 8.0)))),
     "RandomClahe": Near("its tiles meet in another way", "RandomCLAHE", made(
         "RandomCLAHE", clip_limit=("clip_limit", (40.0, 40.0), up_to(1.0)), tiles=("grid_size", (8, 8), asis))),
     "RandomSaltAndPepperNoise": Near("its grains are of all channels", "SaltAndPepper", made(

@@ -12,12 +12,13 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.errors import invalid
+from pellucid.errors import InvalidArgument, InvalidType, invalid
 from pellucid.interop.albumentations import read_albumentations
 from pellucid.interop.kornia import read_kornia
-from pellucid.interop.reading import Imported, Match, Unread
+from pellucid.interop.reading import Imported, Match, Missing, Unread
 from pellucid.interop.signatures import order_of
 from pellucid.interop.torchvision import read_torchvision
+from pellucid.pipeline import Pipeline
 from pellucid.random.arguments import is_number
 
 __all__ = ["Sourced", "from_source"]
@@ -195,9 +196,13 @@ class _Finder(ast.NodeVisitor):
         return (self.star, first) if self.star and first[:1].isupper() and not known and not rest else ("", "")
 
     def read(self, one: _Whole, match: Match) -> Sourced:
-        values = _Values(self, one)
-        described = values.of(one.call)
-        return Sourced(one.name, one.call.lineno, one.library, _READERS[one.library](described, match=match))
+        described = _Values(self, one).of(one.call)
+        try:
+            imported = _READERS[one.library](described, match=match)
+        except (InvalidArgument, InvalidType) as error:
+            missing = Missing("pipeline", ast.unparse(one.call.func), "", str(error).rstrip("."), "")
+            imported = Imported(Pipeline([]), (), (missing,), 1)
+        return Sourced(one.name, one.call.lineno, one.library, imported)
 
 
 _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from pellucid import transforms as ours
+from pellucid.interop.nearest import elastic_of, half_turn
 from pellucid.interop.nearest_tables import TORCHVISION as NEAR
 from pellucid.interop.nearest_tables import TORCHVISION_NEAREST as NEAREST
 from pellucid.interop.reading import (
@@ -253,7 +254,7 @@ def _pad(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _jitter(given: Given, reader: Reader, where: str) -> Made:
-    options = {name: given(name) for name in ("brightness", "contrast", "saturation", "hue")}
+    options = {name: given(name) for name in ("brightness", "contrast", "saturation")} | {"hue": half_turn(given, given("hue"))}
     return ours.ColorJitter(**{name: _ordered(value) for name, value in options.items() if value is not None}, clip="each")
 
 
@@ -398,7 +399,7 @@ def _elastic(given: Given, reader: Reader, where: str) -> Made:
     reader.note("ElasticTransform: fields are splines here, of the same deviation and width; there they grow with width / height")
     numbers = [value[0] if isinstance(value, tuple) else value for value in (alpha, sigma)]
     options = {"interpolation": _mode(given, "bilinear"), **_fills(given, reader)}
-    return ours.RandomElastic.from_alpha_sigma(*numbers, library="torchvision", **options)
+    return elastic_of(given, float(numbers[0]), float(numbers[1]), "torchvision", **options)
 
 
 def _published(given: Given) -> None:
