@@ -53,10 +53,9 @@ _BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
 def _shown(given: Given, default: int = 0) -> dict[str, Any]:
     """What lies outside of a warp."""
     fill = given("fill|fill_value|value|cval|pad_val", 0)
+    flag = given("mode|border_mode" if given.name.startswith("IAA") else "border_mode|pad_mode", default)
     return {
-        "padding_mode": _BORDERS.get(
-            given("border_mode|pad_mode" + ("|mode" if given.name.startswith("IAA") else ""), default), "constant"
-        ),
+        "padding_mode": _BORDERS.get(flag, "constant"),
         "fill": fill if is_number(fill) or isinstance(fill, tuple) else 0.0,
     }
 
@@ -136,8 +135,9 @@ def _piecewise(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _crop_and_pad(given: Given, reader: Reader, where: str) -> Made:
-    part, px = given("percent"), given("px")
+    part = given("percent")
     if part is None:
+        px = given("px")
         side = min(reader.pixels(given, "px"))
         part = tuple(one / side for one in px) if isinstance(px, tuple) else (px or 0) / side
     low, high = (part, part) if is_number(part) else (min(part), max(part))

@@ -88,11 +88,11 @@ def asis(value: Any) -> Any:
 
 
 def scaled(by: float, low: float = -math.inf, high: float = math.inf) -> Callable[[Any], Any]:
-    """Times a number, within bounds; a range stays one."""
+    """Times a number, within bounds; a range stays one, from its least to its most."""
 
     def change(value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(map(change, value))
+            return tuple(sorted(map(change, value)))
         return min(max(float(value) * by, low), high)
 
     return change

@@ -187,7 +187,7 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
 def _rotation(given: Given, reader: Reader, where: str) -> Made:
     expand = bool(given("expand", False))
     if expand:
-        given.near("expand=True", "each angle has a canvas of its own there", "RandomRotation(expand=True), one canvas for all")
+        given.near("expand=True", "each angle has a canvas of its own there", "RandomRotation(expand=True)")
     mode: Any = _mode(given, "nearest")
     _rim(reader, mode)
     middle = None if expand else _center(given)
