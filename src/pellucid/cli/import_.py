@@ -56,7 +56,7 @@ def import_(
         typer.echo(f"{output}: {read}" if output is not None else f"# line {one.line}: {read}\n")
 
 
-def _found(source: str, library: str, match: str, values: list[str], allow: bool) -> list[Sourced]:
+def _found(source: str, library: str, match: Any, values: list[str], allow: bool) -> list[Sourced]:
     """Every pipeline of a file, with what is read of it."""
     from pellucid import interop
     from pellucid.random.arguments import check_choice

@@ -208,7 +208,7 @@ NEAR: Table = {
         "PoissonGaussianNoise", gain=("intensity", (0.1, 0.5), scaled(0.02)), sigma=("color_shift", (0.01, 0.05), scaled(0.5)))),
     "AdditiveNoise": Near("other distributions than the normal one", "RandomGaussianNoise", _noise_of),
     "PixelDropout": Near("its pixels drop in all channels at once", "SaltAndPepper without salt", made(
-        "SaltAndPepper", always={"salt": 0.0}, amount=("dropout_prob", 0.01, clamped(0.0, 1.0)))),
+        "SaltAndPepper", 0.5, {"salt": 0.0}, amount=("dropout_prob", 0.01, clamped(0.0, 1.0)))),
     "SaltAndPepper": Near("it paints whole pixels, and single channels here", "SaltAndPepper", made(
         "SaltAndPepper", amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", (0.4, 0.6), asis))),
     "ShotNoise": Near("its scale is that of the light", "ShotNoise", made("ShotNoise")),

@@ -8,7 +8,7 @@ Read next: ``source.py``.
 from __future__ import annotations
 
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -56,8 +56,8 @@ def _changed(value: Any) -> list[tuple[str, str]]:
 
 def _of(value: Any) -> str:
     if isinstance(value, Transform):
-        parts = _changed(value)
-        plain = parts[:1] and parts[0][0] == fields(value)[0].name  # the first field needs no name
+        parts, described = _changed(value), cast("Any", value)
+        plain = parts[:1] and parts[0][0] == fields(described)[0].name  # the first field needs no name
         words = [text if plain and i == 0 else f"{name}={text}" for i, (name, text) in enumerate(parts)]
         return f"{type(value).__name__}({', '.join(words)})"
     if isinstance(value, torch.dtype):

@@ -66,17 +66,18 @@ def why(table: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     return {name: (one.reason, one.nearest) for name, one in table.items() if isinstance(one, Near)}
 
 
-def made(name: str, p: Any = 0.5, /, always: Mapping[str, Any] | None = None, **options: Option) -> Build:
+def made(name: str, p: Any = 0.5, always: Mapping[str, Any] | None = None, /, **options: Option) -> Build:
     """One transform of ours: each of its fields from (their option, its default, the change of units)."""
 
     def build(given: Given, reader: Reader, where: str) -> Made:
-        kind: type[Transform] | None = getattr(transforms, name, None)
+        kind: Any = getattr(transforms, name, None)
         if kind is None:
             raise Cannot("", f"{name} is not here")
         read = {ours: change(given(theirs, default)) for ours, (theirs, default, change) in options.items()}
         chance = given("p", p)
         if any(one.name == "p" for one in fields(kind)):
-            return kind(**(always or {}), **read, p=chance)
+            one: Transform = kind(**(always or {}), **read, p=chance)
+            return one
         return gated(kind(**(always or {}), **read), chance)
 
     return build
@@ -127,7 +128,7 @@ def odd(value: Any) -> tuple[int, ...]:
 def holes(given: Given, reader: Reader, counts: Any, sides: tuple[tuple[str, Any, Any], ...], **options: Any) -> Made:
     """`CoarseDropout` with the least and most of a number of holes and of their two sides, in pixels or as fractions."""
     low, high = (counts, counts) if is_number(counts) else counts
-    ends = []
+    ends: list[Any] = []
     for axis, (option, least, most) in enumerate(sides):
         whole = [isinstance(end, int) and end >= 1 for end in (least, most)]
         parts = [
@@ -138,7 +139,7 @@ def holes(given: Given, reader: Reader, counts: Any, sides: tuple[tuple[str, Any
     numbers = tuple(float(n) for n in range(int(min(low, high)), int(max(low, high)) + 1))
     value = options.pop("value", 0)
     count = numbers[0] if len(numbers) == 1 else Categorical(numbers)
-    return transforms.CoarseDropout(count, *ends, value=fractions(value), hides=True, **options)
+    return transforms.CoarseDropout(count, ends[0], ends[1], value=fractions(value), hides=True, **options)
 
 
 def elastic_of(given: Given, alpha: float, sigma: float, library: Any, **options: Any) -> Transform:

@@ -109,7 +109,7 @@ _ANOTHER = "its corners are drawn in another way"
 
 KORNIA: Table = {
     "ColorJiggle": Near("its brightness is added, its contrast about black, its saturation that of HSV", "ColorJitter", made(
-        "ColorJitter", 1.0, **{name: (name, 0.0, asis) for name in ("brightness", "contrast", "saturation", "hue")})),
+        "ColorJitter", 1.0, None, **{name: (name, 0.0, asis) for name in ("brightness", "contrast", "saturation", "hue")})),
     "RandomSaturation": Near("it scales the saturation of HSV", "RandomSaturation, about the luma", made(
         "RandomSaturation", 1.0, saturation=("saturation", (1.0, 1.0), asis))),
     "RandomResizedCrop": Near(_ANOTHER, "RandomResizedCrop", made(

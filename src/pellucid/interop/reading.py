@@ -247,8 +247,10 @@ class Reader:
             return gated(made, p)
         known = self.size or self.later
         given.near(f"p={p}", "it changes the size at times", f"a resize to {known} either way" if known else "for certain")
-        back = [transforms.Resize(known, antialias=False)] if known else []
-        return transforms.OneOf(([*made, *back], back), weights=(p, 1.0 - p)) if known else made
+        if known is None:
+            return made
+        back = transforms.Resize(known, antialias=False)
+        return transforms.OneOf(((*made, back), (back,)), weights=(p, 1.0 - p))
 
     def comes(self, steps: Any) -> None:
         """Look for the first size that a row of steps brings pictures to."""

@@ -14,7 +14,7 @@ __all__ = ["SIGNATURES", "order_of"]
 
 def _table(text: str) -> dict[str, tuple[str, ...]]:
     """From lines ``Name, Name: first second``."""
-    found = {}
+    found: dict[str, tuple[str, ...]] = {}
     for line in text.strip().splitlines():
         names, _, order = line.partition(":")
         found |= dict.fromkeys(map(str.strip, names.split(",")), tuple(order.split()))

@@ -186,8 +186,8 @@ class _Finder(ast.NodeVisitor):
         """The library and name of a transform; empty for another call."""
         first, _, rest = ast.unparse(call.func).partition(".") if isinstance(call.func, ast.Name | ast.Attribute) else ("", "", "")
         path = self.scopes[0].get(first)
-        whole = f"{path}.{rest}" if rest else path
-        top = whole.partition(".")[0] if isinstance(whole, str) else ""
+        whole = f"{path}.{rest}" if rest else str(path)
+        top = whole.partition(".")[0] if isinstance(path, str) else ""
         if top in _READERS:
             return top, whole.rpartition(".")[2]
         if path in ("transforms", ".transforms") and rest:  # the references' own file
