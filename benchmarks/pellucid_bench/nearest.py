@@ -22,16 +22,37 @@ __all__ = ["changes", "main", "rows", "table"]
 START, END = "<!-- nearest -->", "<!-- /nearest -->"
 DRAWS = 100
 
+_PLAIN = (
+    *(
+        "AdvancedBlur",
+        "CLAHE",
+        "Defocus",
+        "Equalize",
+        "FancyPCA",
+        "GaussNoise",
+        "GlassBlur",
+        "GridDistortion",
+        "ISONoise",
+        "MotionBlur",
+    ),
+    *(
+        "MultiplicativeNoise",
+        "OpticalDistortion",
+        "Perspective",
+        "PiecewiseAffine",
+        "PixelDropout",
+        "RandomCropFromBorders",
+        "RandomFog",
+    ),
+    *("RandomRain", "RandomShadow", "RandomSnow", "RandomSunFlare", "RandomToneCurve", "SafeRotate", "SaltAndPepper", "Sharpen"),
+    *("ThinPlateSpline", "UnsharpMask", "ZoomBlur"),
+)
 NAMES: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("AdvancedBlur", "CLAHE", "Defocus", "Equalize", "GaussNoise", "GlassBlur", "GridDistortion", "ISONoise"), {}),
-    **dict.fromkeys(("MotionBlur", "MultiplicativeNoise", "OpticalDistortion", "Perspective", "PiecewiseAffine", "PixelDropout"), {}),
-    **dict.fromkeys(("RandomFog", "RandomRain", "RandomSnow", "RandomSunFlare", "RandomToneCurve", "SafeRotate", "Sharpen"), {}),
-    **dict.fromkeys(("RandomShadow", "RandomScale", "UnsharpMask", "ThinPlateSpline", "ZoomBlur", "SaltAndPepper", "FancyPCA"), {}),
+    **{name: {} for name in _PLAIN},
     "Downscale": {"scale_range": (0.25, 0.5)},
     "ElasticTransform": {"alpha": 60.0, "sigma": 6.0},
     "GaussianBlur": {"blur_limit": (3, 7)},
     "ImageCompression": {"quality_range": (30, 80)},
-    "RandomCropFromBorders": {},
 }
 
 
