@@ -4,11 +4,13 @@ import contextlib
 import queue
 import sys
 import threading
+from collections import namedtuple
 from pathlib import Path
 
 import pytest
 import torch
 from torch.utils.data import DataLoader
+from torch.utils.data._utils.pin_memory import pin_memory
 
 import pellucid
 from pellucid import Key, Pipeline
@@ -403,6 +405,25 @@ class Pictures:
 
     def __getitem__(self, at):
         return {"image": torch.full((3, 20 + at, 24), at / 8), "label": at}
+
+
+def test_all_of_a_batch_is_pinned_and_all_of_it_lies_on_the_device(monkeypatch):
+    pinned = []
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor, *_: pinned.append(tensor) or tensor.clone())
+    augment, data = collate(Pipeline([pellucid.CenterCrop(16)], seed=3)), Pictures()
+    read = [pin_memory(batch) for batch in DataLoader(Indexed(data), 4, sampler=Order(data), collate_fn=augment.read)]
+    assert len(pinned) == len(data)
+    for batch, plain in zip(Prefetcher(read, augment), map(augment, read), strict=True):
+        assert torch.equal(batch["image"], plain["image"])
+    for batch in Prefetcher(read, augment, device="meta"):
+        assert {name: each.device.type for name, each in batch.items()} == {"image": "meta", "label": "meta"}
+
+
+def test_batches_that_are_named_tuples_are_moved():
+    batch = namedtuple("Batch", "image label")(torch.rand(2, 3, 4, 4), torch.arange(2))
+    (moved,) = Prefetcher([batch], device="meta")
+    assert type(moved) is type(batch)
+    assert moved.image.device.type == moved.label.device.type == "meta"
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from pellucid.data.collate import Collate
-from pellucid.data.samples import Order, Sample
+from pellucid.data.samples import Order
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import whole_number
 
@@ -34,7 +34,7 @@ class Prefetcher:
     Args:
         loader: a ``DataLoader`` whose ``collate_fn`` is ``collate(pipeline).read``, or anything that gives lists of samples.
         collate: augments each list in one ragged pass; None passes batches on.
-        device: where pictures are moved to before the pass.
+        device: where batches end: what samples hold is moved before the pass, labels that it makes of numbers behind it.
         depth: batches that are ready at most.
 
     A loop that is left early stops the thread, and waits neither for it nor for the loader: the thread ends with the batch that it
@@ -149,7 +149,7 @@ class Prefetcher:
                         return
                     count = len(samples) if isinstance(samples, list) else 1
                     batch = self._moved(samples)
-                    batch = batch if self._augment is None else self._augment(batch)
+                    batch = batch if self._augment is None else self._moved(self._augment(batch))
                     ready.put((batch, count, None if side is None else side.record_event()))
                     if stop.is_set():
                         return
@@ -195,8 +195,7 @@ def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
         return function(value)
     if isinstance(value, Mapping):
         return {key: _mapped(part, function) for key, part in value.items()}
-    if isinstance(value, Sample):
-        return value._replace(value=_mapped(value.value, function))
     if isinstance(value, tuple | list):
-        return type(value)(_mapped(part, function) for part in value)
+        parts = [_mapped(part, function) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value
