@@ -46,6 +46,24 @@ def test_two_pictures_with_one_file_of_labels_are_refused(form, one, tmp_path):
     call(one, tmp_path / "out", "-p", saved(tmp_path, FLIP), "--annotations", "none")  # pictures alone share nothing
 
 
+@pytest.mark.parametrize("folder", ["masks", "SegmentationClass"])
+def test_masks_among_the_pictures_are_not_taken_for_pictures(folder, one, tmp_path):
+    for name in ("images", folder):
+        (one / name).mkdir()
+        picture(40, 60, 2).save(one / name / "b.png")
+    text = words(call(one, tmp_path / "out", "-p", saved(tmp_path, FLIP), code=2))
+    assert folder in text
+    assert "--masks" in text
+    assert not (tmp_path / "out").exists()
+    call(one, tmp_path / "out", "-p", saved(tmp_path, FLIP), "--annotations", "none")
+
+
+def test_what_differs_from_the_call_before_is_said(one, tmp_path):
+    call(one, tmp_path / "out", "-p", saved(tmp_path, FLIP))
+    text = words(call(one, tmp_path / "out", "-p", saved(tmp_path, FLIP), "-n", "2", "--quality", "90", code=2))
+    assert "other settings (copies, quality)" in text
+
+
 def test_pictures_in_a_folder_named_masks_do_not_meet_masks(one, tmp_path):
     (one / "masks").mkdir()
     picture(40, 60, 2).save(one / "masks" / "a.png")

@@ -48,6 +48,8 @@ def find_annotations(
         return Coco(file)
     if masks is not None:
         return Masks(masks)
+    if form == "auto":
+        _refuse_masks(root, pictures)
     yolo, voc = Yolo(root), Voc(root)
     if form == "yolo" or (form == "auto" and yolo.looks_right(pictures)):
         yolo.check()
@@ -55,6 +57,21 @@ def find_annotations(
     return voc if form == "voc" or (form == "auto" and any(map(voc.where, pictures))) else Annotations()
 
 
+def _refuse_masks(root: Path, pictures: Sequence[PurePosixPath]) -> None:
+    """Masks among the pictures would be warped as colours, by draws of their own."""
+    apart = {picture: next((part for part in picture.parts[:-1] if part.lower() in _MASKS), "") for picture in pictures}
+    stems = {picture.stem for picture, folder in apart.items() if not folder}
+    found = sorted({folder for picture, folder in apart.items() if folder and picture.stem in stems})
+    if found:
+        raise invalid(
+            str(root),
+            expected="a folder of pictures without their masks",
+            got=f"{', '.join(found)}, which holds files of the pictures' names",
+            fix="Pass the pictures' own folder with --masks FOLDER; or --annotations none, if these are pictures, too.",
+        )
+
+
+_MASKS = ("mask", "masks", "segmentationclass", "segmentationobject")
 _FOLDERS = ("labels", "Annotations", "annotations", "masks")
 _COCO = re.compile(r"(.*[._-])?(instances|annotations|coco|keypoints)([._-].*)?\.json", re.IGNORECASE)
 

@@ -76,10 +76,15 @@ class Manifest:
             self._drafts.mkdir(parents=True, exist_ok=True)
             self._put(file, text.encode())
         if file.read_text() != text:
+            try:
+                before = dict(json.loads(file.read_text()))
+            except (TypeError, ValueError):
+                before = {}
+            other = [name for name, value in json.loads(text).items() if before.get(name) != value]
             raise invalid(
                 str(self.out),
                 expected="an empty folder, or one that the same command began",
-                got="the result of other settings or another pipeline",
+                got=f"a result with other settings ({', '.join(other)})",
                 fix="Choose another folder, or pass --overwrite.",
             )
         known = {self._path(str(picture)).name for picture in pictures}
