@@ -18,6 +18,7 @@ from pellucid.engine.plan import Group, Run
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import warp
 from pellucid.kernels import color
+from pellucid.kernels.stages.chain import FIRST_MIX, GROUND
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.packing import Resample, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
