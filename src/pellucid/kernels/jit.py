@@ -238,7 +238,7 @@ def sign(context: Any, x: Any) -> Any:
 
 @intrinsic
 def without_refcount(context: Any, arrays: Any) -> Any:
-    """The same array, or the same tuple of arrays, without its owner.
+    """The same array without its owner, or the same tuple without those of the arrays in it.
 
     Slices of it cost no reference counting, which is most of a short row's time. Whoever calls the compiled function must hold the
     arrays until it returns.
@@ -249,6 +249,8 @@ def without_refcount(context: Any, arrays: Any) -> Any:
         if isinstance(kind, numba.types.BaseTuple):
             parts = [borrow(target, builder, part, builder.extract_value(value, i)) for i, part in enumerate(kind)]
             return target.make_tuple(builder, kind, parts)
+        if not isinstance(kind, numba.types.Array):
+            return value
         borrowed = target.make_array(kind)(target, builder, value=value)
         borrowed.meminfo = borrowed.meminfo.type(None)
         borrowed.parent = borrowed.parent.type(None)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pellucid.kernels.color.cpu.rows import mix_whole
 from pellucid.kernels.convolve.cpu.rows import add_nine, clip_row
 from pellucid.kernels.jit import exact, fused, noinline
-from pellucid.kernels.warp.cpu.stages import mix_whole
 
 __all__ = [
     "blended",

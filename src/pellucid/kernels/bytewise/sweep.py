@@ -13,13 +13,13 @@ from pellucid.color.luma import LUMA
 from pellucid.kernels.bytewise.layout import AUTOCONTRAST, BILINEAR, COLOR, EQUALIZE, NEAREST
 from pellucid.kernels.bytewise.levels import blended, colored, copied, counted, extremes_of, looked_up, rounded, sharpened, total_of
 from pellucid.kernels.bytewise.moves import bilinear, moves_nothing
+from pellucid.kernels.color.cpu.rows import mix_whole
 from pellucid.kernels.curve.cpu.rows import curved, flattened, kept, mixed
 from pellucid.kernels.curve.cpu.rows import looked_up as brightness
 from pellucid.kernels.curve.cpu.strips import bent
 from pellucid.kernels.curve.layout import GATE
 from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
 from pellucid.kernels.warp.cpu.labels import copy_plainly
-from pellucid.kernels.warp.cpu.stages import mix_whole
 
 __all__ = ["sweep"]
 

@@ -12,11 +12,11 @@ import numpy as np
 from pellucid.kernels.jit import entry, noinline, summing, without_refcount
 from pellucid.kernels.narrow import numbers
 
-__all__ = ["add_shares", "channel_means", "row_sum"]
+__all__ = ["add_shares", "channel_means", "wide_sum"]
 
 
 @summing
-def row_sum(line):  # type: ignore[no-untyped-def]
+def wide_sum(line):  # type: ignore[no-untyped-def]
     """Sum over a row, in float64."""
     noinline()
     total = np.float64(0.0)
@@ -44,7 +44,7 @@ def channel_means(img, bounds, channels, stride_b, stride_y, partial, unit, mean
             total = np.float64(0.0)
             for y in range(top, bottom):
                 at = b * stride_b + y * stride_y + first
-                total += row_sum(img[at : at + row])
+                total += wide_sum(img[at : at + row])
             means[b, 0] = total / count
             continue
         partial[:row] = cast(0)

@@ -7,9 +7,9 @@ Read next: ``sweep.py``.
 
 from __future__ import annotations
 
+from pellucid.kernels.color.cpu.rows import hue
 from pellucid.kernels.jit import exact, fused, noinline, summing
 from pellucid.kernels.stages.printed.hue import hue_backward
-from pellucid.kernels.warp.cpu.hue import hue
 
 __all__ = [
     "BRIGHTNESS",

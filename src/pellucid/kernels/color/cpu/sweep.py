@@ -10,9 +10,9 @@ before it runs over the whole sample first; backward likewise, because that mean
 
 from __future__ import annotations
 
+from pellucid.kernels.color.cpu.rows import clip, clip_backward
 from pellucid.kernels.color.cpu.steps import CONTRAST, add_to_rows, grey_row, load, step, step_backward, store, total
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
-from pellucid.kernels.warp.cpu.stages import clip, clip_backward
 
 __all__ = ["backward", "forward"]
 

@@ -1,17 +1,135 @@
-"""The contract between the torch side and the compiled side: the integers of a call.
+"""The contract between the torch side and the compiled side: the numbers of a call, and a thread's memory.
 
-Owns: how many there are; both sides import the name.
+Owns: their names; a named tuple is one to Python and to Numba.
 Must not: import Numba.
 Read next: ``op.py``.
 """
 
 from __future__ import annotations
 
-from pellucid.kernels.sources import PICTURE
+from typing import Any, NamedTuple
 
-__all__ = ["META"]
+__all__ = ["BackwardRows", "Backwards", "Call", "DualRows", "ForwardRows", "Given", "Room", "Sums", "Tables"]
 
-META = PICTURE + 11
-"""How many integers describe a call for a sample, those of its picture first; named in ``sweep.py`` in the order ``op.py`` writes
-them.
-"""
+
+class Call(NamedTuple):
+    """What all samples share. A step is 1 where every sample has a row of its own, 0 where all share one."""
+
+    height: int
+    """The result's size."""
+    width: int
+    cubic: bool
+    filled: bool
+    sharp: bool
+    map_step: int
+    window_step: int
+    param_step: int
+    strip: int
+    """Rows of the result that go through all stages together."""
+    line: int
+    """How many pixels a line has room for."""
+    unit: Any
+    """What a number of the image counts, in the dtype in which everything is computed."""
+
+
+class Given(NamedTuple):
+    """Pixels, where pictures lie (``../../sources.py``), a row per sample of maps, windows and colours, and the colours' chain."""
+
+    img: Any
+    pictures: Any
+    maps: Any
+    windows: Any
+    params: Any
+    colors: Any
+
+
+class Tables(NamedTuple):
+    """Weights of both axes, tap by tap, and what each output sees; those across output by output, too; and two rows of scratch."""
+
+    across: Any
+    seen: Any
+    down: Any
+    seen_down: Any
+    turned: Any
+    weights: Any
+    spare: Any
+
+
+class Room(NamedTuple):
+    """The memory of a thread.
+
+    Args:
+        rows: of a strip, as one of the descriptions below.
+        floats: for a strip.
+        lines: a line of the image each.
+        places: of each output the first pixel and how many, across and down.
+        index: where each output's first pixel lies in a line.
+    """
+
+    rows: Any
+    floats: Any
+    lines: Any
+    places: Any
+    index: Any
+    tables: Any
+
+
+class Backwards(NamedTuple):
+    """The transposed table, as ``weights.turn`` writes it, its low ends as an index, too; and the gradients of both."""
+
+    low: Any
+    high: Any
+    index: Any
+    table: Any
+    across: Any
+    down: Any
+
+
+class Sums(NamedTuple):
+    """Where gradients go: the image's is flat; the others are float64 and have a row per sample."""
+
+    image: Any
+    maps: Any
+    windows: Any
+    params: Any
+
+
+class ForwardRows(NamedTuple):
+    """The rows of a strip: where those of each name begin. Coverage and ones; what was read, and what is made of it."""
+
+    cover: int
+    ones: int
+    source: int
+    result: int
+    height: int
+
+
+class DualRows(NamedTuple):
+    """Beside them nothing, how what was read changes, what is made of that, and its part from moving along a line."""
+
+    cover: int
+    ones: int
+    source: int
+    result: int
+    nothing: int
+    changed: int
+    shown: int
+    near: int
+    height: int
+
+
+class BackwardRows(NamedTuple):
+    """Beside them gradients of what was read and of the result, rows to exchange them with, and scratch; then what was read, what
+    the first mix gives, and the input of each later step but the first.
+    """
+
+    cover: int
+    ones: int
+    to_source: int
+    grad: int
+    spare: int
+    scratch: int
+    source: int
+    mixed: int
+    later: int
+    height: int

@@ -17,10 +17,11 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import batched
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.resize.cpu.layout import META
+from pellucid.kernels.resize.cpu.layout import BackwardRows, Backwards, Call, DualRows, ForwardRows, Given, Room, Sums, Tables
 from pellucid.kernels.several import Pictures
-from pellucid.kernels.sources import PICTURE, sources_of
-from pellucid.kernels.stages.chain import CURVE, LEVELS
+from pellucid.kernels.sources import sources_of
+from pellucid.kernels.stages.chain import CURVE, LEVELS, SHARP, colors_of
+from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import empty_gradients
@@ -89,66 +90,58 @@ def _empty(image: Tensor, size: list[int], options: list[int], dtype: torch.dtyp
 
 
 class _Call:
-    """The arguments both compiled functions share, as NumPy arrays without copies, and the scratch memory of a thread."""
+    """The arguments all compiled functions share, as NumPy arrays without copies, and the scratch memory of a thread."""
 
     def __init__(
         self, image: Tensor | Pictures, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int]
     ) -> None:
-        pixels, pictures, self.height, self.width = sources_of(image)
-        self.channels = image.shape[1]
-        taps, mode, flags, self.out_channels = options
-        self.size, cubic = (size[0], size[1]), taps > 2
-        self.rows = max(1, min(size[0], _STRIP // max(size[1], 1)))
+        pixels, pictures, height, width = sources_of(image)
+        taps, mode, flags, outputs = options
+        self.colors = colors_of(flags, image.shape[1], outputs)
+        self.bends = True if flags & CURVE else None  # where it is None, they are not compiled
+        self.rows, cubic = max(1, min(size[0], _STRIP // max(size[1], 1))), taps > 2
         self.strips = -(-size[0] // self.rows)
         work = self.work = np.float64 if mapping.dtype == torch.float64 else np.float32
         maps = mapping.contiguous().numpy()
-        self.bends = True if flags & CURVE else None  # where it is None, they are not compiled
-        meta = np.empty((len(pictures), META), np.int64)
-        meta[:, :PICTURE] = pictures
-        meta[:, PICTURE:] = (
-            *(self.channels, self.out_channels, *self.size),
-            *(int(cubic), int(mode == MODES["zeros"]), flags),
-            *(int(mapping.shape[0] > 1), int(window.shape[0] > 1), int(params.shape[0] > 1), self.rows),
+        self.given = Given(pixels, pictures, maps, window.contiguous().numpy(), params.contiguous().numpy(), self.colors)
+        self.taps, self.step = (_room(maps[:, 0], width, cubic), _room(maps[:, 4], height, cubic)), max(image.shape[1], 4)
+        self.size, self.width = (size[0], size[1]), width
+        self.call = Call(
+            *(size[0], size[1], cubic, mode == MODES["zeros"], bool(flags & SHARP)),
+            *(int(part.shape[0] > 1) for part in (mapping, window, params)),
+            *(self.rows, width + self.taps[0], work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1)),
         )
-        self.arguments = (
-            *(pixels, meta, work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1)),
-            *(maps, window.contiguous().numpy(), params.contiguous().numpy(), self.bends),
-        )
-        self.step = max(self.channels, 4)  # numbers of a pixel in a line
-        self.taps = _room(maps[:, 0], self.width, cubic), _room(maps[:, 4], self.height, cubic)
 
-    def scratch(self, extra: int = 0) -> tuple[Any, ...]:
-        """Memory of the forward pass; the backward pass keeps all lines of a strip and two more."""
-        (height, width), channels, wide = self.size, self.channels, max(self.channels, self.out_channels)
-        room = self.width + self.taps[0]
-        depth = 3 + 2 * channels + 6 * self.out_channels if extra else 2 + 2 * wide
-        depth += self.out_channels + 4 if extra and self.bends else 0
-        length = max(room, 2 * width + 4) if extra else room  # a row, and as many taps again
+    def room(self, rows: Any, lines: _Array) -> Room:
+        """Memory of a pass with these rows of a strip, and such lines."""
+        (height, width), eights = self.size, -(-self.taps[0] // 8) * 8
         places = tuple(np.empty(n, np.int64) for n in (width, width, height, height))
-        eights = -(-self.taps[0] // 8) * 8
         sizes = self.taps[0] * width, width, self.taps[1] * height, height, eights * width
-        lengths = *sizes, self.taps[1], 4 * self.width + eights
-        tables = tuple(np.empty(n, self.work) for n in lengths)
-        return (
-            np.empty(depth * self.rows * width, self.work),
-            np.empty((self.rows + extra if extra else 1, self.step * length + 7), self.work),
-            *(length, places, np.empty(width, np.uint64), tables),
-        )
+        tables = Tables(*(np.empty(n, self.work) for n in (*sizes, self.taps[1], 4 * self.width + eights)))
+        floats = scratch("floats", rows.height * self.rows * width, self.work)
+        return Room(rows, floats, lines, places, np.empty(width, np.uint64), tables)
 
-    def dual(self) -> tuple[Any, ...]:
-        """Memory of the pass with a tangent."""
-        _, _, length, places, index, tables = self.scratch()
-        wide, (_, width) = max(self.channels, self.out_channels), self.size
-        strip = np.empty((3 + 5 * wide) * self.rows * width, self.work)
-        moved = np.empty_like(tables[0]), np.empty_like(tables[2]), np.empty_like(tables[4])
-        return strip, np.zeros((3, self.step * length + 7), self.work), length, places, index, tables, moved
+    def lines(self, count: int = 1) -> _Array:
+        """So many lines, with nothing in them."""
+        return np.zeros((count, self.step * self.call.line + 7), self.work)
 
-    def turned(self) -> tuple[Any, ...]:
-        """Memory of the backward pass for the transposed table, and for the gradients of both tables."""
-        height, width = self.size
+    @property
+    def wide(self) -> int:
+        """The channels that a strip needs rows for."""
+        return max(self.colors.channels, self.colors.outputs)
+
+    def backwards(self) -> tuple[Call, Room, Backwards]:
+        """The numbers of a backward pass, which keeps all lines of a strip and two more, and its memory."""
+        (_, width), colors, later = self.size, self.colors, max(len(self.colors.steps) - 1, 0)
+        mixed, scratched = colors.outputs if colors.mixes else 0, 4 if self.bends else 1
+        gradients = 1, 1, colors.channels, colors.outputs, colors.outputs, scratched
+        rows = laid(BackwardRows, *gradients, colors.channels, mixed, later * colors.outputs)
+        call = self.call._replace(line=max(self.call.line, 2 * width + 4))  # a row, and as many taps again
+        lines = np.empty((self.rows + 2, self.step * call.line + 7), self.work)
         table = np.empty(4 * (self.taps[0] * width + self.width), self.work)
-        turned = (*(np.empty(self.width, np.int64) for _ in range(2)), np.empty(self.width, np.uint64), table)
-        return turned, (np.empty(self.taps[0] * width), np.empty(self.taps[1] * height))
+        ends = (np.empty(self.width, np.int64) for _ in range(2))
+        sums = np.empty(self.taps[0] * width), np.empty(self.taps[1] * self.size[0])
+        return call, self.room(rows, lines), Backwards(*ends, np.empty(self.width, np.uint64), table, *sums)
 
 
 def _room(scales: Any, length: int, cubic: bool) -> int:
@@ -178,8 +171,10 @@ def direct(
     call = _Call(image, mapping, window, params, size, options)
     rows = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS))
 
+    lay = laid(ForwardRows, 1, 1, call.wide, call.wide)
+
     def task(start: int, stop: int) -> None:
-        forward(*call.arguments, rows, *call.scratch(), start, stop)
+        forward(call.given, call.call, call.bends, rows, call.room(lay, call.lines()), start, stop)
 
     run_split(task, image.shape[0] * call.strips, _PIXELS // (call.rows * size[1]) + 1)
     return out
@@ -205,17 +200,17 @@ def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Ten
     out = in_large_pages(torch.empty((batch, options[3], height, width), dtype=dtype, device="cpu"))
     if not out.numel():
         return out
-    call = _Call(image, mapping, window, mapping.new_zeros((1, 1)), size, options)
-    *given, _, bends = call.arguments
-    colors, planes = (numbers.numpy(), opened.slopes.numpy(), bends), written(out.view(-1, height * width), levels=False)
-    wide = max(channels, options[3])
+    call = _Call(image, mapping, window, numbers, size, options)
+    slopes, planes = opened.slopes.numpy(), written(out.view(-1, height * width), levels=False)
+    lay, room = laid(ForwardRows, 0, 1, 0, call.wide), call.strips * call.wide * call.rows * width
 
     def task(what: int, kept: _Array, sums: _Array, start: int, stop: int) -> None:
-        _, *tables = call.scratch()
-        floats = scratch("colours of a strip", (1 + wide) * call.rows * width, call.work)
-        settle(*given, *colors, planes, kept, sums, np.empty(numbers.shape[1], call.work), what, floats, *tables, start, stop)
+        colors = np.empty(numbers.shape[1], call.work)
+        settle(
+            call.given, call.call, slopes, call.bends, planes, kept, sums, colors, what, call.room(lay, call.lines()), start, stop
+        )
 
-    room, lines, threads = call.strips * wide * call.rows * width, (channels, height), torch.get_num_threads()
+    lines, threads = (channels, height), torch.get_num_threads()
     if threads == 1 or batch >= 2 * threads:
 
         def whole(start: int, stop: int) -> None:
@@ -255,13 +250,11 @@ def back(
     call = _Call(image, mapping, window, params, size, options)
     planes = grad.to(mapping.dtype).contiguous().view(image.shape[0] * options[3], -1).numpy()
     to_image = results[0].view(-1).numpy()
-    to_map, to_window, to_params = (
-        sums.view(-1, sums.shape[-1]).numpy() if sums.numel() else np.zeros((1, 1)) for sums in results[1:]
-    )
+    others = [sums.view(-1, sums.shape[-1]).numpy() if sums.numel() else np.zeros((1, 1)) for sums in results[1:]]
 
     def task(start: int, stop: int) -> None:
-        given = planes, *call.arguments, shares, to_image, to_map, to_window, to_params
-        backward(*given, *call.scratch(2), *call.turned(), start, stop)
+        numbers, *room = call.backwards()
+        backward(planes, call.given, numbers, call.bends, shares, Sums(to_image, *others), *room, start, stop)
 
     run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
     return results
@@ -299,12 +292,15 @@ def _(
         (like.new_zeros((1, 1)) if by is None else by).expand(samples, like.shape[1]).contiguous().numpy()
         for by, like in ((by_mapping, mapping), (by_window, window))
     )
-    img = call.arguments[0]
+    img, colors = call.given.img, others.contiguous().numpy()
     change = img[:0] if by_image is None else elements(by_image)
-    given = others.contiguous().numpy(), moves, *(memory(found.view(-1, size[0] * size[1])) for found in (out, along))
+    planes = tuple(memory(found.view(-1, size[0] * size[1])) for found in (out, along))
+    lay = laid(DualRows, 1, 0, call.wide, call.wide, 1, *(3 * [call.wide]))
 
     def task(start: int, stop: int) -> None:
-        dual(img, change, *call.arguments[1:-1], *given, *call.dual(), start, stop)
+        room = call.room(lay, call.lines(3))
+        moved = tuple(np.empty_like(room.tables[k]) for k in (0, 2, 4))
+        dual(call.given, change, call.call, colors, moves, *planes, room, moved, start, stop)
 
     run_split(task, image.shape[0] * call.strips, _PIXELS // (call.rows * size[1]) + 1)
     return out, along

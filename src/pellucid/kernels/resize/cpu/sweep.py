@@ -1,7 +1,7 @@
 """The entry points: the output strip by strip, forward, with its tangent, and backward.
 
 Owns: the order of steps in a strip, and, backward, the recomputation of what forward did.
-Must not: know of tensors; everything comes as flat arrays, and `META` positions name the integers.
+Must not: know of tensors; everything comes as flat arrays, and named numbers.
 Read next: ``weights.py``.
 
 A row of the output is two sums: over the few rows of the image that it covers, along memory; then, within that one row, over the
@@ -10,139 +10,153 @@ few pixels that each of its pixels covers. So the only thing between image and o
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from pellucid.kernels.color.cpu.paint import back, first_back, first_mix, keep, paint
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import steps
-from pellucid.kernels.resize.cpu.colors import paint, paint_backward, repaint
 from pellucid.kernels.resize.cpu.dots import FEW, across_many, by_output
-from pellucid.kernels.resize.cpu.layout import META
 from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
 from pellucid.kernels.resize.cpu.weights import spread, spread_backward, spread_moved, turn
-from pellucid.kernels.stages.chain import CLIP, CURVE, FIRST_MIX, HUE, SHARP
+from pellucid.kernels.stages.sums import load, store
 
-__all__ = [
-    *("CHANNELS", "FLAGS", "MAP_STRIDE", "OUT_CHANNELS", "OUT_HEIGHT", "OUT_WIDTH", "STRIP", "WINDOW_STRIDE"),
-    *(
-        "backward",
-        "cover_strip",
-        "dual",
-        "forward",
-        "lines_of",
-        "prepare",
-        "read_row",
-        "sample_of",
-        "store",
-        "sum_across",
-        "uncover",
-    ),
-]
-
-(BASE, STEP, OWN, OWN_STEP, STRIDE_C, STRIDE_Y, STRIDE_X, HEIGHT, WIDTH, CHANNELS, OUT_CHANNELS, OUT_HEIGHT, OUT_WIDTH) = range(13)
-(CUBIC, FILLED, FLAGS, MAP_STRIDE, WINDOW_STRIDE, PARAM_STRIDE, STRIP) = range(13, META)
+__all__ = ["backward", "dual", "forward", "prepare", "read", "strip_at"]
 
 
-@fused
-def sample_of(metas, b):  # type: ignore[no-untyped-def]
-    """The integers of a sample, where its picture begins, and where its gradient does."""
-    meta = metas[b if len(metas) > 1 else 0]
-    return meta, meta[BASE] + b * meta[STEP], meta[OWN] + b * meta[OWN_STEP]
-
-
-@fused
-def prepare(meta, m, window, places, tables, index, rows, room):  # type: ignore[no-untyped-def]
-    """Fill a sample's tables.
+class Sample(NamedTuple):
+    """Where a sample's picture lies, and its gradient, and what its tables say.
 
     Args:
-        m, window: the sample's map and window.
-        places: (first_x, count_x, first_y, count_y).
-        tables: (weights_x, seen_x, weights_y, seen_y, weights_x output by output).
-        index: where each output's first pixel lies in a line.
-        rows: all lines of a strip; what lies behind their last pixel is set to 0.
-        room: how many pixels a line has room for.
-
-    Returns:
-        The taps along x and y, the first column that is read, how many are, and whether every output pixel sees something.
+        base, own: where the picture and its gradient begin.
+        strides: of channels, rows and columns.
+        taps: along x and y.
+        low, count: the first column that is read, and how many are.
+        plane, step: in a line, from channel to channel, and from pixel to pixel.
+        whole: whether every output pixel sees something.
     """
+
+    base: Any
+    own: Any
+    strides: Any
+    height: Any
+    width: Any
+    taps: Any
+    low: Any
+    count: Any
+    plane: Any
+    step: Any
+    whole: Any
+
+
+@fused
+def strip_at(call, r):  # type: ignore[no-untyped-def]
+    """Of strip r (the sample, its first row of the result, how many there are)."""
+    strips = (call.height + call.strip - 1) // call.strip
+    v = r % strips * call.strip
+    return r // strips, v, min(call.strip, call.height - v)
+
+
+@fused
+def prepare(call, given, b, room, rows):  # type: ignore[no-untyped-def]
+    """Fill a sample's tables; ``rows``: the lines it will read, of which what lies behind their last pixel is set to 0."""
     noinline()
-    first, count, first_y, count_y = places
-    weights, seen, weights_y, seen_y, turned = tables
-    cubic, filled, sharp = meta[CUBIC] != 0, meta[FILLED] != 0, meta[FLAGS] & SHARP != 0
-    taps = spread(m[0], m[2], window[0], window[2], meta[WIDTH], cubic, filled, sharp, first, count, weights, seen)
-    taps_y = spread(m[4], m[5], window[1], window[3], meta[HEIGHT], cubic, filled, sharp, first_y, count_y, weights_y, seen_y)
-    start, stop = meta[WIDTH], np.int64(0)
+    picture, channels = given.pictures[b if len(given.pictures) > 1 else 0], given.colors.channels
+    height, width, strides = picture[7], picture[8], (picture[4], picture[5], picture[6])
+    m, window = given.maps[b * call.map_step], given.windows[b * call.window_step]
+    (first, count, first_y, count_y), tables = room.places, room.tables
+    taps = spread(
+        m[0], m[2], window[0], window[2], width, call.cubic, call.filled, call.sharp, first, count, tables.across, tables.seen
+    )
+    taps_y = spread(
+        m[4],
+        m[5],
+        window[1],
+        window[3],
+        height,
+        call.cubic,
+        call.filled,
+        call.sharp,
+        first_y,
+        count_y,
+        tables.down,
+        tables.seen_down,
+    )
+    start, stop = width, np.int64(0)
     for u in range(len(first)):
         if count[u] > 0:
             start, stop = min(start, first[u]), max(stop, first[u] + count[u])
     start, n = (start, stop - start) if stop > start else (np.int64(0), np.int64(0))
-    together, step = lines_of(meta)
+    # Channels that lie next to each other are summed as one line, with what else there is between pixels, up to four in all.
+    together = channels > 1 and strides[0] == 1 and (strides[2] == channels or channels < strides[2] <= 4)
+    step, plane = (strides[2], np.int64(1)) if together else (np.int64(1), call.line)
     for u in range(len(first)):
-        index[u] = np.uint64((first[u] - start) * step if count[u] > 0 else 0)
-    channels = meta[CHANNELS]
-    lines = 1 if together else channels
+        room.index[u] = np.uint64((first[u] - start) * step if count[u] > 0 else 0)
     for r in range(len(rows)):
-        for line in range(lines):
-            begin = line * room + n * step
+        for line in range(1 if together else channels):
+            begin = line * call.line + n * step
             rows[r, begin : begin + taps * step] = rows.dtype.type(0.0)
     if taps > FEW:
-        by_output(weights, taps, turned[: len(first) * ((taps + 7) // 8 * 8)])
+        by_output(tables.across, taps, tables.turned[: len(first) * ((taps + 7) // 8 * 8)])
     whole = True
-    for u in range(len(seen)):
-        whole = whole and seen[u] != 0
-    for v in range(len(seen_y)):
-        whole = whole and seen_y[v] != 0
-    return taps, taps_y, start, n, whole
+    for u in range(len(tables.seen)):
+        whole = whole and tables.seen[u] != 0
+    for v in range(len(tables.seen_down)):
+        whole = whole and tables.seen_down[v] != 0
+    base, own = picture[0] + b * picture[1], picture[2] + b * picture[3]
+    return Sample(base, own, strides, height, width, (taps, taps_y), start, n, plane, step, whole)
 
 
 @fused
-def lines_of(meta):  # type: ignore[no-untyped-def]
-    """(whether channels lie next to each other in memory and are summed as one line, the step between a channel's pixels there).
-
-    There may be other numbers between pixels, up to four in all: they are summed and not looked at.
-    """
-    channels, across = meta[CHANNELS], meta[STRIDE_X]
-    together = channels > 1 and meta[STRIDE_C] == 1 and (across == channels or channels < across <= 4)
-    return together, across if together else np.int64(1)
-
-
-@fused
-def read_row(img, meta, unit, base, v, start, n, first, count, weights, w, spare, line, room):  # type: ignore[no-untyped-def]
-    """Sum the image's rows under output row v into a line."""
+def _read_row(img, call, sample, channels, v, room, down, line):  # type: ignore[no-untyped-def]
+    """Sum the image's rows under output row v into a line, by weights ``down``."""
     noinline()
-    outputs, taps = meta[OUT_HEIGHT], count[v]
+    (_, _, first, count), w, n, step = room.places, room.tables.weights, sample.count, sample.step
+    taps, (stride_c, stride_y, stride_x) = count[v], sample.strides
     for k in range(taps):
-        w[k] = weights[k * outputs + v] * unit
-    together, step = lines_of(meta)
-    at = base + first[v] * meta[STRIDE_Y] + start * meta[STRIDE_X]
-    if together:
-        combine(img, at, np.int64(1), meta[STRIDE_Y], w[:taps], spare, line[: n * step - (step - meta[CHANNELS])])
-        return
-    for c in range(meta[CHANNELS]):
-        combine(img, at + c * meta[STRIDE_C], meta[STRIDE_X], meta[STRIDE_Y], w[:taps], spare, line[c * room : c * room + n])
-
-
-@fused
-def sum_across(line, plane, step, low, n, first, index, tables, taps, channels, out, at):  # type: ignore[no-untyped-def]
-    """The sums within a line of n pixels from column ``low`` on, into ``out`` from place ``at`` on."""
-    noinline()
-    if taps <= FEW:
-        across(line, plane, np.uint64(step), index, tables[0], taps, channels, out, at)
+        w[k] = down[k * call.height + v] * call.unit
+    at = sample.base + first[v] * stride_y + sample.low * stride_x
+    if sample.plane == 1:
+        combine(img, at, np.int64(1), stride_y, w[:taps], room.tables.spare, line[: n * step - (step - channels)])
         return
     for c in range(channels):
-        channel = line[c * plane :]
-        if step > 1:
-            channel = tables[6]
-            for x in range(n):
-                channel[x] = line[c + x * step]
-        across_many(channel, low, tables[4], taps, first, out[c][at : at + len(index)])
+        combine(img, at + c * stride_c, stride_x, stride_y, w[:taps], room.tables.spare, line[c * call.line : c * call.line + n])
 
 
 @fused
-def cover_strip(seen, seen_y, v, width, cover):  # type: ignore[no-untyped-def]
+def _sum_across(line, sample, room, weights, turned, channels, out, at):  # type: ignore[no-untyped-def]
+    """The sums within a line, into ``out`` from place ``at`` on, by weights; ``turned`` are the same, output by output."""
+    noinline()
+    taps, step = sample.taps[0], sample.step
+    if taps <= FEW:
+        across(line, sample.plane, np.uint64(step), room.index, weights, taps, channels, out, at)
+        return
+    for c in range(channels):
+        channel = line[c * sample.plane :]
+        if step > 1:
+            channel = room.tables.spare
+            for x in range(sample.count):
+                channel[x] = line[c + x * step]
+        across_many(channel, sample.low, turned, taps, room.places[0], out[c][at : at + len(room.index)])
+
+
+@fused
+def read(img, call, sample, channels, v, room, lines, out):  # type: ignore[no-untyped-def]
+    """Read the rows of a strip, from row v of the result on, each into a line (one line may do for all), and on into ``out``."""
+    tables, width = room.tables, call.width
+    for row in range(len(out[0]) // width):
+        line = lines[row if len(lines) > 1 else 0]
+        _read_row(img, call, sample, channels, v + row, room, tables.down, line)
+        _sum_across(line, sample, room, tables.across, tables.turned, channels, out, row * width)
+
+
+@fused
+def cover_strip(tables, v, width, cover):  # type: ignore[no-untyped-def]
     """Which pixels of a strip see something."""
     noinline()
     for i in range(len(cover)):
-        cover[i] = seen[i % width] * seen_y[v + i // width]
+        cover[i] = tables.seen[i % width] * tables.seen_down[v + i // width]
 
 
 @fused
@@ -156,308 +170,244 @@ def uncover(cover, rows, count):  # type: ignore[no-untyped-def]
             row[i] = row[i] if cover[i] != zero else zero
 
 
-@fused
-def store(source, target, first, at, rows):  # type: ignore[no-untyped-def]
-    noinline()
-    for o in range(rows):
-        x, y = source[o], target[first + o][at:]
-        for u in range(len(x)):
-            y[u] = x[u]
-
-
-@fused
-def _load(source, first, at, target, rows):  # type: ignore[no-untyped-def]
-    noinline()
-    for o in range(rows):
-        x, y = source[first + o][at:], target[o]
-        for u in range(len(y)):
-            y[u] = x[u]
-
-
 @entry
-def forward(img, metas, unit, maps, windows, params, bends, out, floats, lines, room, places, index, tables, start, stop):  # type: ignore[no-untyped-def]
+def forward(given, call, bends, out, room, start, stop):  # type: ignore[no-untyped-def]
     """Compute strips start to stop, each some whole rows of a sample, into ``out`` (batch * channels, height * width).
 
     Args:
         bends: None where there is no curve among the colours, which is not compiled then.
     """
-    meta, base, _ = sample_of(metas, np.int64(0))
-    width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
-    wide = max(channels, out_channels)
-    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
-    img, metas, maps, windows, params, floats, lines = without_refcount((img, metas, maps, windows, params, floats, lines))
-    index, places, tables, out = without_refcount(index), without_refcount(places), without_refcount(tables), steps(out)
-    (first, _, first_y, count_y), (_, seen, weights_y, seen_y, _, w, spare), rows = places, tables, lines[:1]
-    one = floats.dtype.type(1.0)
-    step, plane = np.int64(0), room
-    before, sample = np.int64(0), np.int64(-1)
-    taps, low, n, whole = np.int64(0), np.int64(0), np.int64(0), True
+    given, room, out = without_refcount(given), without_refcount(room), steps(out)
+    colors, rows, lines, width = given.colors, room.rows, room.lines[:1], call.width
+    one, before = room.floats.dtype.type(1.0), np.int64(0)
+    known, _, _ = strip_at(call, start)
+    sample = prepare(call, given, known, room, lines)
     for r in range(start, stop):
-        b = r // strips
-        v = (r - b * strips) * meta[STRIP]
-        count_here = min(meta[STRIP], meta[OUT_HEIGHT] - v)
-        here = count_here * width
-        strip = floats[: here * (2 + 2 * wide)].reshape(2 + 2 * wide, here)
-        cover, ones, source, result = strip[0], strip[1], strip[2 : 2 + wide], strip[2 + wide :]
-        if b != sample or here != before:
-            if b != sample:
-                meta, base, _ = sample_of(metas, b)
-                _, step = lines_of(meta)
-                plane = np.int64(1) if step > 1 else room
-                m, window = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
-                taps, _, low, n, whole = prepare(meta, m, window, places, tables[:5], index, rows, room)
+        b, v, count = strip_at(call, r)
+        here = count * width
+        strip = room.floats[: here * rows.height].reshape(rows.height, here)
+        cover, ones, source, result = strip[rows.cover], strip[rows.ones], strip[rows.source : rows.result], strip[rows.result :]
+        if b != known:
+            sample = prepare(call, given, b, room, lines)
+        if b != known or here != before:
             cover[:] = one
             ones[:] = one
-            sample, before = b, here
-        read = source if flags & FIRST_MIX else result
-        for row in range(count_here):
-            read_row(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, rows[0], room)
-            sum_across(rows[0], plane, step, low, n, first, index, tables, taps, channels, read, row * width)
-        if not whole:
-            cover_strip(seen, seen_y, v, width, cover)
-            uncover(cover, read, channels)
-        p = params[b * meta[PARAM_STRIDE]]
-        painted = paint(p, flags, bends, channels, out_channels, cover, ones, source, result)
-        store(painted, out, b * out_channels, v * width, out_channels)
+            known, before = b, here
+        found = source if colors.mixes else result
+        read(given.img, call, sample, colors.channels, v, room, lines, found)
+        if not sample.whole:
+            cover_strip(room.tables, v, width, cover)
+            uncover(cover, found, colors.channels)
+        p = given.params[b * call.param_step]
+        if colors.mixes:
+            first_mix(colors, p, cover, source, result)
+        paint(colors, p, bends, ones, result, source, out, (b * colors.outputs, v * width, width, width))
 
 
 @fused
-def _add(source, target, start, stop):  # type: ignore[no-untyped-def]
+def _add(source, target):  # type: ignore[no-untyped-def]
     noinline()
-    for i in range(start, stop):
+    for i in range(len(target)):
         target[i] += source[i]
 
 
+@fused
+def _read_moved(given, change, call, sample, v, room, moves, moved, found, follow, near):  # type: ignore[no-untyped-def]
+    """Read a strip into ``found``, and how it changes into ``follow``."""
+    img, channels, width, tables = given.img, given.colors.channels, call.width, room.tables
+    line, other, last, moving = room.lines[0], room.lines[1], room.lines[2], len(moves[0]) > 0
+    for row in range(len(found[0]) // width):
+        at, follows = row * width, other
+        _read_row(img, call, sample, channels, v + row, room, tables.down, line)
+        _sum_across(line, sample, room, tables.across, tables.turned, channels, found, at)
+        if moving:
+            _sum_across(line, sample, room, moved[0], moved[2], channels, near, at)
+            _read_row(img, call, sample, channels, v + row, room, moved[1], other)
+        if len(change) > 0:
+            _read_row(change, call, sample, channels, v + row, room, tables.down, last)
+            if moving:
+                _add(last, other)
+            else:
+                follows = last
+        _sum_across(follows, sample, room, tables.across, tables.turned, channels, follow, at)
+        if moving:
+            for c in range(channels):
+                _add(near[c][at : at + width], follow[c][at : at + width])
+
+
+@fused
+def _move_tables(call, given, sample, moves, b, room, moved):  # type: ignore[no-untyped-def]
+    """How a sample's weights change with its map and window."""
+    m, window, by, edge = given.maps[b * call.map_step], given.windows[b * call.window_step], moves[0][b], moves[1][b]
+    (first, count, first_y, count_y), (across, down, turned) = room.places, moved
+    for axis in range(2):
+        scale, shift, low, high = 4 * axis, 2 + 3 * axis, axis, 2 + axis
+        at, many, taps, into = (first, count, sample.taps[0], across) if axis == 0 else (first_y, count_y, sample.taps[1], down)
+        spread_moved(
+            m[scale], m[shift], window[low], window[high], by[scale], by[shift], edge[low], edge[high], call.cubic, call.sharp, at,
+            many, taps, into,
+        )  # fmt: skip
+    if sample.taps[0] > FEW:
+        by_output(across, sample.taps[0], turned[: len(first) * ((sample.taps[0] + 7) // 8 * 8)])
+
+
 @entry
-def dual(  # type: ignore[no-untyped-def]
-    img, change, metas, unit, maps, windows, params, others, moves, out, along, floats, lines, room, places, index, tables, moved,
-    start, stop,
-):  # fmt: skip
+def dual(given, change, call, others, moves, out, along, room, moved, start, stop):  # type: ignore[no-untyped-def]
     """The same as forward, and how the result changes, ``along``, while the image, the map and the window do.
 
     Args:
         change: of the image, laid out as it is; empty where there is none.
         others: parameters of which the matrix alone counts.
         moves: of maps and windows, a row per sample; without rows where they do not change.
-        lines: three.
+        room: with three lines.
         moved: room for the changes of the tables: of x, of y, of x output by output.
     """
-    meta, base, _ = sample_of(metas, np.int64(0))
-    width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
-    wide, cubic, sharp = max(channels, out_channels), meta[CUBIC] != 0, meta[FLAGS] & SHARP != 0
-    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
-    changes, points_move = len(change) > 0, len(moves[0]) > 0
-    img, change, metas, maps, windows, params, floats = without_refcount((img, change, metas, maps, windows, params, floats))
-    lines, others, index, places, tables = without_refcount((lines, others, index, places, tables))
-    (first, count, first_y, count_y), (_, seen, weights_y, seen_y, _, w, spare) = places, tables
-    moved_x, moved_y, turned = without_refcount(moved)
-    by_x = moved_x, tables[1], tables[2], tables[3], turned, tables[5], tables[6]
-    out, along = steps(out), steps(along)
-    one, zero = floats.dtype.type(1.0), floats.dtype.type(0.0)
-    step, plane = np.int64(0), room
-    before, sample = np.int64(0), np.int64(-1)
-    taps, taps_y, low, n, whole = np.int64(0), np.int64(0), np.int64(0), np.int64(0), True
+    given, room, change = without_refcount(given), without_refcount(room), without_refcount(change)
+    colors, rows, width, out, along = given.colors, room.rows, call.width, steps(out), steps(along)
+    one, before, known = room.floats.dtype.type(1.0), np.int64(0), np.int64(-1)
+    sample = prepare(call, given, strip_at(call, start)[0], room, room.lines)
     for r in range(start, stop):
-        b = r // strips
-        v = (r - b * strips) * meta[STRIP]
-        count_here = min(meta[STRIP], meta[OUT_HEIGHT] - v)
-        here = count_here * width
-        strip = floats[: here * (3 + 5 * wide)].reshape(3 + 5 * wide, here)
-        cover, ones, nothing, source, result = strip[0], strip[1], strip[2], strip[3 : 3 + wide], strip[3 + wide : 3 + 2 * wide]
-        changed, shown, near = strip[3 + 2 * wide : 3 + 3 * wide], strip[3 + 3 * wide : 3 + 4 * wide], strip[3 + 4 * wide :]
-        if b != sample or here != before:
-            if b != sample:
-                meta, base, _ = sample_of(metas, b)
-                _, step = lines_of(meta)
-                plane = np.int64(1) if step > 1 else room
-                m, window = maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
-                taps, taps_y, low, n, whole = prepare(meta, m, window, places, tables[:5], index, lines, room)
-                if points_move:
-                    by, edge = moves[0][b], moves[1][b]
-                    spread_moved(
-                        m[0], m[2], window[0], window[2], by[0], by[2], edge[0], edge[2], cubic, sharp, first, count, taps, moved_x
-                    )
-                    spread_moved(
-                        m[4], m[5], window[1], window[3], by[4], by[5], edge[1], edge[3], cubic, sharp, first_y, count_y, taps_y,
-                        moved_y,
-                    )  # fmt: skip
-                    if taps > FEW:
-                        by_output(moved_x, taps, turned[: len(first) * ((taps + 7) // 8 * 8)])
+        b, v, count = strip_at(call, r)
+        here = count * width
+        strip = room.floats[: here * rows.height].reshape(rows.height, here)
+        cover, nothing, near = strip[rows.cover], strip[rows.nothing], strip[rows.near :]
+        source, result = strip[rows.source : rows.result], strip[rows.result : rows.nothing]
+        changed, shown = strip[rows.changed : rows.shown], strip[rows.shown : rows.near]
+        if b != known:
+            sample = prepare(call, given, b, room, room.lines)
+            if len(moves[0]) > 0:
+                _move_tables(call, given, sample, moves, b, room, moved)
+        if b != known or here != before:
             cover[:] = one
-            ones[:] = one
-            nothing[:] = zero
-            sample, before = b, here
-        read = source if flags & FIRST_MIX else result
-        follow = changed if flags & FIRST_MIX else shown
-        for row in range(count_here):
-            at, line, other, last = row * width, lines[0], lines[1], lines[2]
-            read_row(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, line, room)
-            sum_across(line, plane, step, low, n, first, index, tables, taps, channels, read, at)
-            if points_move:
-                sum_across(line, plane, step, low, n, first, index, by_x, taps, channels, near, at)
-                read_row(img, meta, unit, base, v + row, low, n, first_y, count_y, moved_y, w, spare, other, room)
-            if changes:
-                read_row(change, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, spare, last, room)
-                if points_move:
-                    _add(last, other, np.int64(0), np.int64(len(other)))
-                else:
-                    other = last
-            sum_across(other, plane, step, low, n, first, index, tables, taps, channels, follow, at)
-            if points_move:
-                for c in range(channels):
-                    _add(near[c], follow[c], at, at + width)
-        if not whole:
-            cover_strip(seen, seen_y, v, width, cover)
-            uncover(cover, read, channels)
-            uncover(cover, follow, channels)
-        p, q = params[b * meta[PARAM_STRIDE]], others[b * meta[PARAM_STRIDE]]
-        store(
-            paint(p, flags, None, channels, out_channels, cover, ones, source, result),
-            out,
-            b * out_channels,
-            v * width,
-            out_channels,
-        )
-        store(
-            paint(q, flags, None, channels, out_channels, nothing, ones, changed, shown),
-            along,
-            b * out_channels,
-            v * width,
-            out_channels,
-        )
+            nothing[:] = one - one
+            known, before = b, here
+        found, follow = (source, changed) if colors.mixes else (result, shown)
+        _read_moved(given, change, call, sample, v, room, moves, moved, found, follow, near)
+        if not sample.whole:
+            cover_strip(room.tables, v, width, cover)
+            uncover(cover, found, colors.channels)
+            uncover(cover, follow, colors.channels)
+        if colors.mixes:
+            first_mix(colors, given.params[b * call.param_step], cover, source, result)
+            first_mix(colors, others[b * call.param_step], nothing, changed, shown)
+        place = b * colors.outputs, v * width, width, width
+        store(result, out, place, colors.outputs)
+        store(shown, along, place, colors.outputs)
+
+
+@fused
+def _turn(call, sample, channels, room, turned, upstream):  # type: ignore[no-untyped-def]
+    """Transpose a sample's table across. Returns the taps of that, 0 where it has too many."""
+    first, count, _, _ = room.places
+    n, width = sample.count, call.width
+    taps = turn(first, count, room.tables.across, sample.low, n, turned.low, turned.high, turned.table)
+    for x in range(n):
+        turned.index[x] = np.uint64(turned.low[x])
+    for c in range(channels):  # behind a row: taps that are not there read 0
+        upstream[c * (width + taps) + width : (c + 1) * (width + taps)] = upstream.dtype.type(0.0)
+    return taps
+
+
+@fused
+def _give_down(given, call, sample, v, needs, room, turned, line, to_image):  # type: ignore[no-untyped-def]
+    """A line's gradient, to the rows of the image that it sums and to the weights down."""
+    _, _, first, count = room.places
+    stride_c, stride_y, stride_x = sample.strides
+    n, area = sample.count, sample.height * sample.width
+    for k in range(count[v]):
+        y, weight = first[v] + k, room.tables.down[k * call.height + v]
+        for c in range(given.colors.channels):
+            if needs[0]:
+                to = sample.own + c * area + y * sample.width + sample.low
+                add_row(weight, line[c], to_image[to : to + n])
+            if needs[1]:
+                at = sample.base + c * stride_c + y * stride_y + sample.low * stride_x
+                turned.down[k * call.height + v] += np.float64(dot_row(given.img, at, stride_x, line[c])) * call.unit
+
+
+@fused
+def _give_back(given, call, sample, v, needs, room, turned, taps, to_source, to_image):  # type: ignore[no-untyped-def]
+    """A strip's gradient, to the image and to the weights of both axes."""
+    width, channels, n = call.width, given.colors.channels, sample.count
+    upstream, line, pitch = room.lines[call.strip], room.lines[call.strip + 1], width + taps
+    first, count, _, _ = room.places
+    into = line[: channels * n].reshape(channels, n)
+    for row in range(len(to_source[0]) // width):
+        for c in range(channels):
+            copy, part = upstream[c * pitch : c * pitch + width], to_source[c][row * width : (row + 1) * width]
+            for u in range(width):
+                copy[u] = part[u]
+            if needs[1]:
+                read_line = room.lines[row][c * sample.plane :]
+                correlate(copy, read_line, room.index, np.uint64(sample.step), sample.taps[0], turned.across)
+        if taps > 0:
+            across(upstream, pitch, np.uint64(1), turned.index[:n], turned.table, taps, channels, into, np.int64(0))
+        else:
+            for c in range(channels):
+                scatter(upstream[c * pitch :], first, count, sample.low, room.tables.across, into[c])
+        _give_down(given, call, sample, v + row, needs, room, turned, into, to_image)
+
+
+@fused
+def _to_map(given, call, b, room, turned, sums):  # type: ignore[no-untyped-def]
+    """The gradients of a sample's weights, to its map and window."""
+    m, window, to_map, to_window = given.maps[b * call.map_step], given.windows[b * call.window_step], sums.maps[b], sums.windows[b]
+    for axis in range(2):
+        (first, count), along = (room.places[:2], turned.across) if axis == 0 else (room.places[2:], turned.down)
+        scale, shift, low, high = 4 * axis, 2 + 3 * axis, axis, 2 + axis
+        spread_backward(
+            m[scale], m[shift], window[low], window[high], call.cubic, call.sharp, first, count, along, to_map, scale, shift,
+            to_window, low, high,
+        )  # fmt: skip
 
 
 @entry
-def backward(  # type: ignore[no-untyped-def]
-    grad,
-    img,
-    metas,
-    unit,
-    maps,
-    windows,
-    params,
-    bends,
-    needs,
-    to_image,
-    to_maps,
-    to_windows,
-    to_params,
-    floats,
-    lines,
-    room,
-    places,
-    index,
-    tables,
-    turned,
-    sums,
-    start,
-    stop,
-):
+def backward(grad, given, call, bends, needs, sums, room, turned, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window, parameters).
 
     Args:
         grad: of the output, (batch * channels, height * width).
-        to_image: flat, contiguous; this call owns the part of its samples.
-        to_maps, to_windows, to_params: float64, one row per sample.
-        lines: a line for each row of a strip, and two more: the gradient of a row, and of a line.
-        turned: (low, high, low as an index, table) of :func:`pellucid.kernels.resize.cpu.weights.turn`.
-        sums: float64, the gradients of the two tables of weights.
+        room: with a line for each row of a strip, and two more: the gradient of a row, and of a line.
     """
-    meta, base, own = sample_of(metas, np.int64(0))
-    width, channels, out_channels, flags = meta[OUT_WIDTH], meta[CHANNELS], meta[OUT_CHANNELS], meta[FLAGS]
-    needs_image, needs_map, needs_params = needs
-    reads = needs_map or needs_params or flags & (HUE | CLIP | CURVE) != 0
-    strips = (meta[OUT_HEIGHT] + meta[STRIP] - 1) // meta[STRIP]
-    grad, img, maps, windows, params, floats, lines = without_refcount((grad, img, maps, windows, params, floats, lines))
-    to_image, to_maps, to_windows, to_params = without_refcount((to_image, to_maps, to_windows, to_params))
-    metas, index, places, tables, (sums_x, sums_y) = without_refcount((metas, index, places, tables, sums))
-    (first, count, first_y, count_y), (weights, seen, weights_y, seen_y, _, w, line_room) = places, tables
-    near, high, backwards, table = without_refcount(turned)
-    read_lines, upstream, line = lines[: meta[STRIP]], lines[meta[STRIP]], lines[meta[STRIP] + 1]
-    one, zero = floats.dtype.type(1.0), floats.dtype.type(0.0)
-    one_step = np.uint64(1)
-    step, plane, area = np.int64(0), room, np.int64(0)
-    taps, taps_y, low, n, whole, turned_taps = np.int64(0), np.int64(0), np.int64(0), np.int64(0), True, np.int64(0)
-    before, many = np.int64(0), 4 * out_channels if bends is None else 5 * out_channels + 4
-    height = 3 + 2 * channels + many + 2 * out_channels
-    for r in range(start * strips, stop * strips):
-        b = r // strips
-        v = (r - b * strips) * meta[STRIP]
-        count_here = min(meta[STRIP], meta[OUT_HEIGHT] - v)
-        here = count_here * width
-        strip = floats[: here * height].reshape(height, here)
-        cover, ones, along, k = strip[0], strip[1], strip[2], 3
-        source, to_source = strip[k : k + channels], strip[k + channels : k + 2 * channels]
-        k += 2 * channels
-        kept, k = strip[k : k + many], k + many
-        g, spare = strip[k : k + out_channels], strip[k + out_channels :]
-        p, m, window = params[b * meta[PARAM_STRIDE]], maps[b * meta[MAP_STRIDE]], windows[b * meta[WINDOW_STRIDE]]
-        if v == 0:
-            meta, base, own = sample_of(metas, b)
-            _, step = lines_of(meta)
-            plane, area = np.int64(1) if step > 1 else room, meta[HEIGHT] * meta[WIDTH]
-            taps, taps_y, low, n, whole = prepare(meta, m, window, places, tables[:5], index, read_lines, room)
-            turned_taps = turn(first, count, weights, low, n, near, high, table)
-            for x in range(n):
-                backwards[x] = np.uint64(near[x])
-            for c in range(channels):  # behind a row: taps that are not there read 0
-                upstream[c * (width + turned_taps) + width : (c + 1) * (width + turned_taps)] = zero
-            if needs_image:
-                to_image[own : own + channels * area] = zero
-            if needs_map:
-                sums_x[: taps * width] = 0.0
-                sums_y[: taps_y * meta[OUT_HEIGHT]] = 0.0
-        if v == 0 or here != before:
-            cover[:] = one
-            ones[:] = one
-            before = here
-        if not whole:
-            cover_strip(seen, seen_y, v, width, cover)
-        if reads:
-            for row in range(count_here):
-                into = read_lines[row]
-                read_row(img, meta, unit, base, v + row, low, n, first_y, count_y, weights_y, w, line_room, into, room)
-                sum_across(into, plane, step, low, n, first, index, tables, taps, channels, source, row * width)
-            if not whole:
-                uncover(cover, source, channels)
-            repaint(p, flags, channels, out_channels, cover, ones, source, kept)
-        _load(grad, b * out_channels, v * width, g, out_channels)
-        to_p = to_params[b if needs_params else 0]
-        paint_backward(
-            p, flags, bends, channels, out_channels, cover, ones, source, kept, g, spare, along, to_source, to_p, needs_params
-        )
-        if not needs_image and not needs_map:
-            continue
-        if not whole:
-            uncover(cover, to_source, channels)
-        pitch = width + turned_taps
-        for row in range(count_here):
-            at = row * width
-            for c in range(channels):
-                copy = upstream[c * pitch : c * pitch + width]
-                part = to_source[c][at : at + width]
-                for u in range(width):
-                    copy[u] = part[u]
-                if needs_map:
-                    correlate(copy, read_lines[row][c * plane :], index, np.uint64(step), taps, sums_x)
-            into = line[: channels * n].reshape(channels, n)
-            if turned_taps > 0:
-                across(upstream, pitch, one_step, backwards[:n], table, turned_taps, channels, into, np.int64(0))
-            else:
-                for c in range(channels):
-                    scatter(upstream[c * pitch :], first, count, low, weights, into[c])
-            for k in range(count_y[v + row]):
-                y, weight = first_y[v + row] + k, weights_y[k * meta[OUT_HEIGHT] + v + row]
-                for c in range(channels):
-                    if needs_image:
-                        to = own + c * area + y * meta[WIDTH] + low
-                        add_row(weight, into[c], to_image[to : to + n])
-                    if needs_map:
-                        at = base + c * meta[STRIDE_C] + y * meta[STRIDE_Y] + low * meta[STRIDE_X]
-                        total = dot_row(img, at, meta[STRIDE_X], into[c])
-                        sums_y[k * meta[OUT_HEIGHT] + v + row] += np.float64(total) * unit
-        if needs_map and v + count_here == meta[OUT_HEIGHT]:
-            cubic, sharp, to_map, to_window = meta[CUBIC] != 0, flags & SHARP != 0, to_maps[b], to_windows[b]
-            spread_backward(m[0], m[2], window[0], window[2], cubic, sharp, first, count, sums_x, to_map, 0, 2, to_window, 0, 2)
-            top, bottom = window[1], window[3]
-            spread_backward(m[4], m[5], top, bottom, cubic, sharp, first_y, count_y, sums_y, to_map, 4, 5, to_window, 1, 3)
+    grad, given, sums = without_refcount(grad), without_refcount(given), without_refcount(sums)
+    room, turned = without_refcount(room), without_refcount(turned)
+    colors, rows, width, lines = given.colors, room.rows, call.width, room.lines[: call.strip]
+    channels, outputs = colors.channels, colors.outputs
+    reads, one, before = needs[1] or needs[2] or colors.deep > 0, room.floats.dtype.type(1.0), np.int64(0)
+    for b in range(start, stop):
+        p, to_params = given.params[b * call.param_step], sums.params[b if needs[2] else 0]
+        sample = prepare(call, given, b, room, lines)
+        taps = _turn(call, sample, channels, room, turned, room.lines[call.strip])
+        if needs[0]:
+            sums.image[sample.own : sample.own + channels * sample.height * sample.width] = one - one
+        if needs[1]:
+            turned.across[: sample.taps[0] * width] = 0.0
+            turned.down[: sample.taps[1] * call.height] = 0.0
+        for v in range(0, call.height, call.strip):
+            here = min(call.strip, call.height - v) * width
+            strip = room.floats[: here * rows.height].reshape(rows.height, here)
+            cover, ones, scratch = strip[rows.cover], strip[rows.ones], strip[rows.scratch : rows.source]
+            source, kept = strip[rows.source : rows.source + channels], strip[rows.later - outputs :]
+            to_source, g, spare = strip[rows.to_source : rows.grad], strip[rows.grad : rows.spare], strip[rows.spare : rows.scratch]
+            if v == 0 or here != before:
+                cover[:] = one
+                ones[:] = one
+                before = here
+            if not sample.whole:
+                cover_strip(room.tables, v, width, cover)
+            if reads:
+                read(given.img, call, sample, channels, v, room, lines, source)
+                if not sample.whole:
+                    uncover(cover, source, channels)
+                if colors.mixes:
+                    first_mix(colors, p, cover, source, strip[rows.mixed : rows.mixed + outputs])
+                keep(colors, p, bends, ones, kept, needs[2])
+            load(grad, (b * outputs, v * width, width, width), g, outputs)
+            g, spare = back(colors, p, bends, ones, kept, g, spare, scratch, to_params, needs[2])
+            first_back(colors, p, cover, source, g, to_source, to_params, needs[2])
+            if needs[0] or needs[1]:
+                if not sample.whole:
+                    uncover(cover, to_source, channels)
+                _give_back(given, call, sample, v, needs, room, turned, taps, to_source, sums.image)
+        if needs[1]:
+            _to_map(given, call, b, room, turned, sums)

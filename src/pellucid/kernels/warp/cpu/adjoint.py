@@ -9,47 +9,32 @@ from __future__ import annotations
 
 import numpy as np
 
+from pellucid.kernels.color.cpu.paint import back, first_back, first_mix, keep
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
-from pellucid.kernels.stages.chain import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, SECOND_MIX, STAGES
-from pellucid.kernels.stages.printed.hue import hue_backward
+from pellucid.kernels.stages.sums import copy_rows, dot, load, row_sum, store
 from pellucid.kernels.warp.cpu.coordinates import BORDER, locate
-from pellucid.kernels.warp.cpu.copies import add_strip
-from pellucid.kernels.warp.cpu.footprint import add_table, read_table, table_of
+from pellucid.kernels.warp.cpu.copies import add_strip, copy_strip
+from pellucid.kernels.warp.cpu.footprint import add_table
 from pellucid.kernels.warp.cpu.gather import weigh
-from pellucid.kernels.warp.cpu.hue import hue
-from pellucid.kernels.warp.cpu.links import blend, chain_rows, find, trace_back, unblend
+from pellucid.kernels.warp.cpu.layout import ACROSS, COVER, DENOMINATOR, DOWN, ONES, PLANE, ROWS, STAGED, US, VS, X, Y
+from pellucid.kernels.warp.cpu.links import blend, trace_back, unblend
 from pellucid.kernels.warp.cpu.staged import clear, unstage, unstaged_rows
-from pellucid.kernels.warp.cpu.stages import (
-    bend,
-    bend_backward,
-    clip,
-    clip_backward,
-    copy_rows,
-    dot,
-    mix,
-    mix_backward,
-    mix_sums,
-    row_sum,
-)
-from pellucid.kernels.warp.cpu.stretched import add_stretched, read_stretched
+from pellucid.kernels.warp.cpu.stretched import add_stretched
 from pellucid.kernels.warp.cpu.strips import (
-    PLANE,
-    ROWS,
-    STAGED,
     announce,
     at_sample,
-    copy_pixels,
+    cut_out,
     find_strip,
     is_copy,
-    load_strip,
     next_band,
-    parameter_places,
-    read_strip,
+    place_of,
+    quads_of,
+    read_whole,
     rule_of,
+    sample_of,
     scatter_strip,
-    store_strip,
-    strip_at,
+    spot_of,
     write_pixels,
 )
 
@@ -92,10 +77,26 @@ def _window_sums(sums, low, high, low_at, high_at, x, along):  # type: ignore[no
 
 
 @fused
-def _map_sums(sums, v, projective, strip, along_x, along_y, third):  # type: ignore[no-untyped-def]
+def _held(call, window, spot, strip, sums, along):  # type: ignore[no-untyped-def]
+    """Where the image or the window held a point, its gradient belongs to nobody, or to the window's edge."""
+    x, y, zero, two = strip.rows[X], strip.rows[Y], np.int64(0), np.int64(2)  # variables: literals would be compiled once more
+    cast = x.dtype.type
+    low_x, low_y, high_x, high_y = -cast(np.inf), -cast(np.inf), cast(np.inf), cast(np.inf)
+    if len(window) == 4:
+        low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
+    if rule_of(call, window) == BORDER and call.taps == 2:
+        _keep(strip.kind, low_x, high_x, cast(call.width - 1), x, along[0])
+        _keep(strip.kind, low_y, high_y, cast(call.height - 1), y, along[1])
+    if len(window) == 4:
+        _window_sums(sums.windows[spot.b], low_x, high_x, zero, two, x, along[0])
+        _window_sums(sums.windows[spot.b], low_y, high_y, zero + 1, two + 1, y, along[1])
+
+
+@fused
+def _map_sums(sums, v, projective, rows, along, third):  # type: ignore[no-untyped-def]
     """Add a strip's gradients of the nine numbers of the map."""
     noinline()
-    x, y, us, vs, w = strip[0], strip[1], strip[4], strip[5], strip[6]
+    x, y, us, vs, w, along_x, along_y = rows[X], rows[Y], rows[US], rows[VS], rows[DENOMINATOR], along[0], along[1]
     zero = w.dtype.type(0.0)
     if projective:
         for u in range(len(w)):
@@ -105,12 +106,88 @@ def _map_sums(sums, v, projective, strip, along_x, along_y, third):  # type: ign
             along_x[u] *= share
             along_y[u] *= share
             third[u] = -(along_x[u] * (x[u] if seen else zero) + along_y[u] * (y[u] if seen else zero))
-    for k, along in ((0, along_x), (3, along_y), (6, third)):
+    for k, row in ((0, along_x), (3, along_y), (6, third)):
         if k < 6 or projective:
-            whole = row_sum(along)
-            sums[k] += dot(along, us)
-            sums[k + 1] += np.float64(whole) * v + dot(along, vs)
+            whole = row_sum(row)
+            sums[k] += dot(row, us)
+            sums[k + 1] += np.float64(whole) * v + dot(row, vs)
             sums[k + 2] += whole
+
+
+@fused
+def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, cubics, edge, chain, what):  # type: ignore[no-untyped-def]
+    """What forward did to a strip, as far as backward reads it; ``what``: is it copied, cut by canvases, all of it kept."""
+    whole, cut, all_of_it = what
+    rows, cover, zero, outputs = strip.rows, strip.rows[COVER], np.int64(0), call.out_channels
+    source, mixed = rows[lay.source : lay.source + call.channels], rows[lay.shown - outputs : lay.shown]
+    if whole:
+        copy_strip(img, call, sample.m, spot, len(cover) // spot.width, source, (zero, zero, spot.width), cover)
+    else:
+        read_whole(img, call, sample, tables, shapes, spot, strip, cubics, edge, source, None)
+    if colors.mixes:
+        first_mix(colors, sample.p, cover, source, mixed)
+    if chain is not None:
+        shown = rows[lay.shown : lay.later]
+        copy_rows(mixed, shown, outputs)
+        if cut:
+            blend(strip.own[0], strip.own[2:], colors.grounds, outputs, shown)
+    keep(colors, sample.p, bends, rows[ONES], rows[lay.later - outputs :], all_of_it)
+
+
+@fused
+def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, edge, shares, reads, sums):  # type: ignore[no-untyped-def]
+    """The gradients of places, footprints and the image from that of what was read."""
+    rows, to_cover, along = strip.rows, strip.rows[lay.to_cover], strip.rows[lay.along : lay.third]
+    to_source, to_table = rows[lay.to_source : lay.grad], sums.tables[spot.b if shares[1] else 0]
+    if tables is not None:
+        add_table(img, call, tables, spot.b, shares, strip, to_source, to_cover, sums.image, to_table, along)
+    elif shapes is not None:
+        add_stretched(img, call, shapes, spot, shares, strip, to_source, to_cover, sums.image, to_table, along)
+    else:
+        if cubics is not None and call.taps == 4 and not reads:
+            weigh(rows[ACROSS], rows[DOWN], call.cubic, cubics)
+        nothing = rows[lay.nothing]
+        scatter_strip(img, call, sample.window, strip, cubics, edge, shares, to_source, to_cover, nothing, sums.image, along)
+
+
+@fused
+def _to_moves(call, rows, lay, sample, spot, strip, fields, chain, needs, sums, g):  # type: ignore[no-untyped-def]
+    """The gradients of maps, canvases and fields, from those of the places."""
+    b, along, third, grounds = spot.b, strip.rows[lay.along : lay.third], strip.rows[lay.third], rows.colors.grounds
+    _, needs_map, needs_params, needs_field = needs
+    if needs_field:
+        at, two = spot.v * call.out_width + spot.first, np.int64(2)
+        store(along, sums.fields, (2 * b, at, spot.width, call.out_width), two)
+    row = b if needs_map else 0
+    if chain is not None:
+        if needs_map or (needs_params and grounds > 0):
+            rests, table = (strip.rows[lay.shares], strip.rows[lay.shares + 1]), sums.tables[b if needs_map or needs_field else 0]
+            into = sums.maps[row], sums.links[row], sums.params[b if needs_params else 0, rows.colors.fills :], table
+            trace_back(chain, sample, spot, grounds, strip, g, rests, (along[0], along[1]), third, (needs_map, needs_params), into)
+    elif needs_map:
+        if fields is not None and fields.size > 0 and call.projective:  # the projected coordinates again, which alone the map moves
+            us, vs = strip.rows[US], strip.rows[VS]
+            locate(sample.m, spot.v, call.projective, us, vs, strip.rows[X], strip.rows[Y], strip.rows[DENOMINATOR])
+        _map_sums(sums.maps[row], spot.v, call.projective, strip.rows, along, third)
+
+
+@fused
+def _recoloured(grad, call, colors, lay, bends, sample, spot, strip, chain, cut, needs, sums, place):  # type: ignore[no-untyped-def]
+    """From the result's gradient to those of what was read, its coverage and the colours; returns that of what canvases show."""
+    rows, p, outputs, needs_params = strip.rows, sample.p, call.out_channels, needs[2]
+    g, spare, to_params = rows[lay.grad : lay.spare], rows[lay.spare : lay.scratch], sums.params[spot.b if needs_params else 0]
+    load(grad, place, g, outputs)
+    kept, scratch = rows[lay.later - outputs :], rows[lay.scratch : lay.source]
+    shown, spare = back(colors, p, bends, rows[ONES], kept, g, spare, scratch, to_params, needs_params)
+    g = shown
+    if chain is not None and cut:
+        unblend(strip.own[0], shown, rows[lay.shown - outputs : lay.shown], outputs, spare, rows[lay.shares])
+        g = spare
+    if colors.mixes and (needs[1] or needs[3]):
+        _to_cover(p, colors.offset, colors.offset + outputs, g, outputs, rows[lay.to_cover])
+    source, to_source = rows[lay.source : lay.source + call.channels], rows[lay.to_source : lay.grad]
+    first_back(colors, p, rows[COVER], source, g, to_source, to_params, needs_params)
+    return shown
 
 
 @entry
@@ -122,203 +199,56 @@ def backward(  # type: ignore[no-untyped-def]
     Args:
         grad: of the output, (batch * channels, height * width).
     """
-    channels, out_channels, flags = call.channels, call.out_channels, call.flags
-    matrix, offset, hue_shift, second, bent, last, fills = parameter_places(flags, channels, out_channels)
-    grounds = out_channels if flags & GROUND else 0
-    size, fill = out_channels * out_channels, offset + out_channels
-    needs_image, needs_map, needs_params, needs_field = needs
-    needs_slopes = needs_map or needs_field
-    shares = needs_image, needs_slopes
-    zero, one = np.int64(0), np.int64(1)  # variables: a literal argument would compile its callee once more
-    reads = needs_slopes or needs_params or flags & STAGES & ~(SECOND_MIX | LAST_MIX) != 0
-    grad, img = numbers(grad), numbers(img)
-    maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
-    pictures = without_refcount(rows.pictures)
-    to_image, to_maps, to_windows = without_refcount(sums.image), without_refcount(sums.maps), without_refcount(sums.windows)
-    to_params, to_fields, to_links = without_refcount(sums.params), without_refcount(sums.fields), without_refcount(sums.links)
-    to_tables = without_refcount(sums.tables)
-    floats, quad, into = without_refcount(room.floats), without_refcount(room.quad), without_refcount(room.into)
-    index, kind, frame = without_refcount(room.index), without_refcount(room.kind), room.frame
-    unit, cubic = call.unit, call.cubic
-    curve = floats.dtype.type(cubic if call.taps == 4 else 0.0)
-    planes = (channels + 2) // 3
-    cleared = (zero, zero)
-    before, band, cut, height = (0, 0), 0, False, 18 + 2 * channels + 6 * out_channels
-    if bends is not None:
-        height += out_channels + 4
-    traces = needs_map or (needs_params and grounds > 0)
-    extra = chain_rows(chain, grounds, traces)
-    if extra > 0:
-        extra += out_channels + 2
+    grad, img, rows = numbers(grad), numbers(img), without_refcount(rows)
+    sums, room = without_refcount(sums), without_refcount(room)
+    colors, lay, frame, into = rows.colors, room.rows, room.frame, room.into
+    shares, zero, nothing = (needs[0], needs[1] or needs[3]), np.int64(0), room.floats.dtype.type(0.0)
+    reads = shares[1] or needs[2] or colors.deep > 0
+    cleared, before, band, cut = (zero, zero), (0, 0), 0, False
     strips = (call.out_height + call.strip - 1) // call.strip * call.blocks
     for r in range(start * strips, stop * strips):
-        b, v, first, width = strip_at(call, r)
-        call = at_sample(call, pictures, b)
-        shape, strides = (call.height, call.width), (call.stride_c, call.stride_y, call.stride_x)
-        m, window, p = maps[b * call.map_step], windows[b * call.window_step], params[b * call.param_step]
-        base, owned = np.uint64(call.base), call.own
-        place = v * call.out_width + first, width, call.out_width
-        picture = img, base, channels, shape, strides, unit, call.mode
-        n = min(call.strip, call.out_height - v) * width
-        strip, here, where = floats[: n * (height + extra)].reshape(height + extra, n), kind[:n], index[:n]
-        own = strip[height + (out_channels + 2 if extra > 0 else 0) :]
-        if before[0] != n or (before[1] != first and not call.still):
-            write_pixels(strip, first, width)
-            strip[9] = strip[17] = floats.dtype.type(0.0)
-            before = (n, first)
-        if v == 0:
+        spot = spot_of(call, r)
+        call = at_sample(call, rows.pictures, spot.b)
+        sample, n = sample_of(call, rows, spot.b), min(call.strip, call.out_height - spot.v) * spot.width
+        strip, place = cut_out(room, n), place_of(call, spot)
+        if before[0] != n or (before[1] != spot.first and not call.still):
+            write_pixels(strip.rows, spot)
+            strip.rows[lay.to_cover] = strip.rows[lay.nothing] = nothing
+            before = (n, spot.first)
+        if spot.v == 0:
             frame[ROWS] = band = 0
-            if first == 0:
+            if spot.first == 0:
                 cleared = (zero, zero)
-        whole = not needs_slopes and is_copy(call, m, fields, chain, window)  # a copy has no slopes
-        if tables is None and shapes is None and not whole and v >= band:
-            next_band(img, call, unit, m, fields, chain, window, b, v, call.out_height, strip, where, own, frame, quad, reads)
-            band = v + frame[ROWS]
-            if frame[STAGED] == 1 and needs_image:
-                into[: 8 + 2 * planes * frame[PLANE]] = floats.dtype.type(0.0)
-        announce(grad, b * out_channels, v * call.out_width + first, width, call.out_width, n // width, out_channels)
-        ones, to_cover, along_x, along_y, third, quads = (
-            strip[8],
-            strip[9],
-            strip[10],
-            strip[11],
-            strip[12],
-            floats[13 * n : 17 * n],
-        )
-        k = 18
-        source, to_source = strip[k : k + channels], strip[k + channels : k + 2 * channels]
-        k += 2 * channels
-        after_first = strip[k : k + out_channels] if flags & FIRST_MIX else source
-        shown = strip[height : height + out_channels] if extra > 0 else after_first
-        after_hue = strip[k + out_channels : k + 2 * out_channels] if flags & HUE else shown
-        after_second = strip[k + 2 * out_channels : k + 3 * out_channels] if flags & SECOND_MIX else after_hue
-        after_clip = strip[k + 3 * out_channels : k + 4 * out_channels] if flags & CLIP else after_second
-        g, spare = strip[k + 4 * out_channels : k + 5 * out_channels], strip[k + 5 * out_channels : k + 6 * out_channels]
-        k += 6 * out_channels
-        before_last = after_clip if bends is None else strip[k : k + out_channels]
+        whole = not shares[1] and is_copy(call, sample, fields, chain)  # a copy has no slopes
+        if tables is None and shapes is None and not whole and spot.v >= band:
+            next_band(img, call, sample, fields, chain, spot, call.out_height, strip, reads)
+            band = spot.v + frame[ROWS]
+            if frame[STAGED] == 1 and needs[0]:
+                into[: 8 + 2 * ((call.channels + 2) // 3) * frame[PLANE]] = nothing
+        announce(grad, place, n // spot.width, call.out_channels)
         if not whole:
-            under = p[fills:] if grounds > 0 else p[:0]
-            if tables is not None or shapes is not None:
-                cut = find(call, m, fields, chain, under, b, v, first, width, strip, where, own)
-            else:
-                cut = find_strip(call, m, fields, chain, under, window, b, v, first, width, strip, frame, here, where, own)
-        if whole and reads:
-            copy_pixels(img, call, unit, m, v, first, width, n // width, source, (zero, zero, width), strip[7])
-        elif reads:
-            if tables is not None:
-                table, sizes = table_of(tables, b)
-                read_table(img, base, channels, shape, strides, unit, call.mode, table, sizes, strip[0], strip[1], source, strip[7])
-            elif shapes is not None:
-                read_stretched(picture, shapes, curve, b, place, strip[0], strip[1], source, strip[7])
-            else:
-                read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, source, edge, None)
+            cut = find_strip(call, sample, fields, chain, tables, shapes, spot, strip)
         if reads:
-            if flags & FIRST_MIX:
-                mix(p, matrix, offset, fill, strip[7], source, channels, after_first, out_channels)
-            if chain is not None:
-                copy_rows(after_first, shown, out_channels)
-                if cut:
-                    blend(own[0], own[2:], grounds, out_channels, shown)
-            if flags & HUE:
-                hue(p[hue_shift], shown, after_hue)
-            if flags & SECOND_MIX:
-                bias = second + size
-                mix(p, second, bias, bias + out_channels, ones, after_hue, out_channels, after_second, out_channels)
-            if flags & CLIP:
-                clip(after_second, after_clip, out_channels)
-            if bends is not None and flags & LAST_MIX and needs_params:
-                bend(p, bent, flags, after_clip, before_last, out_channels)
-        load_strip(grad, b * out_channels, v * call.out_width + first, width, call.out_width, g, out_channels)
-        if flags & LAST_MIX:
-            if needs_params:
-                bias = last + size
-                mix_sums(to_params[b], last, bias, bias + out_channels, ones, g, before_last, out_channels, out_channels)
-            mix_backward(p, last, g, out_channels, spare, out_channels)
-            g, spare = spare, g
-        if bends is not None:
-            scratch = strip[height - 4 : height]
-            bend_backward(p, bent, flags, after_clip, g, spare, scratch, to_params[b if needs_params else 0], needs_params)
-            g, spare = spare, g
-        if flags & CLIP:
-            clip_backward(after_second, g, out_channels)
-        if flags & SECOND_MIX:
-            if needs_params:
-                bias = second + size
-                mix_sums(to_params[b], second, bias, bias + out_channels, ones, g, after_hue, out_channels, out_channels)
-            mix_backward(p, second, g, out_channels, spare, out_channels)
-            g, spare = spare, g
-        if flags & HUE:
-            hue_backward(p[hue_shift], shown, g, (third,))
-            if needs_params:
-                to_params[b, hue_shift] += row_sum(third)
-        if chain is not None and cut:
-            unblend(own[0], g, after_first, out_channels, spare, strip[height + out_channels])
-            g, spare = spare, g
-        if flags & FIRST_MIX:
-            if needs_params:
-                mix_sums(to_params[b], matrix, offset, fill, strip[7], g, source, channels, out_channels)
-            if needs_slopes:
-                _to_cover(p, offset, fill, g, out_channels, to_cover)
-            mix_backward(p, matrix, g, out_channels, to_source, channels)
-        else:
-            copy_rows(g, to_source, channels)
-        plain, rule = tables is None and shapes is None and not whole, rule_of(call, window)
-        staged = plain and frame[STAGED] == 1
-        if needs_image and not (staged and edge is None):
-            cleared = clear(to_image, owned, channels, shape, cleared, zero, call.height)
-        if whole and needs_image:
-            add_strip(to_image, owned, channels, shape, m, v, first, width, to_source)
-        if tables is not None:
-            if not whole:
-                table, sizes = table_of(tables, b)
-                add_table(
-                    img, base, channels, shape, strides, unit, call.mode, table, sizes, shares, to_image, owned, strip[0], strip[1],
-                    to_source, to_cover, to_tables[b if needs_slopes else 0], along_x, along_y,
-                )  # fmt: skip
-        elif shapes is not None:
-            if not whole:
-                add_stretched(
-                    picture, shapes, curve, b, place, shares, to_image, owned, strip[0], strip[1], to_source, to_cover,
-                    to_tables[b if needs_slopes else 0], along_x, along_y,
-                )  # fmt: skip
-        elif not whole:
-            if cubics is not None and call.taps == 4 and not reads:
-                weigh(strip[2], strip[3], cubic, cubics)
-            scatter_strip(
-                img, call, cubic, unit, base, window, strip, frame, quad, into, cubics, quads, here, where, shares, to_source,
-                to_cover, strip[17], strip[10:12], to_image, owned, edge,
-            )  # fmt: skip
-        if needs_slopes:
-            if plain and rule == BORDER and call.taps == 2:
-                far = floats.dtype.type(np.inf)
-                low_x, low_y, high_x, high_y = -far, -far, far, far
-                if len(window) == 4:
-                    low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
-                _keep(here, low_x, high_x, floats.dtype.type(call.width - 1), strip[0], along_x)
-                _keep(here, low_y, high_y, floats.dtype.type(call.height - 1), strip[1], along_y)
-            if len(window) == 4:
-                _window_sums(to_windows[b], window[0], window[2], zero, 2 * one, strip[0], along_x)
-                _window_sums(to_windows[b], window[1], window[3], one, 3 * one, strip[1], along_y)
-        if needs_field:
-            store_strip(strip[10:12], to_fields, 2 * b, v * call.out_width + first, width, call.out_width, 2 * one)
-        if chain is not None and traces:
-            trace_back(
-                chain, m, b, v, p[fills:] if grounds > 0 else p[:0], grounds, strip, where, own, spare,
-                strip[height + out_channels], strip[height + out_channels + 1], along_x, along_y, third, needs_map, needs_params,
-                to_maps[b if needs_map else 0], to_links[b if needs_map else 0], to_params[b if needs_params else 0, fills:],
-                to_tables[b if needs_slopes else 0],
-            )  # fmt: skip
-        elif needs_map:
-            # The projected coordinates again, which alone the map moves.
-            if fields is not None and fields.size > 0 and call.projective:
-                locate(m, v, call.projective, strip[4], strip[5], strip[0], strip[1], strip[6])
-            _map_sums(to_maps[b], v, call.projective, strip, along_x, along_y, third)
-        if staged and needs_image and v + call.strip >= band:
-            top, bottom = unstaged_rows(rule, frame, call.height)
-            cleared = clear(to_image, owned, channels, shape, cleared, top, bottom)
-            unstage(into, channels, shape, rule, frame, owned, quads, to_image)
-        if needs_image and (r + 1) % strips == 0:
-            cleared = clear(to_image, owned, channels, shape, cleared, zero, call.height)
+            what = whole, cut, needs[2]
+            _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, cubics, edge, chain, what)
+        g = _recoloured(grad, call, colors, lay, bends, sample, spot, strip, chain, cut, needs, sums, place)
+        staged = tables is None and shapes is None and not whole and frame[STAGED] == 1
+        if needs[0] and not (staged and edge is None):
+            cleared = clear(sums.image, call, cleared, zero, call.height)
+        if whole and needs[0]:
+            add_strip(sums.image, call, sample.m, spot, strip.rows[lay.to_source : lay.grad])
+        if not whole:
+            _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, edge, shares, reads, sums)
+        if shares[1]:
+            if tables is None and shapes is None:
+                _held(call, sample.window, spot, strip, sums, strip.rows[lay.along : lay.third])
+            _to_moves(call, rows, lay, sample, spot, strip, fields, chain, needs, sums, g)
+        if staged and needs[0] and spot.v + call.strip >= band:
+            top, bottom = unstaged_rows(rule_of(call, sample.window), frame, call.height)
+            cleared = clear(sums.image, call, cleared, top, bottom)
+            unstage(call, rule_of(call, sample.window), strip, quads_of(strip), sums.image)
+        if needs[0] and (r + 1) % strips == 0:
+            cleared = clear(sums.image, call, cleared, zero, call.height)
 
 
 @entry

@@ -12,6 +12,7 @@ import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import FILLED, fold, half_up
+from pellucid.kernels.warp.cpu.layout import X, Y
 from pellucid.kernels.warp.cpu.quads import lift, meet, soon_read
 
 __all__ = ["add_apart", "lay_apart"]
@@ -59,20 +60,24 @@ def _announce(img, a, b, c, strides, taps, x, y, last_x, last_y):  # type: ignor
 
 
 @fused
-def lay_apart(img, at, count, shape, strides, unit, mode, taps, held, x, y, kind, quad):  # type: ignore[no-untyped-def]
-    """Fill ``quad`` with a patch of up to three channels and the coverage for each point of kind 2, and with zeros for the others.
+def lay_apart(img, call, k, mode, held, strip):  # type: ignore[no-untyped-def]
+    """Fill the stage with a patch of channels 3 k to 3 k + 2 and the coverage for each point of kind 2, with zeros for the others.
 
     Args:
-        at: of the first channel, in elements.
-        strides: (channel, row, column).
         mode: as in ``choose_band``.
         held: the box (low x, high x, low y, high y) that coordinates are clamped to.
     """
     noinline()
-    cast = quad.dtype.type
-    zero = cast(0.0)
-    height, width = shape
-    sc, sy, sx = np.uint64(strides[0]), np.uint64(strides[1]), np.uint64(strides[2])
+    x, y, kind, quad, taps, unit = strip.rows[X], strip.rows[Y], strip.kind, strip.quad, call.taps, call.unit
+    height, width, shape, count, cast = (
+        call.height,
+        call.width,
+        (call.height, call.width),
+        min(call.channels - 3 * k, 3),
+        quad.dtype.type,
+    )
+    zero, sc, sy, sx = cast(0.0), np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
+    at = np.uint64(call.base) + np.uint64(3 * k * call.stride_c)
     second, third = at + np.uint64(min(count - 1, 1)) * sc, at + np.uint64(min(count - 1, 2)) * sc
     half_x, half_y, back = _before(taps, shape, cast)
     low_x, high_x, low_y, high_y = held
@@ -111,11 +116,12 @@ def lay_apart(img, at, count, shape, strides, unit, mode, taps, held, x, y, kind
 
 
 @fused
-def add_apart(pairs, count, shape, mode, taps, held, x, y, kind, quads, gradient, at):  # type: ignore[no-untyped-def]
-    """Add the patches' gradients, laid out as ``unstage`` expects them, to ``gradient``, whose first channel begins at ``at``."""
+def add_apart(call, k, mode, held, strip, quads, gradient):  # type: ignore[no-untyped-def]
+    """Add the patches' gradients of channels 3 k to 3 k + 2, laid out as ``unstage`` expects them, to ``gradient``."""
     noinline()
-    cast = quads.dtype.type
-    height, width = shape
+    x, y, kind, pairs, taps, cast = strip.rows[X], strip.rows[Y], strip.kind, strip.into, call.taps, quads.dtype.type
+    height, width, shape, count = call.height, call.width, (call.height, call.width), min(call.channels - 3 * k, 3)
+    at = call.own + 3 * k * height * width
     half_x, half_y, back = _before(taps, shape, cast)
     low_x, high_x, low_y, high_y = held
     for u in range(len(kind)):
@@ -123,10 +129,10 @@ def add_apart(pairs, count, shape, mode, taps, held, x, y, kind, quads, gradient
             continue
         i = np.int64(np.floor(min(max(x[u], low_x), high_x) + half_x)) - back
         j = np.int64(np.floor(min(max(y[u], low_y), high_y) + half_y)) - back
-        for k in range(taps * taps):
-            column, row = i + k % taps, j + k // taps
+        for tap in range(taps * taps):
+            column, row = i + tap % taps, j + tap // taps
             if _seen(column, row, shape, mode):
-                meet(pairs, 8 + 8 * (u * taps * taps + k), quads, 0)
+                meet(pairs, 8 + 8 * (u * taps * taps + tap), quads, 0)
                 to = at + fold(row, height, mode) * width + fold(column, width, mode)
                 for lane in range(count):
                     gradient[to + lane * height * width] += quads[lane]

@@ -102,17 +102,17 @@ def _add(gradient, at, step, g):  # type: ignore[no-untyped-def]
 
 
 @fused
-def copy_strip(img, base, channels, shape, strides, unit, m, v, start, width, lines, out, place, cover):  # type: ignore[no-untyped-def]
-    """Copy a strip, ``lines`` of ``width`` pixels from row v and column ``start`` on.
+def copy_strip(img, call, m, spot, lines, out, place, cover):  # type: ignore[no-untyped-def]
+    """Copy a strip, or more of its ``lines``.
 
     Args:
         place: where it goes: (the first channel's row of ``out``, the first pixel's place in it, from line to line).
         cover: for its coverage, a number per pixel, or empty.
     """
     noinline()
-    cast = m.dtype.type
+    cast, shape, sy, sx = m.dtype.type, (call.height, call.width), call.stride_y, call.stride_x
     zero, one = cast(0.0), cast(1.0)
-    sc, sy, sx = strides
+    _, v, start, width = spot
     top, into, across = place
     if len(cover) > 0:
         for k in range(lines):
@@ -120,26 +120,26 @@ def copy_strip(img, base, channels, shape, strides, unit, m, v, start, width, li
             seen = cover[k * width : (k + 1) * width]
             for u in range(width):
                 seen[u] = one if (u >= low) & (u < high) else zero
-    for c in range(channels):
+    for c in range(call.channels):
         plane = out[top + c]
         for k in range(lines):
             x, y, right, down, low, high = _line(m, v + k, start, shape, width)
-            at, step = base + y * sy + x * sx, right * sx + down * sy
+            at, step = call.base + y * sy + x * sx, right * sx + down * sy
             row = plane[into + k * across : into + k * across + width]
             for u in range(low):
                 row[u] = zero
-            _copy(img, at + c * sc + low * step, step, unit, cast, row[low:high])
+            _copy(img, at + c * call.stride_c + low * step, step, call.unit, cast, row[low:high])
             for u in range(high, width):
                 row[u] = zero
 
 
 @fused
-def add_strip(gradient, own, channels, shape, m, v, start, width, g):  # type: ignore[no-untyped-def]
-    """Add a strip's gradient to that of the pixels it showed; ``gradient`` is contiguous, the sample's part begins at ``own``."""
+def add_strip(gradient, call, m, spot, g):  # type: ignore[no-untyped-def]
+    """Add a strip's gradient to that of the pixels it showed; ``gradient`` is contiguous."""
     noinline()
-    plane = shape[0] * shape[1]
+    shape, plane, (_, v, start, width) = (call.height, call.width), call.height * call.width, spot
     for first in range(0, len(g[0]), width):
         x, y, right, down, low, high = _line(m, v + first // width, start, shape, width)
-        at, step = own + y * shape[1] + x, right + down * shape[1]
-        for c in range(channels):
+        at, step = call.own + y * shape[1] + x, right + down * shape[1]
+        for c in range(call.channels):
             _add(gradient, at + c * plane + low * step, step, g[c][first + low : first + high])

@@ -18,9 +18,10 @@ from numba.extending import intrinsic
 from pellucid.kernels.jit import fused, noinline, without_refcount
 from pellucid.kernels.narrow import Narrow, widened
 from pellucid.kernels.warp.cpu.coordinates import FILLED, fold
+from pellucid.kernels.warp.cpu.layout import COVER, X, Y
 from pellucid.kernels.warp.footprint import BLOCK, PHASES
 
-__all__ = ["add_table", "read_table", "table_of"]
+__all__ = ["add_table", "read_table"]
 
 _FUSED = ("contract",)
 _FAR = float(1 << 22)
@@ -199,7 +200,7 @@ def _tilt(
 
 
 @fused
-def table_of(tables, b):  # type: ignore[no-untyped-def]
+def _table_of(tables, b):  # type: ignore[no-untyped-def]
     """A sample's weights, and (rows, columns with padding, used rows, used columns, where rows lie in image and gradient)."""
     noinline()
     flat, rows, columns, used, read, written = tables
@@ -271,15 +272,12 @@ def _inside(left, top, lines, columns, shape, strides):  # type: ignore[no-untyp
 
 
 @fused
-def read_table(img, base, channels, shape, strides, unit, mode, table, sizes, x, y, out, cover):  # type: ignore[no-untyped-def]
-    """Write the weighted sums around a strip's points, and the weights inside of the image.
-
-    Args:
-        table: a sample's weights, flat.
-        sizes: as :func:`table_of` gives them.
-    """
+def read_table(img, call, tables, b, strip, out):  # type: ignore[no-untyped-def]
+    """Write the weighted sums around a strip's points, and the weights inside of the image."""
     noinline()
-    rows, right, first, last, begin, end, offsets, _ = sizes
+    table, (rows, right, first, last, begin, end, offsets, _) = _table_of(tables, b)
+    base, channels, shape, unit, mode = np.uint64(call.base), call.channels, (call.height, call.width), call.unit, call.mode
+    x, y, cover, strides = strip.rows[X], strip.rows[Y], strip.rows[COVER], (call.stride_c, call.stride_y, call.stride_x)
     blocks, line, lines = (end - begin + BLOCK - 1) // BLOCK, right * _EDGES, last - first
     columns, below = blocks * BLOCK, rows * line
     zero, one = cover.dtype.type(0.0), cover.dtype.type(1.0)
@@ -325,21 +323,21 @@ def read_table(img, base, channels, shape, strides, unit, mode, table, sizes, x,
 
 
 @fused
-def add_table(  # type: ignore[no-untyped-def]
-    img, base, channels, shape, strides, unit, mode, table, sizes, needs, to_image, own, x, y, g, to_cover, sums, along_x, along_y
-):  # fmt: skip
+def add_table(img, call, tables, b, needs, strip, g, to_cover, to_image, sums, along):  # type: ignore[no-untyped-def]
     """Pass on what a strip's pixels got: the adjoint of :func:`read_table`.
 
     Args:
         needs: whether the image's gradient is wanted, and whether those of points and table are.
-        to_image: flat; the sample's planes begin at ``own``.
         g, to_cover: the gradients of the sums and of the coverage.
+        to_image: flat.
         sums: to which the table's gradient is added.
-        along_x, along_y: where the points' gradients are written.
+        along: where the points' gradients are written.
     """
     noinline()
-    rows, right, first, last, begin, end, offsets, written = sizes
-    needs_image, needs_slopes = needs
+    table, (rows, right, first, last, begin, end, offsets, written) = _table_of(tables, b)
+    base, channels, shape, unit, mode = np.uint64(call.base), call.channels, (call.height, call.width), call.unit, call.mode
+    x, y, along_x, along_y, own = strip.rows[X], strip.rows[Y], along[0], along[1], call.own
+    strides, (needs_image, needs_slopes) = (call.stride_c, call.stride_y, call.stride_x), needs
     blocks, line, lines = (end - begin + BLOCK - 1) // BLOCK, right * _EDGES, last - first
     columns, below, plane = blocks * BLOCK, rows * line, np.uint64(shape[0] * shape[1])
     zero, scale = to_cover.dtype.type(0.0), to_cover.dtype.type(PHASES)

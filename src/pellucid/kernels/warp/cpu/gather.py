@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.blocks import BLOCK, lerps
 from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
+from pellucid.kernels.warp.cpu.layout import X, Y
 from pellucid.kernels.warp.cpu.quads import cubic, cubic_moved, lerp, moved, pick, soon_written
 
 __all__ = ["LINE", "gather_edge", "gather_moved", "gather_moved_edge", "gather_staged", "weigh"]
@@ -116,19 +117,16 @@ def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cove
 
 
 @fused
-def gather_edge(  # type: ignore[no-untyped-def]
-    img, at, channels, shape, sc, sx, sy, unit, taps, cubic, mode, window, x, y, kind, tap_index, weight, slope, out, cover
-):
+def gather_edge(img, call, window, strip, edge, out, cover):  # type: ignore[no-untyped-def]
     """Any interpolation and border rule, pixel by pixel, for pixels of kind 1: they lie far outside, under a rule that folds."""
     noinline()
-    cast = weight.dtype.type
-    zero = cast(0.0)
-    for u in range(len(kind)):
-        if kind[u] != 1:
+    (tap_index, weight, slope), x, y, taps, mode = edge, strip.rows[X], strip.rows[Y], call.taps, call.mode
+    cast, shape, at = weight.dtype.type, (call.height, call.width), np.uint64(call.base)
+    zero, sc, sy, sx = cast(0.0), np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
+    for u in range(len(x)):
+        if strip.kind[u] != 1 or not resolve(x[u], y[u], shape, taps, call.cubic, mode, window, tap_index, weight, slope):
             continue
-        if not resolve(x[u], y[u], shape, taps, cubic, mode, window, tap_index, weight, slope):
-            continue
-        for c in range(channels):
+        for c in range(call.channels):
             total = zero
             plane = at + np.uint64(c) * sc
             for j in range(taps):
@@ -137,7 +135,7 @@ def gather_edge(  # type: ignore[no-untyped-def]
                 for i in range(taps):
                     across += weight[0, i] * cast(img[line + np.uint64(tap_index[0, i]) * sx])
                 total += weight[1, j] * across
-            out[c, u] = total * unit
+            out[c, u] = total * call.unit
         cover_x = cover_y = cast(1.0)
         if mode == FILLED and len(window) == 0:
             cover_x = cover_y = zero
@@ -164,17 +162,16 @@ def gather_moved(pixels, columns, taps, index, tx, ty, dx, dy, cubics, quads, ou
 
 
 @fused
-def gather_moved_edge(  # type: ignore[no-untyped-def]
-    img, at, channels, shape, sc, sx, sy, unit, taps, cubic, mode, window, x, y, dx, dy, kind, tap_index, weight, slope, out, cover
-):
+def gather_moved_edge(img, call, window, strip, dx, dy, edge, out, cover):  # type: ignore[no-untyped-def]
     """How what :func:`gather_edge` reads changes while its points move by (dx, dy)."""
     noinline()
-    cast = weight.dtype.type
-    zero = cast(0.0)
-    for u in range(len(kind)):
-        if kind[u] != 1 or not resolve(x[u], y[u], shape, taps, cubic, mode, window, tap_index, weight, slope):
+    (tap_index, weight, slope), x, y, taps, mode = edge, strip.rows[X], strip.rows[Y], call.taps, call.mode
+    cast, shape, at = weight.dtype.type, (call.height, call.width), np.uint64(call.base)
+    zero, sc, sy, sx = cast(0.0), np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
+    for u in range(len(x)):
+        if strip.kind[u] != 1 or not resolve(x[u], y[u], shape, taps, call.cubic, mode, window, tap_index, weight, slope):
             continue
-        for c in range(channels):
+        for c in range(call.channels):
             total = zero
             plane = at + np.uint64(c) * sc
             for j in range(taps):
@@ -185,7 +182,7 @@ def gather_moved_edge(  # type: ignore[no-untyped-def]
                     across += weight[0, i] * value
                     step += slope[0, i] * value
                 total += dx[u] * (weight[1, j] * step) + dy[u] * (slope[1, j] * across)
-            out[c, u] = total * unit
+            out[c, u] = total * call.unit
         if mode == FILLED and len(window) == 0:
             cover_x = cover_y = step_x = step_y = zero
             for k in range(taps):

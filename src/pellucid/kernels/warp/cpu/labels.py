@@ -181,7 +181,7 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps,
             if fields.size > 0:
                 displace(fields, 2 * b * call.field_step, v * width, width, width, x, y)
         else:  # whose ground says which canvas ends here: edges are hard
-            cut = follow(chain, m, b, v, (height, width), numbers, 1, ramp, zeros, x, y, w, cells[:width], pairs, lines[5:])
+            cut = follow(chain, m, b, v, (height, width), numbers, 1, (ramp, zeros, x, y, w), cells[:width], pairs, lines[5:])
         if len(window) == 0 and mode <= BORDER:
             last_x, last_y = floats.dtype.type(call.width - 1), floats.dtype.type(call.height - 1)
             _nearest(x, y, last_x, last_y, mode == BORDER, call.stride_x, call.stride_y, index)

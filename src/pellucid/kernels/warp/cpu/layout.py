@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["CAPACITY", "FRAME", "SPLINES", "Call", "Chain", "Room", "Rows", "Sums"]
+__all__ = [
+    *("COLUMNS", "FRAME", "LEFT", "LINES", "PLANE", "RING", "ROWS", "STAGED", "TOP"),
+    *("ACROSS", "CAPACITY", "COVER", "DENOMINATOR", "DOWN", "ONES", "QUADS", "SHARED", "SPLINES", "US", "VS", "X", "Y"),
+    *("BackwardRows", "Call", "Chain", "DualRows", "ForwardRows", "Room", "Rows", "Sample", "Spot", "Strip", "Sums"),
+]
 
 
 class Call(NamedTuple):
@@ -37,7 +41,6 @@ class Call(NamedTuple):
     taps: int
     mode: int
     projective: bool
-    flags: int
     map_step: int
     window_step: int
     param_step: int
@@ -57,24 +60,109 @@ class Call(NamedTuple):
 
 class Rows(NamedTuple):
     """A call's pictures, as ``../../sources.py`` describes them, maps, windows (without columns where there are none) and colour
-    parameters, a row per sample or one for all.
+    parameters, a row per sample or one for all; and the chain of colours, as ``../../stages/chain.py`` says it.
     """
 
     pictures: Any
     maps: Any
     windows: Any
     params: Any
+    colors: Any
+
+
+class Sample(NamedTuple):
+    """What of a call belongs to one sample: its map, window, parameters, and those of them that are the fills of canvases."""
+
+    m: Any
+    window: Any
+    p: Any
+    fills: Any
+
+
+class Spot(NamedTuple):
+    """Where a strip lies: the sample, its first row and column, and how many columns."""
+
+    b: Any
+    v: Any
+    first: Any
+    width: Any
 
 
 class Room(NamedTuple):
-    """The memory of a thread: numbers for a strip, what is staged, its gradient, integers for a strip's pixels, and the frame."""
+    """The memory of a thread: which rows a strip has (one of the descriptions below), numbers for them, what is staged, its
+    gradient, integers for a strip's pixels, and the frame.
+    """
 
+    rows: Any
     floats: Any
     quad: Any
     into: Any
     index: Any
     kind: Any
     frame: Any
+
+
+class Strip(NamedTuple):
+    """A strip in it: its rows, what each pixel needs and where that is laid out, the rest of the room, and the rows of canvases."""
+
+    rows: Any
+    kind: Any
+    index: Any
+    frame: Any
+    quad: Any
+    into: Any
+    own: Any
+
+
+X, Y, ACROSS, DOWN, US, VS, DENOMINATOR, COVER, ONES, QUADS = range(10)
+"""Rows that every strip has: where it reads; how far that is from the pixels there; its columns, and its rows from its first on;
+what coordinates were divided by; what is covered; ones; and four rows for pixels of four numbers."""
+SHARED = QUADS + 4
+
+
+class ForwardRows(NamedTuple):
+    """Where the other rows of a strip begin: what was read, what is made of it, and a canvas's, as ``links.py`` has them."""
+
+    source: int
+    result: int
+    canvases: int
+    height: int
+
+
+class BackwardRows(NamedTuple):
+    """The gradients of the coverage and of the place, what the map's third row needs, and zeros; gradients of what was read and of
+    the result, and rows to exchange them with; scratch; what was read, what the first mix gives, what canvases show, the input of
+    each later step but the first; two rows for shares of canvases, and theirs.
+    """
+
+    to_cover: int
+    along: int
+    third: int
+    nothing: int
+    to_source: int
+    grad: int
+    spare: int
+    scratch: int
+    source: int
+    mixed: int
+    shown: int
+    later: int
+    shares: int
+    canvases: int
+    height: int
+
+
+class DualRows(NamedTuple):
+    """How places and the coverage change; what was read, how that changes with the picture and with the place, and the result."""
+
+    moves: int
+    moved_cover: int
+    source: int
+    changed: int
+    moved: int
+    result: int
+    canvases: int
+    height: int
 
 
 class Sums(NamedTuple):
@@ -112,8 +200,10 @@ class Chain(NamedTuple):
 CAPACITY = 1 << 18
 """The most numbers that ``staged.py`` lays out at once: a megabyte of float32, the second cache."""
 
+ROWS, STAGED, LEFT, TOP, COLUMNS, LINES, PLANE, RING = range(8)
 FRAME = 8
-"""How many integers describe what is staged."""
+"""The integers that describe a band: its rows, whether it is staged, x and y of the first pixel, columns and lines with the ring,
+numbers of a plane, and the ring's width."""
 
 SPLINES = {
     "bend": ((1 / 6, 4 / 6, 1 / 6, 0.0), (-1 / 2, 0.0, 1 / 2, 0.0), (1 / 2, -1.0, 1 / 2, 0.0), (-1 / 6, 1 / 2, -1 / 2, 1 / 6)),

@@ -13,24 +13,17 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import exact, fused, noinline, summing
+from pellucid.kernels.stages.sums import dot, row_sum
 from pellucid.kernels.warp.cpu.bends import bend, unbend
 from pellucid.kernels.warp.cpu.coordinates import displace, locate
-from pellucid.kernels.warp.cpu.stages import dot, row_sum
+from pellucid.kernels.warp.cpu.layout import ACROSS, DENOMINATOR, DOWN, US, VS, X, Y
 from pellucid.kernels.warp.layout import CANVASES, LINK
 
-__all__ = ["blend", "chain_rows", "find", "follow", "trace_back", "unblend"]
+__all__ = ["blend", "find", "follow", "trace_back", "unblend"]
 
 _FILLED, _BORDER, _REFLECTION, _HARD = CANVASES["zeros"], CANVASES["border"], CANVASES["reflection"], CANVASES["hard"]
 _BEND, _KINK = CANVASES["bend"], CANVASES["kink"]
 _MOST = 1e38  # the slope at a point that is further away overflows
-
-
-@fused
-def chain_rows(chain, grounds, kept):  # type: ignore[no-untyped-def]
-    """How many rows a strip's chain has, with so many channels of the ground; ``kept`` for the way back."""
-    if chain is None:
-        return 0
-    return 2 + grounds + (4 * len(chain.kinds) if kept else 0)
 
 
 @exact
@@ -220,8 +213,8 @@ def _begin(own, grounds):  # type: ignore[no-untyped-def]
 
 
 @fused
-def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, index, pairs, own):  # type: ignore[no-untyped-def]
-    """Where the output pixels (us, v + vs) read the source, and by how much; the rest is ``fills`` of the canvases.
+def follow(chain, m, b, v, size, fills, grounds, points, index, pairs, own):  # type: ignore[no-untyped-def]
+    """Where output pixels read the source, and by how much; the rest is ``fills`` of the canvases.
 
     Returns whether there may be such a rest; if not, the chain's rows for the share and the ground are not written. Canvases that
     hold a whole strip cost a comparison.
@@ -230,10 +223,12 @@ def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, index, pairs, 
         chain: the call's; ``m`` is the sample's map of the source from the first canvas.
         size: (height, width) of the output.
         fills: of the canvases one after the other, ``grounds`` channels each.
+        points: (us, vs, x, y, w): the output pixels (us, v + vs), where they read, and what that was divided by.
         index, pairs: scratch of ``bend``.
         own: the rows of the strip's chain.
     """
     noinline()
+    us, vs, x, y, w = points
     cast = x.dtype.type
     zero, far = cast(0.0), cast(np.inf)
     share, cover, canvases, cut = own[0], own[1], len(chain.kinds), False
@@ -283,25 +278,26 @@ def follow(chain, m, b, v, size, fills, grounds, us, vs, x, y, w, index, pairs, 
 
 
 @fused
-def find(call, m, fields, chain, fills, b, v, first, width, strip, index, own):  # type: ignore[no-untyped-def]
-    """Where a strip reads, and through which canvases: its first two rows, the denominators in the seventh, and its chain's rows.
+def find(call, m, fills, fields, chain, spot, strip):  # type: ignore[no-untyped-def]
+    """Where a strip reads, and through which canvases: its places, denominators and the rows of its canvases.
 
     Returns whether the canvases may show something of their own.
 
     Args:
-        fields, chain: the call's displacements and canvases, or None.
         fills: of the canvases, or empty.
-        index: scratch; the strip's third and fourth row are, too.
+        fields, chain: the call's displacements and canvases, or None.
+        strip: whose index and shares of places are scratch.
     """
+    rows, b, v = strip.rows, spot.b, spot.v
     if chain is None:
-        locate(m, v, call.projective, strip[4], strip[5], strip[0], strip[1], strip[6])
+        locate(m, v, call.projective, rows[US], rows[VS], rows[X], rows[Y], rows[DENOMINATOR])
         if fields is not None and fields.size > 0:
-            at = v * call.out_width + first
-            displace(fields, 2 * b * call.field_step, at, width, call.out_width, strip[0], strip[1])
+            at = v * call.out_width + spot.first
+            displace(fields, 2 * b * call.field_step, at, spot.width, call.out_width, rows[X], rows[Y])
         return False
     size, grounds = (call.out_height, call.out_width), call.out_channels if len(fills) > 0 else 0
-    pairs = strip[2:4].reshape(-1)
-    return follow(chain, m, b, v, size, fills, grounds, strip[4], strip[5], strip[0], strip[1], strip[6], index, pairs, own)
+    points = rows[US], rows[VS], rows[X], rows[Y], rows[DENOMINATOR]
+    return follow(chain, m, b, v, size, fills, grounds, points, strip.index, rows[ACROSS:US].reshape(-1), strip.own)
 
 
 @fused
@@ -457,85 +453,70 @@ def _pull(m, px, py, x, y, w, gx, gy, gw, sums):  # type: ignore[no-untyped-def]
 
 
 @fused
-def trace_back(  # type: ignore[no-untyped-def]
-    chain,
-    m,
-    b,
-    v,
-    fills,
-    grounds,
-    strip,
-    index,
-    own,
-    g,
-    to_rest,
-    shown,
-    gx,
-    gy,
-    gw,
-    moves,
-    colors,
-    to_map,
-    to_links,
-    to_fills,
-    to_knots,
-):
-    """The gradients of maps, rectangles, fills and knots, from those of where the source is read (gx, gy), of its share and of the
-    result (g).
+def _over(chain, b, k, grounds, strip, fills, g, rests, along, wanted, into):  # type: ignore[no-untyped-def]
+    """Back over canvas k: from the points that go on from it to those on it."""
+    (to_rest, shown), (gx, gy), (moves, colors), (_, to_links, to_fills, to_knots) = rests, along, wanted, into
+    own, kind, zero = strip.own, chain.kinds[k], gx.dtype.type(0.0)
+    kept, links = own[2 + grounds :], chain.links[b * chain.step]
+    x, y, w, window = kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], links[k, LINK - 4 :]
+    s0 = s1 = s2 = s3 = zero
+    if kind >= _BEND:
+        if _lost(w) > zero:
+            _forget(w, gx, gy, to_rest)
+            for u in range(len(x)):
+                known, p, q = w[u] != zero, x[u], y[u]
+                x[u], y[u] = p if known else zero, q if known else zero
+        if moves:
+            control, pairs, grads = chain.control[b * chain.control_step], own[:2].reshape(-1), strip.rows[ACROSS:US].reshape(-1)
+            unbend(control, chain.knots, kind == _KINK, window, x, y, gx, gy, to_knots, strip.index, pairs, grads)
+        return
+    if kind == _BORDER and _lost(w) == zero:
+        if moves:
+            s0, s1, s2, s3 = _unhold(x, y, window, gx, gy)
+    elif kind == _REFLECTION or _beyond(x, y, w, window, True) > zero:
+        shown[:] = zero
+        for c in range(grounds):
+            if fills[k * grounds + c] != zero:
+                fill, row = fills[k * grounds + c], g[c]
+                for u in range(len(row)):
+                    shown[u] += fill * row[u]
+        s0, s1, s2, s3 = _slopes(x, y, w, kept[4 * k + 3], window, kind, shown, to_rest, own[1], gx, gy)
+        if colors:
+            for c in range(grounds):
+                to_fills[k * grounds + c] += dot(g[c], own[1])
+    if moves:
+        sums = to_links[k]
+        sums[LINK - 4] += s0
+        sums[LINK - 3] += s1
+        sums[LINK - 2] += s2
+        sums[LINK - 1] += s3
+
+
+@fused
+def trace_back(chain, sample, spot, grounds, strip, g, rests, along, gw, wanted, into):  # type: ignore[no-untyped-def]
+    """The gradients of maps, rectangles, fills and knots, from those of the place (gx, gy), of its share and of the result (g).
 
     Args:
-        strip, own: as :func:`follow` left them.
-        to_rest: the gradient of the share.
-        index, shown, gw: scratch, as are gx, gy and to_rest afterwards, the third and fourth rows of the strip, and the first
-            two of its chain.
-        moves, colors: whether maps and rectangles, and fills, want theirs.
+        strip: as :func:`follow` left it; its index, shares of places and first two rows of canvases are scratch.
+        rests: the gradient of the share, and a row of scratch; used up.
+        along: (gx, gy); used up.
+        gw: scratch.
+        wanted: whether maps and rectangles, and whether fills want theirs.
+        into: where those of the map, the canvases, the fills and the knots go.
     """
     noinline()
-    canvases, links, px, py = len(chain.kinds), chain.links[b * chain.step], strip[2], strip[3]
-    zero = gx.dtype.type(0.0)
-    kept, pairs = own[2 + grounds :], own[:2].reshape(-1)
+    rows, b, (moves, _), (gx, gy), (to_map, to_links, _, _) = strip.rows, spot.b, wanted, along, into
+    canvases, links, px, py = len(chain.kinds), chain.links[b * chain.step], rows[ACROSS], rows[DOWN]
+    kept, pairs, index = strip.own[2 + grounds :], strip.own[:2].reshape(-1), strip.index
     if moves:
         _arrived(chain, b, 0, links, kept, index, pairs, px, py)
-        _pull(m, px, py, strip[0], strip[1], strip[6], gx, gy, gw, to_map)
+        _pull(sample.m, px, py, rows[X], rows[Y], rows[DENOMINATOR], gx, gy, gw, to_map)
     for k in range(canvases):
-        x, y, w, window = kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], links[k, LINK - 4 :]
-        sums = to_links[k if moves else 0]
-        if chain.kinds[k] >= _BEND:
-            if _lost(w) > zero:
-                _forget(w, gx, gy, to_rest)
-                for u in range(len(x)):
-                    known, p, q = w[u] != zero, x[u], y[u]
-                    x[u], y[u] = p if known else zero, q if known else zero
-            if moves:
-                control, grads = chain.control[b * chain.control_step], strip[2:4].reshape(-1)
-                unbend(control, chain.knots, chain.kinds[k] == _KINK, window, x, y, gx, gy, to_knots, index, pairs, grads)
-        elif chain.kinds[k] == _BORDER and _lost(w) == zero:
-            if moves:
-                s0, s1, s2, s3 = _unhold(x, y, window, gx, gy)
-                sums[LINK - 4] += s0
-                sums[LINK - 3] += s1
-                sums[LINK - 2] += s2
-                sums[LINK - 1] += s3
-        elif chain.kinds[k] == _REFLECTION or _beyond(x, y, w, window, True) > zero:
-            shown[:] = zero
-            for c in range(grounds):
-                if fills[k * grounds + c] != zero:
-                    fill, row = fills[k * grounds + c], g[c]
-                    for u in range(len(row)):
-                        shown[u] += fill * row[u]
-            s0, s1, s2, s3 = _slopes(x, y, w, kept[4 * k + 3], window, chain.kinds[k], shown, to_rest, own[1], gx, gy)
-            if colors:
-                for c in range(grounds):
-                    to_fills[k * grounds + c] += dot(g[c], own[1])
-            if moves:
-                sums[LINK - 4] += s0
-                sums[LINK - 3] += s1
-                sums[LINK - 2] += s2
-                sums[LINK - 1] += s3
+        _over(chain, b, k, grounds, strip, sample.fills, g, rests, along, wanted, into)
         if not moves:
             continue
         if k + 1 < canvases:
             _arrived(chain, b, k + 1, links, kept, index, pairs, px, py)
         else:
-            _copy(strip[4], strip[5], v, px, py)
-        _pull(links[k, : LINK - 4], px, py, x, y, w, gx, gy, gw, sums)
+            _copy(rows[US], rows[VS], spot.v, px, py)
+        _pull(links[k, : LINK - 4], px, py, kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], gx, gy, gw, to_links[k])

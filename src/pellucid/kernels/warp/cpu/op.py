@@ -16,9 +16,23 @@ from torch import Tensor
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import own_memory, sources_of
-from pellucid.kernels.stages.chain import CURVE, LEVELS
+from pellucid.kernels.stages.chain import CURVE, LEVELS, colors_of
+from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
-from pellucid.kernels.warp.cpu.layout import CAPACITY, FRAME, SPLINES, Call, Chain, Room, Rows, Sums
+from pellucid.kernels.warp.cpu.layout import (
+    CAPACITY,
+    FRAME,
+    SHARED,
+    SPLINES,
+    BackwardRows,
+    Call,
+    Chain,
+    DualRows,
+    ForwardRows,
+    Room,
+    Rows,
+    Sums,
+)
 from pellucid.kernels.warp.cpu.shifts import Shifts, shifts, undone
 from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
 from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
@@ -74,10 +88,8 @@ class _Call:
         rows, blocks = max(1, min(size[0], _STRIP // max(block, 1))), -(-size[1] // max(block, 1))
         self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
-        self.floats, self.work = 18 + 2 * channels + 6 * max(out_channels, channels), work
+        self.work, self.colors = work, colors_of(flags, channels, out_channels)
         self.bends = True if flags & CURVE else None  # where it is None, they are not compiled
-        if self.bends:
-            self.floats += out_channels + 4
         # Only rules that fold know pixels too far outside to be laid out. What reads those and cubic weights are compiled
         # together or not at all: every choice doubles what there is to compile.
         folds = mode > MODES["border"] and window is None and table is None
@@ -96,7 +108,6 @@ class _Call:
             taps=taps,
             mode=mode,
             projective=mapping.shape[1] == 9,
-            flags=flags,
             map_step=int(mapping.shape[0] > 1),
             window_step=int(window is not None and window.shape[0] > 1),
             param_step=int(params.shape[0] > 1),
@@ -132,22 +143,39 @@ class _Call:
                 most,
                 int(len(knots) > 1),
             )
-            self.floats += 4 + 2 * out_channels + 4 * len(kinds)
-        rows_of = Rows(pictures, mapping.contiguous().numpy(), windows, params.contiguous().numpy())
+        rows_of = Rows(pictures, mapping.contiguous().numpy(), windows, params.contiguous().numpy(), self.colors)
+        self.canvases = len(kinds) if chain is not None else None
         # None, too, where nothing is antialiased.
         weights = None if table is None or table.ndim == 3 else _weights(table, pictures[:, 5], pictures[:, 8])
         shapes = None if table is None or table.ndim != 3 else table.contiguous().numpy()
         self.image = image  # whose memory the arrays show
         self.arguments = (pixels, call, rows_of, fields, chain, weights, shapes)
 
-    def scratch(self, *, gradients: bool) -> tuple[Any, ...]:
-        """The thread's own memory."""
+    @property
+    def forward_rows(self) -> ForwardRows:
+        """The rows of a strip on the way forward."""
+        wide = max(self.colors.channels, self.colors.outputs)
+        return laid(ForwardRows, wide, wide, self.canvas_rows(kept=False), after=SHARED)
+
+    def canvas_rows(self, *, kept: bool) -> int:
+        """How many rows a strip's canvases have; ``kept`` for the way back."""
+        return 0 if self.canvases is None else 2 + self.colors.grounds + (4 * self.canvases if kept else 0)
+
+    def backward_rows(self, *, traces: bool) -> BackwardRows:
+        """The rows of a strip on the way back; ``traces``: whether that leads on to canvases."""
+        channels, outputs, links = self.colors.channels, self.colors.outputs, self.canvases is not None
+        own = channels, outputs, outputs, 4 if self.bends else 1
+        kept = channels, outputs * self.colors.mixes, outputs * links, outputs * max(len(self.colors.steps) - 1, 0)
+        return laid(BackwardRows, 1, 2, 1, 1, *own, *kept, 2 * links, self.canvas_rows(kept=traces), after=SHARED)
+
+    def scratch(self, rows: Any, *, gradients: bool) -> tuple[Any, ...]:
+        """The thread's own memory, with these rows of a strip."""
         work = self.work
         quad, into = scratch("stage", self.quads, work), scratch("stage's gradient", 2 * self.quads + 8 if gradients else 0, work)
         index, kind = scratch("index", self.strip, np.int32), scratch("kind", self.strip, np.int32)
-        floats, frame = scratch("floats", self.floats * self.strip, work), scratch("frame", FRAME, np.int64)
+        floats, frame = scratch("floats", rows.height * self.strip, work), scratch("frame", FRAME, np.int64)
         cubics = scratch("cubics", 16 * self.strip if self.cubics else 0, work) if self.rare else None
-        return Room(floats, quad, into, index, kind, frame), cubics, self.room() if self.rare else None, self.bends
+        return Room(rows, floats, quad, into, index, kind, frame), cubics, self.room() if self.rare else None, self.bends
 
     def room(self) -> tuple[Any, Any, Any]:
         """For the taps of one pixel: positions, weights and slopes along both axes."""
@@ -217,10 +245,10 @@ def direct(
     call = _Call(image, mapping, window, params, field, links, table, size, options, cubic, still=still)
     out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device))
     if out.numel():
-        planes = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS))
+        planes, rows = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS)), call.forward_rows
 
         def task(start: int, stop: int) -> None:
-            forward(*call.arguments, planes, *call.scratch(gradients=False), start, stop)
+            forward(*call.arguments, planes, *call.scratch(rows, gradients=False), start, stop)
 
         run_split(task, image.shape[0] * call.strips, _PIXELS // call.strip + 1)
     return out
@@ -291,6 +319,7 @@ def back(
     tables = to_table.view(-1, to_table[0].numel() if to_table.numel() else 1).numpy()
     if bends:
         tables = np.zeros((image.shape[0], (to_table.shape[2] - 3) * 8 * to_table.shape[3]))
+    rows = call.backward_rows(traces=shares[1] or (shares[2] and call.colors.grounds > 0))
     to_image, apart = memory(results[0]).reshape(-1), needs[0] and image.dtype != mapping.dtype
     ends = own_memory(image) if apart else []  # summed in full precision, rounded once
 
@@ -301,7 +330,7 @@ def back(
             if apart:
                 into = scratch("gradient", ends[first].stop - ends[first].start, call.work)
             found = Sums(into, sums[0], sums[1], sums[2], to_field, to_links, tables)
-            backward(planes, *call.arguments, shares, found, *call.scratch(gradients=True), first, last)
+            backward(planes, *call.arguments, shares, found, *call.scratch(rows, gradients=True), first, last)
             if apart:
                 round_into(into, to_image[ends[first]])
 
@@ -348,11 +377,13 @@ def _(
         if by_field is not None:
             bends = by_field.expand(batch, -1, -1, -1).contiguous().view(-1, pixels).numpy()
         img, numbers, rows_of, fields, *_ = call.arguments
+        wide = max(call.colors.channels, call.colors.outputs)
+        lay = laid(DualRows, 2, 1, wide, wide, wide, wide, 0, after=SHARED)
         change, moves = img[:0] if by_image is None else elements(by_image), (*rows, bends)
         others, planes = differences.contiguous().numpy(), (memory(out.view(-1, pixels)), memory(along.view(-1, pixels)))
 
         def task(start: int, stop: int) -> None:
-            room, cubics, edge, _ = call.scratch(gradients=by_image is not None)
+            room, cubics, edge, _ = call.scratch(lay, gradients=by_image is not None)
             tangent(img, change, numbers, rows_of, others, fields, moves, *planes, room, cubics, edge, start, stop)
 
         run_split(task, batch * call.strips, _PIXELS // call.strip + 1)

@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.blocks import BLOCK, slopes_of
 from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
+from pellucid.kernels.warp.cpu.layout import X, Y
 from pellucid.kernels.warp.cpu.quads import cubic_slopes, cubic_spread, drop, slopes, spread
 
 __all__ = ["scatter_edge", "scatter_staged"]
@@ -82,23 +83,16 @@ def scatter_staged(  # type: ignore[no-untyped-def]
 
 
 @fused
-def scatter_edge(  # type: ignore[no-untyped-def]
-    img, base, strides, unit, gradient, at, channels, shape, needs, taps, cubic, mode, window, x, y, kind, tap_index, weight, slope,
-    g, to_cover, along_x, along_y,
-):  # fmt: skip
-    """Any interpolation and border rule, pixel by pixel, for pixels of kind 1.
-
-    Args:
-        gradient: of the image, contiguous; the sample's begins at ``at``.
-    """
+def scatter_edge(img, call, needs, window, strip, edge, g, to_cover, gradient, along):  # type: ignore[no-untyped-def]
+    """Any interpolation and border rule, pixel by pixel, for pixels of kind 1; ``gradient``: of the image, contiguous."""
     noinline()
-    cast = weight.dtype.type
-    zero = cast(0.0)
-    sc, sy, sx = np.uint64(strides[0]), np.uint64(strides[1]), np.uint64(strides[2])
-    width = np.uint64(shape[1])
-    plane = np.uint64(shape[0]) * width
-    for u in range(len(kind)):
-        if kind[u] != 1 or not resolve(x[u], y[u], shape, taps, cubic, mode, window, tap_index, weight, slope):
+    (tap_index, weight, slope), x, y, taps, mode = edge, strip.rows[X], strip.rows[Y], call.taps, call.mode
+    cast, shape, base, at = weight.dtype.type, (call.height, call.width), np.uint64(call.base), np.uint64(call.own)
+    zero, sc, sy, sx = cast(0.0), np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
+    channels, width, along_x, along_y = call.channels, np.uint64(call.width), along[0], along[1]
+    plane = np.uint64(call.height) * width
+    for u in range(len(x)):
+        if strip.kind[u] != 1 or not resolve(x[u], y[u], shape, taps, call.cubic, mode, window, tap_index, weight, slope):
             continue
         if needs[1]:
             total_x = total_y = zero
@@ -115,7 +109,7 @@ def scatter_edge(  # type: ignore[no-untyped-def]
                     step_y += slope[1, j] * across
                 total_x += g[c, u] * step_x
                 total_y += g[c, u] * step_y
-            total_x, total_y = total_x * unit, total_y * unit
+            total_x, total_y = total_x * call.unit, total_y * call.unit
             if mode == FILLED and len(window) == 0:
                 cover_x = cover_y = cover_x_slope = cover_y_slope = zero
                 for k in range(taps):

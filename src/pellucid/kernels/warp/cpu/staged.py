@@ -16,16 +16,28 @@ import numpy as np
 
 from pellucid.kernels.jit import exact, fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, fold
-from pellucid.kernels.warp.cpu.layout import FRAME
+from pellucid.kernels.warp.cpu.layout import (
+    ACROSS,
+    COLUMNS,
+    DOWN,
+    LEFT,
+    LINES,
+    PLANE,
+    RING,
+    ROWS,
+    STAGED,
+    TOP,
+    US,
+    Spot,
+    Strip,
+    X,
+    Y,
+)
 from pellucid.kernels.warp.cpu.links import find
 from pellucid.kernels.warp.cpu.quads import meet, soon_read
 from pellucid.kernels.warp.layout import CANVASES, LINK
 
 __all__ = ["choose_band", "clear", "stage", "unstage", "unstaged_rows"]
-
-_ROWS, _STAGED, _X, _Y, _COLUMNS, _LINES, _PLANE, _RING = range(FRAME)
-"""A band: its rows, whether it is staged, x and y of the first pixel, columns and lines with the ring, numbers of a plane, the
-ring's width."""
 
 _FOLDS, _HARD, _BEND = CANVASES["reflection"], CANVASES["hard"], CANVASES["bend"]
 _LINE = 64  # bytes that memory comes in
@@ -86,12 +98,21 @@ def _clamp(x, y, limits, negative_x, negative_y):  # type: ignore[no-untyped-def
 
 
 @fused
-def _walk(call, m, fields, chain, b, v, strip, index, own, limits):  # type: ignore[no-untyped-def]
+def _walk(call, m, fields, chain, b, v, strip, limits):  # type: ignore[no-untyped-def]
     """The same box for the strip that begins at row v, pixel by pixel: any map, displacements, canvases."""
-    x, y, us = strip[0], strip[1], strip[4]
-    find(call, m, fields, chain, m[:0], b, v, np.int64(us[0]), np.int64(us[len(us) - 1] - us[0]) + 1, strip, index, own[:2])
-    _clamp(x, y, limits, strip[2], strip[3])
-    return _least(x), -_least(strip[2]), _least(y), -_least(strip[3])
+    rows, us = strip.rows, strip.rows[US]
+    spot = Spot(b, v, np.int64(us[0]), np.int64(us[len(us) - 1] - us[0]) + 1)
+    find(
+        call,
+        m,
+        m[:0],
+        fields,
+        chain,
+        spot,
+        Strip(rows, strip.kind, strip.index, strip.frame, strip.quad, strip.into, strip.own[:2]),
+    )
+    _clamp(rows[X], rows[Y], limits, rows[ACROSS], rows[DOWN])
+    return _least(rows[X]), -_least(rows[ACROSS]), _least(rows[Y]), -_least(rows[DOWN])
 
 
 @fused
@@ -115,19 +136,20 @@ def _extent(box, shape, mode, back, ring):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _judge(box, shape, taps, mode, planes, capacity, pixels, rows, step, frame):  # type: ignore[no-untyped-def]
-    """Whether a band of so many rows and output pixels is good to stage; if it is, or is one strip, it is written to ``frame``."""
+def _judge(call, box, mode, pixels, rows, strip):  # type: ignore[no-untyped-def]
+    """Whether a band of so many rows and output pixels is good to stage; if it is, or is one strip, the frame says so."""
     noinline()
+    frame, taps, planes = strip.frame, call.taps, (call.channels + 2) // 3
     back, ring = (1, 3) if taps == 4 else (0, 1)  # pixels further than two, and the ring they need
-    left, top, columns, lines = _extent(box, shape, mode, back, ring)
+    left, top, columns, lines = _extent(box, (call.height, call.width), mode, back, ring)
     plane = 4 * columns * (lines + 2 + 2 * back)
-    fits = planes * plane <= capacity and columns * lines <= _WORTH * (pixels + 64)
+    fits = planes * plane <= len(strip.quad) and columns * lines <= _WORTH * (pixels + 64)
     good = fits and (planes * plane <= _CLOSE or columns * lines >= _OFTEN * pixels)
-    if good or rows <= step:
+    if good or rows <= call.strip:
         if not fits:
             columns, lines, plane = taps, taps, 0
-        frame[_ROWS], frame[_STAGED], frame[_X], frame[_Y] = rows, 1 if fits else 0, left, top
-        frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING] = columns, lines, plane, ring
+        frame[ROWS], frame[STAGED], frame[LEFT], frame[TOP] = rows, 1 if fits else 0, left, top
+        frame[COLUMNS], frame[LINES], frame[PLANE], frame[RING] = columns, lines, plane, ring
     return good
 
 
@@ -191,65 +213,62 @@ def _reach(chain, m, b, v, rows, us, limits):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _halve(call, m, chain, b, mode, v, last, planes, capacity, us, limits, frame):  # type: ignore[no-untyped-def]
+def _halve(call, m, chain, b, mode, v, last, limits, strip):  # type: ignore[no-untyped-def]
     """Where corners tell what is read: from many rows to fewer."""
     noinline()
+    us, step = strip.rows[US], call.strip
     rows, mine = last - v, np.int64(us[len(us) - 1] - us[0]) + 1
-    step, shape, taps = call.strip, (call.height, call.width), call.taps
-    if frame[_ROWS] > 0:  # what fitted last time, twice over
-        rows = min(rows, 2 * frame[_ROWS])
+    if strip.frame[ROWS] > 0:  # what fitted last time, twice over
+        rows = min(rows, 2 * strip.frame[ROWS])
     while True:
         if chain is None:
             box = _corners(m, v, rows, us, limits)
         else:
             _, box = _reach(chain, m, b, v, rows, us, limits)
-        if _judge(box, shape, taps, mode, planes, capacity, rows * mine, rows, step, frame) or rows <= step:
+        if _judge(call, box, mode, rows * mine, rows, strip) or rows <= step:
             return
         rows = max(step, (rows // 2 + step - 1) // step * step)
 
 
 @fused
-def _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, index, own, limits, frame):  # type: ignore[no-untyped-def]
+def _grow(call, m, fields, chain, b, mode, v, last, limits, strip):  # type: ignore[no-untyped-def]
     """Any other map: strip by strip, once, as far as it pays."""
     noinline()
-    us, step, shape, taps = strip[4], call.strip, (call.height, call.width), call.taps
+    us, step = strip.rows[US], call.strip
     rows, mine = min(step, last - v), np.int64(us[len(us) - 1] - us[0]) + 1
     x0, x1, y0, y1 = limits[1], limits[0], limits[3], limits[2]
     while True:
-        a0, a1, b0, b1 = _walk(call, m, fields, chain, b, v + rows - min(step, rows), strip, index, own, limits)
+        a0, a1, b0, b1 = _walk(call, m, fields, chain, b, v + rows - min(step, rows), strip, limits)
         x0, x1, y0, y1 = min(x0, a0), max(x1, a1), min(y0, b0), max(y1, b1)
-        good = _judge((x0, x1, y0, y1), shape, taps, mode, planes, capacity, rows * mine, rows, step, frame)
+        good = _judge(call, (x0, x1, y0, y1), mode, rows * mine, rows, strip)
         if not good or v + rows >= last:
             return
         rows = min(rows + step, last - v)
 
 
 @fused
-def choose_band(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, index, own, limits, frame):  # type: ignore[no-untyped-def]
+def choose_band(call, m, fields, chain, b, mode, v, last, limits, strip):  # type: ignore[no-untyped-def]
     """Decide how many rows from v on (at most to ``last``) go through one staging, and where its pixels lie.
 
     Args:
         fields: displacements (None: there are none, and the map is affine).
         chain: canvases, or None.
         mode: FILLED where what lies outside fades, BORDER where coordinates are clamped, or a border rule that folds.
-        planes: of three channels each.
-        capacity: numbers there is room for.
-        index: scratch.
         limits: (low x, high x, low y, high y) that coordinates are clamped to before they are read, or what they must lie in
             to see anything.
     """
     if chain is not None:
-        bounded, _ = _reach(chain, m, b, v, last - v, strip[4], limits)
+        bounded, _ = _reach(chain, m, b, v, last - v, strip.rows[US], limits)
         if bounded:
-            _halve(call, m, chain, b, mode, v, last, planes, capacity, strip[4], limits, frame)
+            _halve(call, m, chain, b, mode, v, last, limits, strip)
         else:
-            _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, index, own, limits, frame)
+            _grow(call, m, fields, chain, b, mode, v, last, limits, strip)
     elif fields is None:
-        _halve(call, m, chain, b, mode, v, last, planes, capacity, strip[4], limits, frame)
+        _halve(call, m, chain, b, mode, v, last, limits, strip)
     elif call.projective or fields.size > 0:
-        _grow(call, m, fields, chain, b, mode, v, last, planes, capacity, strip, index, own, limits, frame)
+        _grow(call, m, fields, chain, b, mode, v, last, limits, strip)
     else:
-        _halve(call, m, chain, b, mode, v, last, planes, capacity, strip[4], limits, frame)
+        _halve(call, m, chain, b, mode, v, last, limits, strip)
 
 
 @fused
@@ -313,29 +332,22 @@ def _announce(img, at, strides, count, n):  # type: ignore[no-untyped-def]
 
 
 @fused
-def stage(img, base, channels, shape, strides, unit, mode, frame, quad):  # type: ignore[no-untyped-def]
-    """Fill ``quad`` with the band's pixels, in units of the result.
-
-    Args:
-        base: of the sample, in elements.
-        strides: (channel, row, column).
-        mode: as in :func:`choose_band`.
-    """
+def stage(img, call, mode, frame, quad):  # type: ignore[no-untyped-def]
+    """Fill ``quad`` with the band's pixels, in units of the result; ``mode`` as in :func:`choose_band`."""
     noinline()
-    columns, lines, plane, ring = frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING]
-    height, width = shape
-    sc, sy, sx = strides
-    row, x = 4 * columns, frame[_X] - ring
+    columns, lines, plane, ring = frame[COLUMNS], frame[LINES], frame[PLANE], frame[RING]
+    height, width, unit, sc, sy, sx = call.height, call.width, call.unit, call.stride_c, call.stride_y, call.stride_x
+    row, x = 4 * columns, frame[LEFT] - ring
     low, high = _overlap(x, columns, width)
-    for k in range((channels + 2) // 3):
-        count = min(channels - 3 * k, 3)
+    for k in range((call.channels + 2) // 3):
+        count = min(call.channels - 3 * k, 3)
         for j in range(plane // row):
             out = quad[k * plane + j * row : k * plane + (j + 1) * row]
-            y = frame[_Y] + j - ring
+            y = frame[TOP] + j - ring
             if j >= lines or (mode == FILLED and (y < 0 or y >= height)):
                 out[:] = quad.dtype.type(0.0)
                 continue
-            at = base + 3 * k * sc + fold(y, height, mode) * sy
+            at = call.base + 3 * k * sc + fold(y, height, mode) * sy
             _announce(img, at + (x + low) * sx + 2 * sy, (sc, sx), count, high - low)
             _outside(img, at, (sc, sx), count, unit, mode, width, x, out[: 4 * low])
             _row(img, at + (x + low) * sx, (sc, sx), count, unit, out[4 * low : 4 * high])
@@ -343,20 +355,19 @@ def stage(img, base, channels, shape, strides, unit, mode, frame, quad):  # type
 
 
 @fused
-def clear(gradient, own, channels, shape, cleared, first, last):  # type: ignore[no-untyped-def]
+def clear(gradient, call, cleared, first, last):  # type: ignore[no-untyped-def]
     """Write zeros to rows of a sample's part of ``gradient`` until the rows first to last are ``cleared``; returns those that are.
 
     So zeros are written just before what is added to them, while they are close.
     """
     noinline()
     zero = gradient.dtype.type(0.0)
-    height, width = shape
-    low, high = cleared
+    width, (low, high) = call.width, cleared
     if low == high:
         low = high = first
     first, last = min(first, low), max(last, high)
-    for c in range(channels):
-        at = own + c * height * width
+    for c in range(call.channels):
+        at = call.own + c * call.height * width
         gradient[at + first * width : at + low * width] = zero
         gradient[at + high * width : at + last * width] = zero
     return first, last
@@ -367,8 +378,8 @@ def unstaged_rows(mode, frame, height):  # type: ignore[no-untyped-def]
     """The rows of the image that :func:`unstage` may add to."""
     if mode > BORDER:
         return np.int64(0), np.int64(height)
-    first = min(max(frame[_Y] - frame[_RING], 0), height - 1)
-    return first, max(min(frame[_Y] - frame[_RING] + frame[_LINES], height), first + 1)
+    first = min(max(frame[TOP] - frame[RING], 0), height - 1)
+    return first, max(min(frame[TOP] - frame[RING] + frame[LINES], height), first + 1)
 
 
 @fused
@@ -382,26 +393,25 @@ def _add_outside(pairs, at, first, last, x, width, mode, count, plane, quads, gr
 
 
 @fused
-def unstage(pairs, channels, shape, mode, frame, own, quads, gradient):  # type: ignore[no-untyped-def]
+def unstage(call, mode, strip, quads, gradient):  # type: ignore[no-untyped-def]
     """Add the staged gradients, two numbers for each of a pixel's, to the sample's part of ``gradient``.
 
     Args:
-        pairs: eight numbers that nobody wrote, then the planes.
         mode: as in :func:`choose_band`.
-        own: where the sample's part begins; it is contiguous.
+        strip: of whose stage's gradients the first eight numbers are no pixel's.
         quads: scratch of at least a pixel.
     """
     noinline()
-    height, width = shape
-    columns, lines, plane, ring = frame[_COLUMNS], frame[_LINES], frame[_PLANE], frame[_RING]
-    piece, x = len(quads) // 4, frame[_X] - ring
+    height, width, channels, own, pairs, frame = call.height, call.width, call.channels, call.own, strip.into, strip.frame
+    columns, lines, plane, ring = frame[COLUMNS], frame[LINES], frame[PLANE], frame[RING]
+    piece, x = len(quads) // 4, frame[LEFT] - ring
     low, high = _overlap(x, columns, width)
     # Nothing reaches a ring that fades, and two clamped pixels never differ from the edge.
     folds = mode > BORDER or (mode == BORDER and ring > 1)
     for k in range((channels + 2) // 3):
         count = min(channels - 3 * k, 3)
         for j in range(lines):
-            y = frame[_Y] + j - ring
+            y = frame[TOP] + j - ring
             if (y < 0 or y >= height) and not folds:
                 continue
             from_row = 8 + 2 * k * plane + 8 * j * columns

@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.coordinates import FILLED, fold
+from pellucid.kernels.warp.cpu.layout import COVER, X, Y
 
 __all__ = ["add_stretched", "read_stretched"]
 
@@ -71,16 +72,28 @@ def _frames(shapes, row, p):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _read(picture, frame, cubic, share, x, y, u, out, cover):  # type: ignore[no-untyped-def]
+def _parameter(call, x):  # type: ignore[no-untyped-def]
+    """The cubic kernel's; 0 is a tent."""
+    return x.dtype.type(call.cubic if call.taps == 4 else 0.0)
+
+
+@fused
+def _pixel(call, spot, u):  # type: ignore[no-untyped-def]
+    """Which pixel of the result a strip's pixel u is."""
+    return spot.v * call.out_width + spot.first + u // spot.width * call.out_width + u % spot.width
+
+
+@fused
+def _read(img, call, frame, cubic, share, x, y, u, out, cover):  # type: ignore[no-untyped-def]
     """Add a share of the mean around a point, three channels at a time."""
     noinline()
-    img, base, channels, shape, strides, unit, mode = picture
+    base, channels, shape, unit, mode = np.uint64(call.base), call.channels, (call.height, call.width), call.unit, call.mode
     number, zero = type(x), type(x)(0.0)
     left, right, top, bottom, x, y = _place(x, y, frame, cubic)
     inside = (left >= 0) & (right < shape[1]) & (top >= 0) & (bottom < shape[0])
     if (mode == FILLED) & ((right < 0) | (left >= shape[1]) | (bottom < 0) | (top >= shape[0])):
         return
-    step_c, step_y, step_x = np.uint64(strides[0]), np.uint64(strides[1]), np.uint64(strides[2])
+    step_c, step_y, step_x = np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
     for c in range(0, channels, 3):
         two, three = step_c if c + 1 < channels else np.uint64(0), step_c + step_c if c + 2 < channels else np.uint64(0)
         total = seen = red = green = blue = zero
@@ -106,43 +119,40 @@ def _read(picture, frame, cubic, share, x, y, u, out, cover):  # type: ignore[no
 
 
 @fused
-def read_stretched(picture, shapes, cubic, b, at, x, y, out, cover):  # type: ignore[no-untyped-def]
+def read_stretched(img, call, shapes, spot, strip, out):  # type: ignore[no-untyped-def]
     """Write the weighted means around a strip's points, and the weights inside of the image.
 
     Args:
-        picture: (img, base, channels, shape, strides, unit, mode), as :func:`read_table` of ``footprint.py`` takes them.
         shapes: (samples or 1, 7, pixels), as ``../footprint.py`` describes them.
-        cubic: the cubic kernel's parameter; 0 is a tent.
-        at: (the strip's first pixel, its width, pixels from line to line).
     """
     noinline()
-    zero, one = cover.dtype.type(0.0), cover.dtype.type(1.0)
-    row, channels, mode = b if len(shapes) > 1 else 0, picture[2], picture[6]
+    x, y, cover, channels, mode = strip.rows[X], strip.rows[Y], strip.rows[COVER], call.channels, call.mode
+    zero, one, cubic, row = x.dtype.type(0.0), x.dtype.type(1.0), _parameter(call, x), spot.b if len(shapes) > 1 else 0
     for u in range(len(x)):
         cover[u] = zero
         for c in range(channels):
             out[c, u] = zero
         if not (np.isfinite(x[u]) & np.isfinite(y[u])):
             continue
-        frame, straight, share = _frames(shapes, row, at[0] + u // at[1] * at[2] + u % at[1])
+        frame, straight, share = _frames(shapes, row, _pixel(call, spot, u))
         if share > zero:
-            _read(picture, frame, cubic, share, x[u], y[u], u, out, cover)
+            _read(img, call, frame, cubic, share, x[u], y[u], u, out, cover)
         if share < one:
-            _read(picture, straight, cubic, one - share, x[u], y[u], u, out, cover)
+            _read(img, call, straight, cubic, one - share, x[u], y[u], u, out, cover)
         if mode != FILLED:
             cover[u] = one
 
 
 @fused
-def _add(picture, frame, cubic, share, needs_image, to_image, own, x, y, u, g, to_cover):  # type: ignore[no-untyped-def]
+def _add(img, call, frame, cubic, share, needs_image, to_image, x, y, u, g, to_cover):  # type: ignore[no-untyped-def]
     """Pass on one share of what a pixel got: the adjoint of :func:`_read`.
 
     Returns:
         What the mean got in all, and the gradients of the frame's four numbers, of x and of y.
     """
     noinline()
-    img, base, channels, shape, strides, unit, mode = picture
-    number, zero = type(x), type(x)(0.0)
+    base, channels, shape, unit, mode = np.uint64(call.base), call.channels, (call.height, call.width), call.unit, call.mode
+    number, zero, own = type(x), type(x)(0.0), call.own
     place = _place(x, y, frame, cubic)
     left, right, top, bottom, x, y = place
     if (mode == FILLED) & ((right < 0) | (left >= shape[1]) | (bottom < 0) | (top >= shape[0])):
@@ -159,14 +169,14 @@ def _add(picture, frame, cubic, share, needs_image, to_image, own, x, y, u, g, t
             read = zero
             if (mode != FILLED) | ((v >= 0) & (v < shape[0]) & (k >= 0) & (k < shape[1])):
                 i, j = fold(v, shape[0], mode), fold(k, shape[1], mode)
-                start = base + np.uint64(i) * np.uint64(strides[1]) + np.uint64(j) * np.uint64(strides[2])
+                start = base + np.uint64(i) * np.uint64(call.stride_y) + np.uint64(j) * np.uint64(call.stride_x)
                 into = np.uint64(own + i * shape[1] + j)
                 read = to_cover[u] if mode == FILLED else zero
                 for c in range(channels):
                     read += unit * g[c, u] * img[start]
                     if needs_image:
                         to_image[into] += share * whole * weight * unit * g[c, u]
-                    start += np.uint64(strides[0])
+                    start += np.uint64(call.stride_c)
                     into += plane
             total += weight * read
             one_0, one_x, one_y = one_0 + one * read, one_x + one * across * read, one_y + one * down * read
@@ -185,26 +195,24 @@ def _add(picture, frame, cubic, share, needs_image, to_image, own, x, y, u, g, t
 
 
 @fused
-def add_stretched(  # type: ignore[no-untyped-def]
-    picture, shapes, cubic, b, at, needs, to_image, own, x, y, g, to_cover, sums, along_x, along_y
-):
+def add_stretched(img, call, shapes, spot, needs, strip, g, to_cover, to_image, sums, along):  # type: ignore[no-untyped-def]
     """Pass on what a strip's pixels got: the adjoint of :func:`read_stretched`.
 
     Args:
         needs: whether the image's gradient is wanted, and whether those of points and footprints are.
-        to_image: flat; the sample's planes begin at ``own``.
         g, to_cover: the gradients of the means and of the coverage.
+        to_image: flat.
         sums: (7 * pixels,), where the footprints' gradients are written.
-        along_x, along_y: where the points' gradients are written.
+        along: where the points' gradients are written.
     """
     noinline()
-    zero, one = to_cover.dtype.type(0.0), to_cover.dtype.type(1.0)
-    row, pixels = b if len(shapes) > 1 else 0, shapes.shape[2]
+    x, y, along_x, along_y, pixels = strip.rows[X], strip.rows[Y], along[0], along[1], shapes.shape[2]
+    zero, one, cubic, row = x.dtype.type(0.0), x.dtype.type(1.0), _parameter(call, x), spot.b if len(shapes) > 1 else 0
     for u in range(len(x)):
         along_x[u] = along_y[u] = zero
         if not (np.isfinite(x[u]) & np.isfinite(y[u])):
             continue
-        p = at[0] + u // at[1] * at[2] + u % at[1]
+        p = _pixel(call, spot, u)
         frame, straight, share = _frames(shapes, row, p)
         # The share's gradient is the difference of the two means, so both are read where it may move.
         turned, to_frame, turned_x, turned_y = zero, (zero, zero, zero, zero), zero, zero
@@ -212,11 +220,11 @@ def add_stretched(  # type: ignore[no-untyped-def]
         between = (share > zero) & (share < one)
         if share > zero:
             turned, to_frame, turned_x, turned_y = _add(
-                picture, frame, cubic, share, needs[0], to_image, own, x[u], y[u], u, g, to_cover
+                img, call, frame, cubic, share, needs[0], to_image, x[u], y[u], u, g, to_cover
             )
         if share < one:
             plain, to_straight, plain_x, plain_y = _add(
-                picture, straight, cubic, one - share, needs[0], to_image, own, x[u], y[u], u, g, to_cover
+                img, call, straight, cubic, one - share, needs[0], to_image, x[u], y[u], u, g, to_cover
             )
         along_x[u], along_y[u] = turned_x + plain_x, turned_y + plain_y
         if needs[1]:

@@ -9,29 +9,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from pellucid.kernels.color.cpu.paint import first_mix
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
-from pellucid.kernels.stages.chain import FIRST_MIX
-from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, locate
+from pellucid.kernels.stages.sums import store
+from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, locate, settle
+from pellucid.kernels.warp.cpu.copies import copy_strip
 from pellucid.kernels.warp.cpu.gather import gather_moved, gather_moved_edge
+from pellucid.kernels.warp.cpu.layout import ACROSS, COLUMNS, COVER, DENOMINATOR, DOWN, ROWS, STAGED, US, VS, Strip, X, Y
 from pellucid.kernels.warp.cpu.staged import stage
-from pellucid.kernels.warp.cpu.stages import mix
 from pellucid.kernels.warp.cpu.strips import (
-    COLUMNS,
-    ROWS,
-    STAGED,
     at_sample,
-    copy_pixels,
+    cut_out,
     folds,
     is_copy,
     lay_out,
     next_band,
-    parameter_places,
+    place_of,
+    quads_of,
     read_strip,
     rule_of,
-    settle_strip,
-    store_strip,
-    strip_at,
+    sample_of,
+    spot_of,
     write_pixels,
 )
 
@@ -74,6 +73,51 @@ def _add(source, target):  # type: ignore[no-untyped-def]
             target[c][u] += source[c][u]
 
 
+@fused
+def _find(call, sample, fields, moves, spot, strip, dx, dy):  # type: ignore[no-untyped-def]
+    """Where a strip reads, and how that moves."""
+    rows, m, b, v, width = strip.rows, sample.m, spot.b, spot.v, spot.width
+    x, y, us, vs, w, at = rows[X], rows[Y], rows[US], rows[VS], rows[DENOMINATOR], v * call.out_width + spot.first
+    locate(m, v, call.projective, us, vs, x, y, w)
+    if moves[0].size > 0:
+        _move(moves[0][b], v, call.projective, us, vs, x, y, w, dx, dy)
+    if fields is not None and fields.size > 0:
+        displace(fields, 2 * b * call.field_step, at, width, call.out_width, x, y)
+        if moves[2].size > 0:
+            displace(moves[2], 2 * b, at, width, call.out_width, dx, dy)
+    settle(call, None, v, sample.window, strip)
+
+
+@fused
+def _read_moved(img, call, sample, moves, spot, strip, cubics, edge, lay):  # type: ignore[no-untyped-def]
+    """How what a strip reads changes while its points move, and how its coverage does."""
+    rows, window, rule, taps = strip.rows, sample.window, rule_of(call, sample.window), call.taps
+    dx, dy, cover, moved, cast = (
+        rows[lay.moves],
+        rows[lay.moves + 1],
+        rows[lay.moved_cover],
+        rows[lay.moved : lay.result],
+        rows.dtype.type,
+    )
+    low_x, low_y, high_x, high_y = -cast(np.inf), -cast(np.inf), cast(np.inf), cast(np.inf)
+    by_left, by_top, by_right, by_bottom = low_x, low_y, high_x, high_y
+    if len(window) == 4:
+        low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
+        edges = moves[1][spot.b]
+        by_left, by_top, by_right, by_bottom = edges[0], edges[1], edges[2], edges[3]
+    clamped = rule == BORDER and taps == 2
+    _hold(strip.kind, rows[X], low_x, high_x, by_left, by_right, cast(call.width - 1), clamped, dx)
+    _hold(strip.kind, rows[Y], low_y, high_y, by_top, by_bottom, cast(call.height - 1), clamped, dy)
+    for k in range((call.channels + 2) // 3):
+        pixels, part = lay_out(img, call, window, strip, k), moved[3 * k : min(3 * k + 3, call.channels)]
+        columns, quads = strip.frame[COLUMNS], quads_of(strip)
+        gather_moved(pixels, columns, taps, strip.index, rows[ACROSS], rows[DOWN], dx, dy, cubics, quads, part, cover)
+    if rule != FILLED:
+        cover[:] = cast(0.0)
+    if edge is not None and folds(call, window):
+        gather_moved_edge(img, call, window, strip, dx, dy, edge, moved, cover)
+
+
 @entry
 def tangent(  # type: ignore[no-untyped-def]
     img, change, call, rows, differences, fields, moves, out, along, room, cubics, edge, start, stop
@@ -87,98 +131,50 @@ def tangent(  # type: ignore[no-untyped-def]
             they do not, the maps' too where no point moves.
         out, along: the result, and its change.
     """
-    channels, out_channels, taps = call.channels, call.out_channels, call.taps
-    wide = max(channels, out_channels)
-    matrix, offset, _, _, _, _, _ = parameter_places(call.flags, channels, out_channels)
-    height = 19 + 4 * wide
-    changes, points_move = len(change) > 0, moves[0].size > 0
+    changes, points_move, channels, outputs = len(change) > 0, moves[0].size > 0, call.channels, call.out_channels
     img, change, out, along = numbers(img), numbers(change), steps(out), steps(along)
-    maps, windows, params = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
-    pictures = without_refcount(rows.pictures)
-    floats, quad, other, frame = without_refcount(room.floats), without_refcount(room.quad), without_refcount(room.into), room.frame
-    index, kind = without_refcount(room.index), without_refcount(room.kind)
-    cast, whole_line = floats.dtype.type, np.int64(0)
-    far, unit, cubic = cast(np.inf), call.unit, call.cubic
+    rows, room = without_refcount(rows), without_refcount(room)
+    colors, lay, frame, zero = rows.colors, room.rows, room.frame, np.int64(0)
     before, band = (0, 0), 0
     for r in range(start, stop):
-        b, v, first, width = strip_at(call, r)
-        call = at_sample(call, pictures, b)
-        shape, strides = (call.height, call.width), (np.uint64(call.stride_c), np.uint64(call.stride_x), np.uint64(call.stride_y))
-        n = min(call.strip, call.out_height - v) * width
-        strip = floats[: n * height].reshape(height, n)
-        if before != (n, first):
-            write_pixels(strip, first, width)
-            before = (n, first)
-        m, window, p = maps[b * call.map_step], windows[b * call.window_step], params[b * call.param_step]
-        difference = differences[b * call.param_step]
-        base = np.uint64(call.base)
-        whole = is_copy(call, m, fields, None, window)
+        spot = spot_of(call, r)
+        v, width, call = spot.v, spot.width, at_sample(call, rows.pictures, spot.b)
+        sample, n = sample_of(call, rows, spot.b), min(call.strip, call.out_height - v) * width
+        strip = cut_out(room, n)
+        other = Strip(strip.rows, strip.kind, strip.index, frame, strip.into, strip.into, strip.own)
+        if before != (n, spot.first):
+            write_pixels(strip.rows, spot)
+            before = (n, spot.first)
+        whole = is_copy(call, sample, fields, None)
         if v == 0 or r == start:
             frame[ROWS] = band = 0
         if v >= band:
-            end = min(call.out_height, v + (stop - r) * call.strip)
-            own = strip[17 + 4 * wide :]
-            next_band(img, call, unit, m, fields, None, window, b, v, end, strip, index[:n], own, frame, quad, True)
+            next_band(img, call, sample, fields, None, spot, min(call.out_height, v + (stop - r) * call.strip), strip, True)
             if changes and frame[STAGED] == 1:
-                across = (call.stride_c, call.stride_y, call.stride_x)
-                stage(change, call.base, channels, shape, across, unit, rule_of(call, window), frame, other)
+                stage(change, call, rule_of(call, sample.window), frame, strip.into)
             band = v + frame[ROWS]
-        x, y, cover, dx, dy, moved_cover = strip[0], strip[1], strip[7], strip[13], strip[14], strip[15]
-        quads = floats[9 * n : 13 * n]
-        source, changed = strip[16 : 16 + wide], strip[16 + wide : 16 + 2 * wide]
-        moved, result = strip[16 + 2 * wide : 16 + 3 * wide], strip[16 + 3 * wide : 16 + 4 * wide]
-        locate(m, v, call.projective, strip[4], strip[5], x, y, strip[6])
-        if points_move:
-            _move(moves[0][b], v, call.projective, strip[4], strip[5], x, y, strip[6], dx, dy)
-        at = v * call.out_width + first
-        if fields is not None and fields.size > 0:
-            displace(fields, 2 * b * call.field_step, at, width, call.out_width, x, y)
-            if moves[2].size > 0:
-                displace(moves[2], 2 * b, at, width, call.out_width, dx, dy)
-        here, where = kind[:n], index[:n]
-        settle_strip(call, None, v, window, strip, frame, here, where)
-        read = source[:channels]
-        place = (whole_line, whole_line, width)
+        cover, moved_cover, result = strip.rows[COVER], strip.rows[lay.moved_cover], strip.rows[lay.result : lay.canvases]
+        source, changed = strip.rows[lay.source : lay.source + channels], strip.rows[lay.changed : lay.changed + channels]
+        moved = strip.rows[lay.moved : lay.moved + channels]
+        _find(call, sample, fields, moves, spot, strip, strip.rows[lay.moves], strip.rows[lay.moves + 1])
         if changes:
-            read_strip(
-                change, call, cubic, unit, base, window, strip, frame, other, cubics, quads, here, where, changed[:channels],
-                edge, None,
-            )  # fmt: skip
+            read_strip(change, call, sample.window, other, cubics, edge, changed, None)
             if whole:
-                copy_pixels(change, call, unit, m, v, first, width, n // width, changed, place, cover)
-        read_strip(img, call, cubic, unit, base, window, strip, frame, quad, cubics, quads, here, where, read, edge, None)
-        moved_cover[:] = cast(0.0)
+                copy_strip(change, call, sample.m, spot, n // width, changed, (zero, zero, width), cover)
+        read_strip(img, call, sample.window, strip, cubics, edge, source, None)
+        moved_cover[:] = strip.rows.dtype.type(0.0)
         if points_move:
-            rule = rule_of(call, window)
-            low_x, low_y, high_x, high_y, by_left, by_top, by_right, by_bottom = -far, -far, far, far, far, far, far, far
-            if len(window) == 4:
-                low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
-                edges = moves[1][b]
-                by_left, by_top, by_right, by_bottom = edges[0], edges[1], edges[2], edges[3]
-            clamped = rule == BORDER and taps == 2
-            _hold(here, x, low_x, high_x, by_left, by_right, cast(call.width - 1), clamped, dx)
-            _hold(here, y, low_y, high_y, by_top, by_bottom, cast(call.height - 1), clamped, dy)
-            for k in range((channels + 2) // 3):
-                pixels = lay_out(img, call, unit, base, window, strip, frame, here, k, quad)
-                part = moved[3 * k : min(3 * k + 3, channels)]
-                gather_moved(pixels, frame[COLUMNS], taps, where, strip[2], strip[3], dx, dy, cubics, quads, part, moved_cover)
-            if rule != FILLED:
-                moved_cover[:] = cast(0.0)
-            if edge is not None and folds(call, window):
-                gather_moved_edge(
-                    img, base, channels, shape, strides[0], strides[1], strides[2], unit, taps, cubic, call.mode, window, x, y, dx,
-                    dy, here, edge[0], edge[1], edge[2], moved, moved_cover,
-                )  # fmt: skip
+            _read_moved(img, call, sample, moves, spot, strip, cubics, edge, lay)
             if changes:
-                _add(changed[:channels], moved[:channels])
+                _add(changed, moved)
         if whole:
-            copy_pixels(img, call, unit, m, v, first, width, n // width, source, place, cover)
-        following = moved if points_move else changed
-        if call.flags & FIRST_MIX:
-            mix(p, matrix, offset, offset + out_channels, cover, source, channels, result, out_channels)
-            store_strip(result, out, b * out_channels, at, width, call.out_width, out_channels)
-            mix(difference, matrix, offset, offset + out_channels, moved_cover, following, channels, result, out_channels)
-            store_strip(result, along, b * out_channels, at, width, call.out_width, out_channels)
+            copy_strip(img, call, sample.m, spot, n // width, source, (zero, zero, width), cover)
+        following, place = moved if points_move else changed, place_of(call, spot)
+        if colors.mixes:
+            first_mix(colors, sample.p, cover, source, result)
+            store(result, out, place, outputs)
+            first_mix(colors, differences[spot.b * call.param_step], moved_cover, following, result)
+            store(result, along, place, outputs)
         else:
-            store_strip(source, out, b * out_channels, at, width, call.out_width, out_channels)
-            store_strip(following, along, b * out_channels, at, width, call.out_width, out_channels)
+            store(source, out, place, outputs)
+            store(following, along, place, outputs)

@@ -1,0 +1,67 @@
+"""Sums over rows of pixels, and strips copied out of planes and back.
+
+Owns: one of each for all kernels of the CPU.
+Must not: be imported by anything that ``import pellucid`` imports.
+Read next: ``../color/cpu/rows.py``.
+"""
+
+from __future__ import annotations
+
+from pellucid.kernels.jit import fused, noinline, summing, wide
+
+__all__ = ["copy_rows", "dot", "load", "row_sum", "store"]
+
+
+@summing
+def row_sum(x):  # type: ignore[no-untyped-def]
+    """Sum over a row."""
+    wide()
+    total = x.dtype.type(0.0)
+    for u in range(len(x)):
+        total += x[u]
+    return total
+
+
+@summing
+def dot(x, y):  # type: ignore[no-untyped-def]
+    """Sum of products over a row."""
+    wide()
+    total = x.dtype.type(0.0)
+    for u in range(len(x)):
+        total += x[u] * y[u]
+    return total
+
+
+@fused
+def copy_rows(source, target, rows):  # type: ignore[no-untyped-def]
+    """Copy a row set."""
+    for o in range(rows):
+        x, y = source[o], target[o]
+        for u in range(len(x)):
+            y[u] = x[u]
+
+
+@fused
+def store(source, target, place, rows):  # type: ignore[no-untyped-def]
+    """Copy a strip, rows of ``width`` pixels, to its ``place``: (first plane, first pixel there, width, from line to line)."""
+    noinline()
+    first, at, width, step = place
+    for o in range(rows):
+        lines = len(source[o]) // width
+        for k in range(1 if width == step else lines):
+            x, y = source[o][k * width :], target[first + o][at + k * step :]
+            for u in range(lines * width if width == step else width):
+                y[u] = x[u]
+
+
+@fused
+def load(source, place, target, rows):  # type: ignore[no-untyped-def]
+    """Copy a strip from such a place."""
+    noinline()
+    first, at, width, step = place
+    for o in range(rows):
+        lines = len(target[o]) // width
+        for k in range(1 if width == step else lines):
+            x, y = source[first + o][at + k * step :], target[o][k * width :]
+            for u in range(lines * width if width == step else width):
+                y[u] = x[u]
