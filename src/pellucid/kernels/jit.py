@@ -31,6 +31,7 @@ __all__ = [
     "entry",
     "exact",
     "fused",
+    "inlined",
     "noinline",
     "number",
     "parts_work",
@@ -187,6 +188,19 @@ def noinline(context: Any) -> Any:
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
         del signature, args
         builder.function.attributes.add("noinline")
+        return target.get_dummy_value()
+
+    return numba.types.none(), codegen
+
+
+@intrinsic
+def inlined(context: Any) -> Any:
+    """In a function's body: it becomes a part of every caller. What is called once per strip with many arrays costs less so."""
+    del context
+
+    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+        del signature, args
+        builder.function.attributes.add("alwaysinline")
         return target.get_dummy_value()
 
     return numba.types.none(), codegen

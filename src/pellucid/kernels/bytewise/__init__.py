@@ -78,7 +78,6 @@ def _call(channels: int, height: int, width: int) -> Call:
         taps=1,
         mode=MODES["zeros"],
         projective=False,
-        flags=0,
         map_step=0,
         window_step=0,
         param_step=0,

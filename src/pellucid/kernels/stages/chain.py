@@ -21,7 +21,7 @@ from pellucid.segments.chain import AffineStage, ClipStage, CurveStage, HueStage
 __all__ = [
     *("CLIP", "CURVE", "CURVE_CLIP", "CURVE_CODE", "FIRST_MIX", "GROUND", "HUE", "LAST_MIX", "LEVELS", "MATRIX"),
     *("SECOND_MIX", "SHARP", "STAGES", "CLIPPED", "CURVED", "MIXED", "TURNED"),
-    *("Colors", "colors_of", "fusable", "kept_to_first_mix", "laid_out", "parameter_count", "place", "read_back"),
+    *("Colors", "colors_of", "kept_to_first_mix", "laid_out", "parameter_count", "place", "read_back"),
 ]
 
 MATRIX, FIRST_MIX, HUE, SECOND_MIX, CLIP, LAST_MIX, LEVELS, SHARP, GROUND, CURVE, CURVE_CLIP = (1 << k for k in range(11))
@@ -66,6 +66,11 @@ _PARTS = (
     _Part(LAST_MIX, lambda _, outputs: outputs * (outputs + 2), AffineStage, after=CLIP | CURVE),
 )
 """In order, in the chain as in the row; after them the fills of the canvases."""
+
+_PLACES: dict[type[Stage], list[tuple[int, _Part]]] = {
+    kind: [(place, part) for place, part in enumerate(_PARTS) if part.kind is kind]
+    for kind in (HueStage, AffineStage, ClipStage, CurveStage)
+}
 
 STAGES = sum(part.flag for part in _PARTS if part.kind is not None)
 """What comes after the first mix."""
@@ -132,28 +137,28 @@ def colors_of(flags: int, channels: int, outputs: int) -> Colors:
 
 def _fitted(stages: Sequence[Stage]) -> Iterator[tuple[_Part, Stage]]:
     """The leading stages that fit the chain, each with its place."""
-    free, there = iter(_PARTS), 0
+    at, there = -1, 0
     for stage in stages:
+        for place, part in _PLACES[type(stage)]:
+            if place > at and (not part.after or part.after & there):
+                break
+        else:
+            return
         if isinstance(stage, AffineStage) and stage.matrix.shape[-1] != stage.matrix.shape[-2]:
             return
-        part = next((p for p in free if p.kind is type(stage) and (not p.after or p.after & there)), None)
-        if part is None:
-            return
-        there |= part.flag
+        at, there = place, there | part.flag
         yield part, stage
 
 
-def fusable(stages: Sequence[Stage]) -> int:
-    """How many leading stages fit a row's pattern, [hue] [affine] [clip] [curve [clip]] [affine]; the rest is run on the result."""
-    return sum(1 for _ in _fitted(stages))
+def laid_out(stages: Sequence[Stage]) -> tuple[int, int, list[tuple[Tensor | None, int]], int]:
+    """Of the leading stages that fit: how many, flags, pieces of a row (None: so many zeros), channels of the result (0: any).
 
-
-def laid_out(stages: Sequence[Stage]) -> tuple[int, list[tuple[Tensor | None, int]], int]:
-    """Flags, pieces of a row (None: so many zeros) and the channels of the result (0: any) of stages that fit."""
-    flags = outputs = 0
+    They fit the pattern [hue] [affine] [clip] [curve [clip]] [affine]; the rest is run on the result.
+    """
+    flags = outputs = count = 0
     pieces: list[tuple[Tensor | None, int]] = []
     for part, stage in _fitted(stages):
-        flags |= part.flag
+        flags, count = flags | part.flag, count + 1
         if isinstance(stage, HueStage):
             pieces.append((stage.hue_shift, 1))
         elif isinstance(stage, CurveStage):
@@ -162,7 +167,7 @@ def laid_out(stages: Sequence[Stage]) -> tuple[int, list[tuple[Tensor | None, in
         elif isinstance(stage, AffineStage):
             outputs = stage.matrix.shape[-2]
             pieces += [(stage.matrix, outputs**2), (stage.offset, outputs), (None, outputs)]
-    return flags, pieces, outputs
+    return count, flags, pieces, outputs
 
 
 def read_back(flags: int, params: Tensor, channels: int, outputs: int) -> tuple[Stage, ...]:

@@ -21,7 +21,7 @@ from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import softened, with_slopes
-from pellucid.kernels.stages.chain import CURVE, LEVELS, STAGES
+from pellucid.kernels.stages.chain import CURVE, LEVELS, STAGES, laid_out
 from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.around import (
     Stages,
@@ -39,7 +39,7 @@ from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
 from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.operators import backwards, copy_labels, forwards, without_fills
-from pellucid.kernels.warp.packing import Link, Recipe, Resample, fusable, pack, unpack
+from pellucid.kernels.warp.packing import Link, Recipe, Resample, pack, unpack
 from pellucid.kernels.warp.pairs import paired
 from pellucid.kernels.warp.tangents import has_tangent, tangents
 from pellucid.kernels.warp.taps import FILLED_MODES
@@ -139,7 +139,7 @@ def _by_passes(chosen: str, image: Tensor, some: Sequence[Stage], dtype: torch.d
         return by_torch(image, some, dtype, levels)
     still = constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), dtype, image.device).view(1, 2, 3)
     while some:
-        count = fusable(some)
+        count, *_ = laid_out(some)
         if count == 1 and isinstance(some[0], ClipStage) and image.dtype == dtype:  # torch has a pass of its own
             image, some = color.stages(image, some[:1]), some[1:]
             continue

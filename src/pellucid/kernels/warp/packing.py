@@ -21,7 +21,6 @@ from pellucid.kernels.stages.chain import (
     LEVELS,
     MATRIX,
     SHARP,
-    fusable,
     kept_to_first_mix,
     laid_out,
     place,
@@ -31,7 +30,7 @@ from pellucid.kernels.warp.layout import CANVASES, LINK, MODES, TAPS
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
 
-__all__ = ["Link", "Opened", "Recipe", "Resample", "canvas_kind", "fusable", "pack", "unpack"]
+__all__ = ["Link", "Opened", "Recipe", "Resample", "canvas_kind", "pack", "unpack"]
 
 
 class Link(NamedTuple):
@@ -238,8 +237,7 @@ def pack(
     if matrix is not None or sized is not None:
         flags |= FIRST_MIX
         pieces += [(offset, out_channels), (fill, out_channels)]
-    fused = fusable(epilogue)
-    named, rest, mixed = laid_out(epilogue[:fused])
+    fused, named, rest, mixed = laid_out(epilogue)
     flags, pieces, out_channels = flags | named, pieces + rest, mixed or out_channels
     grounds = [link.fill for link in links]
     shown = next((fill for fill in grounds if fill is not None), None)

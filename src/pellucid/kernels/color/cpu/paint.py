@@ -19,7 +19,7 @@ from pellucid.kernels.color.cpu.rows import (
     mix_sums,
     mix_whole,
 )
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused, inlined, noinline
 from pellucid.kernels.stages.chain import CLIPPED, MIXED, TURNED
 from pellucid.kernels.stages.printed.hue import hue_backward
 from pellucid.kernels.stages.sums import copy_rows, row_sum, store
@@ -30,6 +30,7 @@ __all__ = ["back", "first_back", "first_mix", "first_whole", "keep", "paint"]
 @fused
 def first_mix(colors, p, cover, source, target):  # type: ignore[no-untyped-def]
     """What was read, mixed with offset and fill by its coverage."""
+    inlined()
     mix(p, colors.matrix, colors.offset, colors.offset + colors.outputs, cover, source, colors.channels, target, colors.outputs)
 
 
@@ -44,6 +45,7 @@ def first_whole(colors, p, ones, unit, pixels, target):  # type: ignore[no-untyp
 
 @fused
 def _step(step, p, bends, ones, source, target, outputs):  # type: ignore[no-untyped-def]
+    inlined()
     what, at = step[0], step[1]
     if what == TURNED:
         hue(p[at], source, target)

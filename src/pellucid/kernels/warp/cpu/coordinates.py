@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import exact, fused, noinline, wide
+from pellucid.kernels.jit import exact, fused, inlined, noinline, wide
 from pellucid.kernels.warp.cpu.layout import ACROSS, COLUMNS, DOWN, LEFT, LINES, RING, STAGED, TOP, US, VS, X, Y
 
 __all__ = ["BORDER", "FILLED", "boxes", "displace", "fold", "half_up", "locate", "resolve", "settle"]
@@ -98,21 +98,41 @@ def half_up(length, cast):  # type: ignore[no-untyped-def]
     return cast(0.5) + two * (np.nextafter(one, two) - one) * cast(length)
 
 
-@exact
+@fused
 def settle(call, m, v, window, strip):  # type: ignore[no-untyped-def]
     """What each pixel needs: 2, pixels that are laid out; 1, anything else; 0, it sees nothing. And which pixels of the stage.
 
     Args:
         m: an affine map, which is then done here as :func:`locate` does; None where the coordinates are known.
     """
+    inlined()
+    rows, frame, taps, shape = strip.rows, strip.frame, call.taps, (call.height, call.width)
+    corner, lines = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
+    limits = boxes(shape, taps, call.mode, window, rows.dtype.type)
+    _settle(
+        m, v, rows[US], rows[VS], rows[X], rows[Y], taps, limits, shape, corner, lines, strip.kind, strip.index, rows[ACROSS],
+        rows[DOWN],
+    )  # fmt: skip
+    if frame[STAGED] == 0:
+        for u in range(len(strip.index)):
+            strip.index[u] = u * 4 * taps * taps
+
+
+@exact
+def _settle(m, v, us, vs, x, y, taps, limits, whole, corner, shape, kind, index, tx, ty):  # type: ignore[no-untyped-def]
+    """The same of rows: as arguments they are compared before a loop that then is vectorised.
+
+    Args:
+        limits: as :func:`boxes` gives them, of kind 2, of what may see anything, and what the former are held to.
+        whole: (height, width) of the image.
+        corner: x and y of the stage's first pixel, its ring included.
+        shape: (lines, columns) of the stage, its ring included; pixels of other kinds read the empty lines below.
+        index, tx, ty: the first staged pixel, and the position between it and the next.
+    """
     noinline()
     wide()
-    rows, kind, index, frame, taps = strip.rows, strip.kind, strip.index, strip.frame, call.taps
-    x, y, tx, ty, us, vs = rows[X], rows[Y], rows[ACROSS], rows[DOWN], rows[US], rows[VS]
-    cast, whole = tx.dtype.type, (call.height, call.width)
-    # The open boxes of coordinates of kind 2, and of those that may see anything; and what those of kind 2 are clamped to.
-    inner, outer, held = boxes(whole, taps, call.mode, window, cast)
-    corner, shape = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
+    cast = tx.dtype.type
+    inner, outer, held = limits
     low_x, high_x, low_y, high_y = inner
     left, right, top, bottom = outer
     first_x, last_x, first_y, last_y = held
@@ -147,9 +167,6 @@ def settle(call, m, v, window, strip):  # type: ignore[no-untyped-def]
         i, j = min(max(column - corner_x, zero), last_i), min(max(row - corner_y, zero), last_j)
         tx[u], ty[u] = (a - column) * share, (b - row) * share
         index[u] = np.int32(j * line + i * four if fast else nowhere)
-    if frame[STAGED] == 0:
-        for u in range(len(index)):
-            index[u] = u * 4 * taps * taps
 
 
 @exact

@@ -7,12 +7,17 @@ Read next: ``op.py``.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
+
+from pellucid.kernels.stages.chain import CURVE, Colors, colors_of
+from pellucid.kernels.stages.strip import laid
 
 __all__ = [
     *("COLUMNS", "FRAME", "LEFT", "LINES", "PLANE", "RING", "ROWS", "STAGED", "TOP"),
     *("ACROSS", "CAPACITY", "COVER", "DENOMINATOR", "DOWN", "ONES", "QUADS", "SHARED", "SPLINES", "US", "VS", "X", "Y"),
     *("BackwardRows", "Call", "Chain", "DualRows", "ForwardRows", "Room", "Rows", "Sample", "Spot", "Strip", "Sums"),
+    *("backward_rows", "forward_rows"),
 ]
 
 
@@ -150,6 +155,27 @@ class BackwardRows(NamedTuple):
     shares: int
     canvases: int
     height: int
+
+
+def _canvas_rows(colors: Colors, canvases: int, *, kept: bool) -> int:
+    """Of so many canvases; ``kept``: for the way back."""
+    return 0 if canvases < 0 else 2 + colors.grounds + (4 * canvases if kept else 0)
+
+
+@lru_cache(256)
+def forward_rows(flags: int, channels: int, outputs: int, canvases: int) -> ForwardRows:
+    """The rows of a strip on the way forward; canvases: -1 where there is no chain of them."""
+    colors, wide = colors_of(flags, channels, outputs), max(channels, outputs)
+    return laid(ForwardRows, wide, wide, _canvas_rows(colors, canvases, kept=False), after=SHARED)
+
+
+@lru_cache(256)
+def backward_rows(flags: int, channels: int, outputs: int, canvases: int, *, traces: bool) -> BackwardRows:
+    """The rows of a strip on the way back; ``traces``: whether that leads on to canvases."""
+    colors, links = colors_of(flags, channels, outputs), canvases >= 0
+    own = channels, outputs, outputs, 4 if flags & CURVE else 1
+    kept = channels, outputs * colors.mixes, outputs * links, outputs * max(len(colors.steps) - 1, 0)
+    return laid(BackwardRows, 1, 2, 1, 1, *own, *kept, 2 * links, _canvas_rows(colors, canvases, kept=traces), after=SHARED)
 
 
 class DualRows(NamedTuple):

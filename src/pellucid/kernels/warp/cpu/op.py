@@ -24,14 +24,14 @@ from pellucid.kernels.warp.cpu.layout import (
     FRAME,
     SHARED,
     SPLINES,
-    BackwardRows,
     Call,
     Chain,
     DualRows,
-    ForwardRows,
     Room,
     Rows,
     Sums,
+    backward_rows,
+    forward_rows,
 )
 from pellucid.kernels.warp.cpu.shifts import Shifts, shifts, undone
 from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
@@ -88,7 +88,8 @@ class _Call:
         rows, blocks = max(1, min(size[0], _STRIP // max(block, 1))), -(-size[1] // max(block, 1))
         self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
-        self.work, self.colors = work, colors_of(flags, channels, out_channels)
+        self.work, self.colored = work, (flags, channels, out_channels)
+        self.colors = colors_of(*self.colored)
         self.bends = True if flags & CURVE else None  # where it is None, they are not compiled
         # Only rules that fold know pixels too far outside to be laid out. What reads those and cubic weights are compiled
         # together or not at all: every choice doubles what there is to compile.
@@ -144,29 +145,12 @@ class _Call:
                 int(len(knots) > 1),
             )
         rows_of = Rows(pictures, mapping.contiguous().numpy(), windows, params.contiguous().numpy(), self.colors)
-        self.canvases = len(kinds) if chain is not None else None
+        self.canvases = -1 if chain is None else len(kinds)
         # None, too, where nothing is antialiased.
         weights = None if table is None or table.ndim == 3 else _weights(table, pictures[:, 5], pictures[:, 8])
         shapes = None if table is None or table.ndim != 3 else table.contiguous().numpy()
         self.image = image  # whose memory the arrays show
         self.arguments = (pixels, call, rows_of, fields, chain, weights, shapes)
-
-    @property
-    def forward_rows(self) -> ForwardRows:
-        """The rows of a strip on the way forward."""
-        wide = max(self.colors.channels, self.colors.outputs)
-        return laid(ForwardRows, wide, wide, self.canvas_rows(kept=False), after=SHARED)
-
-    def canvas_rows(self, *, kept: bool) -> int:
-        """How many rows a strip's canvases have; ``kept`` for the way back."""
-        return 0 if self.canvases is None else 2 + self.colors.grounds + (4 * self.canvases if kept else 0)
-
-    def backward_rows(self, *, traces: bool) -> BackwardRows:
-        """The rows of a strip on the way back; ``traces``: whether that leads on to canvases."""
-        channels, outputs, links = self.colors.channels, self.colors.outputs, self.canvases is not None
-        own = channels, outputs, outputs, 4 if self.bends else 1
-        kept = channels, outputs * self.colors.mixes, outputs * links, outputs * max(len(self.colors.steps) - 1, 0)
-        return laid(BackwardRows, 1, 2, 1, 1, *own, *kept, 2 * links, self.canvas_rows(kept=traces), after=SHARED)
 
     def scratch(self, rows: Any, *, gradients: bool) -> tuple[Any, ...]:
         """The thread's own memory, with these rows of a strip."""
@@ -245,7 +229,10 @@ def direct(
     call = _Call(image, mapping, window, params, field, links, table, size, options, cubic, still=still)
     out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device))
     if out.numel():
-        planes, rows = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS)), call.forward_rows
+        planes, rows = (
+            written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS)),
+            forward_rows(*call.colored, call.canvases),
+        )
 
         def task(start: int, stop: int) -> None:
             forward(*call.arguments, planes, *call.scratch(rows, gradients=False), start, stop)
@@ -319,7 +306,8 @@ def back(
     tables = to_table.view(-1, to_table[0].numel() if to_table.numel() else 1).numpy()
     if bends:
         tables = np.zeros((image.shape[0], (to_table.shape[2] - 3) * 8 * to_table.shape[3]))
-    rows = call.backward_rows(traces=shares[1] or (shares[2] and call.colors.grounds > 0))
+    traces = shares[1] or (shares[2] and call.colors.grounds > 0)
+    rows = backward_rows(*call.colored, call.canvases, traces=traces)
     to_image, apart = memory(results[0]).reshape(-1), needs[0] and image.dtype != mapping.dtype
     ends = own_memory(image) if apart else []  # summed in full precision, rounded once
 

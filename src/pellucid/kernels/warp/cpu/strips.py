@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused, inlined, noinline
 from pellucid.kernels.warp.cpu.apart import add_apart, lay_apart
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, settle
 from pellucid.kernels.warp.cpu.copies import moves_whole_pixels
@@ -47,6 +47,7 @@ __all__ = [
 @fused
 def at_sample(call, pictures, b):  # type: ignore[no-untyped-def]
     """The call with what belongs to one sample."""
+    inlined()
     row = pictures[b if len(pictures) > 1 else 0]
     return Call(
         row[0] + b * row[1], row[2] + b * row[3], row[4], row[5], row[6], row[7], row[8],
@@ -59,6 +60,7 @@ def at_sample(call, pictures, b):  # type: ignore[no-untyped-def]
 @fused
 def sample_of(call, rows, b):  # type: ignore[no-untyped-def]
     """A sample's numbers."""
+    inlined()
     p = rows.params[b * call.param_step]
     fills = p[rows.colors.fills :] if rows.colors.grounds > 0 else p[:0]
     return Sample(rows.maps[b * call.map_step], rows.windows[b * call.window_step], p, fills)
@@ -82,6 +84,7 @@ def place_of(call, spot):  # type: ignore[no-untyped-def]
 @fused
 def cut_out(room, n):  # type: ignore[no-untyped-def]
     """A strip of n pixels in a thread's memory."""
+    inlined()
     height = room.rows.height
     rows = room.floats[: n * height].reshape(height, n)  # contiguous rows, or nothing is vectorised
     return Strip(rows, room.kind[:n], room.index[:n], room.frame, room.quad, room.into, rows[room.rows.canvases :])
@@ -131,6 +134,7 @@ def find_strip(call, sample, fields, chain, tables, shapes, spot, strip):  # typ
 
     Both are one loop where the map is affine and nothing else moves points.
     """
+    inlined()
     if tables is not None or shapes is not None:
         return find(call, sample.m, sample.fills, fields, chain, spot, strip)
     if chain is None and fields is None:
@@ -144,6 +148,7 @@ def find_strip(call, sample, fields, chain, tables, shapes, spot, strip):  # typ
 @fused
 def read_whole(img, call, sample, tables, shapes, spot, strip, cubics, edge, out, soon):  # type: ignore[no-untyped-def]
     """Read what :func:`find_strip` found, with or without footprints, into ``out``; and its coverage."""
+    inlined()
     if tables is not None:
         read_table(img, call, tables, spot.b, strip, out)
     elif shapes is not None:
@@ -169,6 +174,7 @@ def read_strip(img, call, window, strip, cubics, edge, out, soon):  # type: igno
 
     Where ``cubics``, ``edge`` and ``soon``, as in ``gather_staged``, are None, what would need them is not compiled.
     """
+    inlined()
     rows, channels, columns = strip.rows, call.channels, strip.frame[COLUMNS]
     tx, ty, cover = rows[ACROSS], rows[DOWN], rows[COVER]
     if cubics is not None and call.taps == 4:
@@ -190,6 +196,7 @@ def scatter_strip(img, call, window, strip, cubics, edge, needs, g, to_cover, no
         nothing: zeros.
         along: along x and along y.
     """
+    inlined()
     channels, shape, rule, tx, ty = (
         call.channels,
         (call.height, call.width),

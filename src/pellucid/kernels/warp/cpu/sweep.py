@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import first_mix, first_whole, paint
-from pellucid.kernels.jit import entry, fused, without_refcount
+from pellucid.kernels.jit import entry, fused, inlined, without_refcount
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.warp.cpu.copies import copy_strip
 from pellucid.kernels.warp.cpu.layout import COVER, ONES, ROWS
@@ -37,6 +37,7 @@ _ENOUGH = 64  # pixels that are read in blocks
 @fused
 def _read(img, call, sample, fields, chain, tables, shapes, spot, strip, place, out, cubics, edge, read):  # type: ignore[no-untyped-def]
     """Find and read a strip, and ask for the memory that it will be written to; whether canvases show something of their own."""
+    inlined()
     n, wide = len(strip.kind), max(call.channels, call.out_channels)
     while_reading = (tables is None) & (shapes is None) & (call.taps == 2) & (wide <= 3) & (n > _ENOUGH)
     if not while_reading:
