@@ -22,7 +22,7 @@ from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.resize import cpu, reference, triton
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import softened, with_slopes
-from pellucid.kernels.stages.chain import CURVE, STAGES
+from pellucid.kernels.stages.chain import has_curve, has_stages
 from pellucid.kernels.warp import stages_by
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts, takes_pictures
 from pellucid.kernels.warp.operators import backwards, forwards, without_fills
@@ -50,7 +50,8 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: 
     """The same by the implementation of this name."""
     if not isinstance(image, Tensor) and not takes_pictures(chosen, resample):
         return image.through(partial(compute, chosen), resample)
-    if chosen != "reference" and resample.recipe.flags & (STAGES if forward_mode() else CURVE if chosen == "triton" else 0):
+    flags = resample.recipe.flags
+    if chosen != "reference" and (has_stages(flags) if forward_mode() else chosen == "triton" and has_curve(flags)):
         resample = resample.with_stages_after(image.shape[1])
     function = _by_reference if chosen == "reference" else partial(_compiled, chosen)
     return between_stages(function, image, resample, stages_by(chosen))

@@ -14,7 +14,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.kernels.color import compose, stages
-from pellucid.kernels.stages.chain import SHARP
+from pellucid.kernels.stages.chain import is_sharp
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.packing import Resample, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES, tent
@@ -48,7 +48,7 @@ def resize(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tenso
     axes = []
     for axis in (0, 1):
         row, length, out = mapping[:, 3 * axis : 3 * axis + 3], image.shape[3 - axis], recipe.size[1 - axis]
-        axes.append(_axis(kernel, row, axis, window[:, axis::2], length, out, filled, not recipe.flags & SHARP))
+        axes.append(_axis(kernel, row, axis, window[:, axis::2], length, out, filled, not is_sharp(recipe.flags)))
     (columns, in_x), (rows, in_y) = axes
     with torch.autocast(image.device.type, enabled=False):  # positions and weights need all their bits
         total = rows[:, None] @ image @ columns.mT[:, None]  # b c h2 w2

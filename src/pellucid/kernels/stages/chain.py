@@ -19,9 +19,10 @@ from pellucid.color.curves import NUMBERS, Curved
 from pellucid.segments.chain import AffineStage, ClipStage, CurveStage, HueStage, Stage
 
 __all__ = [
-    *("CLIP", "CURVE", "CURVE_CLIP", "CURVE_CODE", "FIRST_MIX", "GROUND", "HUE", "LAST_MIX", "LEVELS", "MATRIX"),
-    *("SECOND_MIX", "SHARP", "STAGES", "CLIPPED", "CURVED", "MIXED", "TURNED"),
-    *("Colors", "colors_of", "kept_to_first_mix", "laid_out", "parameter_count", "place", "read_back"),
+    *("CLIP", "CURVE", "FIRST_MIX", "GROUND", "HUE", "LAST_MIX", "LEVELS", "MATRIX", "SECOND_MIX", "SHARP", "STAGES"),
+    *("CLIPPED", "CURVED", "MIXED", "TURNED", "Colors", "Unpacked"),
+    *("as_read", "blends_channels", "colors_of", "fusable", "has_curve", "has_stages", "is_sharp", "kept_to_first_mix", "laid_out"),
+    *("of_levels", "parameter_count", "place", "read_back", "stretched", "without_colors"),
 ]
 
 MATRIX, FIRST_MIX, HUE, SECOND_MIX, CLIP, LAST_MIX, LEVELS, SHARP, GROUND, CURVE, CURVE_CLIP = (1 << k for k in range(11))
@@ -150,13 +151,31 @@ def _fitted(stages: Sequence[Stage]) -> Iterator[tuple[_Part, Stage]]:
         yield part, stage
 
 
-def laid_out(stages: Sequence[Stage]) -> tuple[int, int, list[tuple[Tensor | None, int]], int]:
-    """Of the leading stages that fit: how many, flags, pieces of a row (None: so many zeros), channels of the result (0: any).
+def laid_out(
+    matrix: Tensor | None,
+    offset: Tensor | None,
+    fill: Tensor | None,
+    stages: Sequence[Stage],
+    grounds: Sequence[Tensor | None],
+    *,
+    levels: bool,
+    sharp: bool,
+) -> tuple[int, int, list[tuple[Tensor | None, int]], int]:
+    """Of a first mix, stages and the fills of canvases: how many of the stages fit, flags, pieces of a row (None: so many zeros),
+    and the channels of the result (0: any).
 
-    They fit the pattern [hue] [affine] [clip] [curve [clip]] [affine]; the rest is run on the result.
+    Stages fit the pattern [hue] [affine] [clip] [curve [clip]] [affine]; the rest is run on the result.
     """
-    flags = outputs = count = 0
+    flags, count = (LEVELS if levels else 0) | (SHARP if sharp else 0), 0
+    sized = next((part for part in (offset, fill) if part is not None), None)
+    outputs = 0 if sized is None else sized.shape[-1]
     pieces: list[tuple[Tensor | None, int]] = []
+    if matrix is not None:
+        flags, outputs = flags | MATRIX, matrix.shape[-2]
+        pieces.append((matrix, outputs * matrix.shape[-1]))
+    if matrix is not None or sized is not None:
+        flags |= FIRST_MIX
+        pieces += [(offset, outputs), (fill, outputs)]
     for part, stage in _fitted(stages):
         flags, count = flags | part.flag, count + 1
         if isinstance(stage, HueStage):
@@ -167,23 +186,92 @@ def laid_out(stages: Sequence[Stage]) -> tuple[int, int, list[tuple[Tensor | Non
         elif isinstance(stage, AffineStage):
             outputs = stage.matrix.shape[-2]
             pieces += [(stage.matrix, outputs**2), (stage.offset, outputs), (None, outputs)]
+    shown = next((ground for ground in grounds if ground is not None), None)
+    if shown is not None:
+        flags, outputs = flags | GROUND, shown.shape[-1]
+        pieces += [(ground, outputs) for ground in grounds]
     return count, flags, pieces, outputs
 
 
-def read_back(flags: int, params: Tensor, channels: int, outputs: int) -> tuple[Stage, ...]:
-    """The stages after the first mix, from rows."""
+def fusable(stages: Sequence[Stage]) -> int:
+    """How many leading stages fit."""
+    return sum(1 for _ in _fitted(stages))
+
+
+class Unpacked(NamedTuple):
+    """The colours of a row, one by one."""
+
+    fill: Tensor | None
+    matrix: Tensor | None
+    offset: Tensor | None
+    stages: tuple[Stage, ...]
+    grounds: Tensor | None
+
+
+def read_back(flags: int, params: Tensor, channels: int, outputs: int, canvases: int) -> Unpacked:
+    """What :func:`laid_out` was given, from rows; what was left out may come back as zeros."""
+
+    def take(flag: int, *shape: int, after: int = 0) -> Tensor:
+        at = place(flag, flags, channels, outputs) + after
+        return params[:, at : at + torch.Size(shape).numel()].reshape(-1, *shape)
+
     stages: list[Stage] = []
     for part in _PARTS:
         if part.kind is None or not flags & part.flag:
             continue
-        at = place(part.flag, flags, channels, outputs)
         if part.kind is HueStage:
-            stages.append(HueStage(params[:, at]))
+            stages.append(HueStage(take(part.flag)))
         elif part.kind is ClipStage:
             stages.append(ClipStage())
         elif part.kind is CurveStage:
-            stages.append(CurveStage(params[:, at : at + NUMBERS], Curved.of(flags >> CURVE_CODE)))
+            stages.append(CurveStage(take(part.flag, NUMBERS), Curved.of(flags >> CURVE_CODE)))
         else:
-            bias = at + outputs**2
-            stages.append(AffineStage(params[:, at:bias].unflatten(1, (outputs, outputs)), params[:, bias : bias + outputs]))
-    return tuple(stages)
+            stages.append(AffineStage(take(part.flag, outputs, outputs), take(part.flag, outputs, after=outputs**2)))
+    mixes = flags & FIRST_MIX
+    return Unpacked(
+        take(FIRST_MIX, outputs, after=outputs) if mixes else None,
+        take(MATRIX, outputs, channels) if flags & MATRIX else None,
+        take(FIRST_MIX, outputs) if mixes else None,
+        tuple(stages),
+        take(GROUND, canvases, outputs) if flags & GROUND else None,
+    )
+
+
+def of_levels(flags: int) -> bool:
+    """Whether 8-bit numbers are levels from 0 to 255, not fractions."""
+    return bool(flags & LEVELS)
+
+
+def is_sharp(flags: int) -> bool:
+    """Whether a resize does not stretch its kernel."""
+    return bool(flags & SHARP)
+
+
+def as_read(flags: int) -> bool:
+    """Whether pixels come out as they are read, resized by no kernel of its own."""
+    return not flags & ~LEVELS
+
+
+def has_stages(flags: int) -> bool:
+    """Whether anything comes after the first mix."""
+    return bool(flags & STAGES)
+
+
+def has_curve(flags: int) -> bool:
+    """Whether one of them is a curve."""
+    return bool(flags & CURVE)
+
+
+def blends_channels(flags: int) -> bool:
+    """Whether a channel depends on others."""
+    return bool(flags & (MATRIX | STAGES))
+
+
+def without_colors(flags: int) -> int:
+    """The flags of the same pass without its colours."""
+    return flags & (LEVELS | SHARP)
+
+
+def stretched(flags: int) -> int:
+    """The flags of the same colours with no resize of its own."""
+    return flags & ~SHARP

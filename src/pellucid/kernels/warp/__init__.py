@@ -21,7 +21,7 @@ from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import softened, with_slopes
-from pellucid.kernels.stages.chain import CURVE, LEVELS, STAGES, laid_out
+from pellucid.kernels.stages.chain import as_read, fusable, has_curve, has_stages
 from pellucid.kernels.warp import cpu, reference, triton
 from pellucid.kernels.warp.around import (
     Stages,
@@ -122,7 +122,7 @@ def _copies(chosen: str, image: Tensor | Pictures, resample: Resample) -> bool:
     recipe = resample.recipe
     if recipe.dtype is None and not image.dtype.is_floating_point:
         return True
-    if chosen != "cpu" or recipe.flags & ~LEVELS or resample.links is not None or resample.prologue or resample.epilogue:
+    if chosen != "cpu" or not as_read(recipe.flags) or resample.links is not None or resample.prologue or resample.epilogue:
         return False
     made = compute_dtype(image, resample.mapping) if recipe.dtype is None else recipe.dtype
     return made == image.dtype and not needs_grad(image, resample.mapping, resample.window, resample.field)
@@ -139,7 +139,7 @@ def _by_passes(chosen: str, image: Tensor, some: Sequence[Stage], dtype: torch.d
         return by_torch(image, some, dtype, levels)
     still = constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), dtype, image.device).view(1, 2, 3)
     while some:
-        count, *_ = laid_out(some)
+        count = fusable(some)
         if count == 1 and isinstance(some[0], ClipStage) and image.dtype == dtype:  # torch has a pass of its own
             image, some = color.stages(image, some[:1]), some[1:]
             continue
@@ -167,7 +167,7 @@ def _compiled(chosen: str, image: Tensor | Pictures, resample: Resample) -> Tens
     recipe = resample.recipe
     if resample.links is not None and (_moves_links(image, resample) if chosen == "cpu" else not _holds(image, resample)):
         return _across(partial(_compiled, chosen), image, resample)
-    if recipe.flags & (STAGES if forward_mode() else CURVE if chosen == "triton" else 0):
+    if has_stages(recipe.flags) if forward_mode() else chosen == "triton" and has_curve(recipe.flags):
         found = _compiled(chosen, image, resample.without_stages(image.shape[1]))
         return rounded(color.stages(found, unpack(resample, image.shape[1]).stages), recipe.dtype, levels=recipe.levels)
     if chosen == "triton" and mixes_many(image, resample):
@@ -178,7 +178,7 @@ def _compiled(chosen: str, image: Tensor | Pictures, resample: Resample) -> Tens
 def _moves_links(image: Tensor, resample: Resample) -> bool:
     """Whether tangents go through canvases that are not linear in the picture alone."""
     moves = resample.mapping, resample.window, resample.params, resample.field, resample.links, resample.table
-    return forward_mode() and (bool(resample.recipe.flags & STAGES) or not first_moves_alone(image, *moves))
+    return forward_mode() and (has_stages(resample.recipe.flags) or not first_moves_alone(image, *moves))
 
 
 def _holds(image: Tensor, resample: Resample) -> bool:

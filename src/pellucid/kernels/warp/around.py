@@ -22,7 +22,7 @@ from pellucid.kernels import color
 from pellucid.kernels.explicit import Primitive, run
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import blurred
-from pellucid.kernels.stages.chain import FIRST_MIX, MATRIX, STAGES
+from pellucid.kernels.stages.chain import FIRST_MIX, blends_channels
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 from pellucid.segments.chain import Stage
@@ -95,7 +95,7 @@ def takes_pictures(chosen: str, resample: Resample) -> bool:
 def mixes_many(image: Tensor | Pictures, resample: Resample) -> bool:
     """Whether a pass mixes more channels than Triton's kernels do."""
     recipe = resample.recipe
-    return max(image.shape[1], recipe.out_channels) > _MOST_MIXED and bool(recipe.flags & (MATRIX | STAGES))
+    return max(image.shape[1], recipe.out_channels) > _MOST_MIXED and blends_channels(recipe.flags)
 
 
 def mixed_after(

@@ -19,7 +19,7 @@ from pellucid.kernels.explicit import batched
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import gradient_of
-from pellucid.kernels.stages.chain import MATRIX, STAGES
+from pellucid.kernels.stages.chain import FIRST_MIX, has_stages, place
 from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
@@ -121,9 +121,9 @@ def backwards(operator: Callable[..., Gradients]) -> Callable[..., Gradients]:
 def without_fills(image: Tensor, mapping: Tensor, window: Tensor | None, params: Tensor, *rest: Any) -> tuple[Any, ...] | None:
     """`Primitive.linear` of passes: no offsets and fills; None where a hue or a clip depends on the picture."""
     *others, recipe = rest
-    if recipe.flags & STAGES or not image.is_floating_point():
+    if has_stages(recipe.flags) or not image.is_floating_point():
         return None
-    mixing = image.shape[1] * (recipe.out_channels or image.shape[1]) if recipe.flags & MATRIX else 0
+    mixing = place(FIRST_MIX, recipe.flags, image.shape[1], recipe.out_channels or image.shape[1])
     return mapping, window, F.pad(params[:, :mixing], (0, params.shape[1] - mixing)), *others
 
 

@@ -15,17 +15,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.core.constants import constant
-from pellucid.kernels.stages.chain import (
-    FIRST_MIX,
-    GROUND,
-    LEVELS,
-    MATRIX,
-    SHARP,
-    kept_to_first_mix,
-    laid_out,
-    place,
-    read_back,
-)
+from pellucid.kernels.stages.chain import Unpacked, kept_to_first_mix, laid_out, of_levels, read_back, stretched, without_colors
 from pellucid.kernels.warp.layout import CANVASES, LINK, MODES, TAPS
 from pellucid.segments.chain import Stage
 from pellucid.types import Size
@@ -88,7 +78,7 @@ class Recipe(NamedTuple):
     @property
     def levels(self) -> bool:
         """Whether 8-bit numbers are levels from 0 to 255, not fractions."""
-        return bool(self.flags & LEVELS)
+        return of_levels(self.flags)
 
     def options(self, channels: int) -> tuple[list[int], list[int], float]:
         """Size, (taps, mode, flags, output channels, kinds of canvases) and the cubic kernel's parameter, for compiled code."""
@@ -137,14 +127,14 @@ class Resample(NamedTuple):
 
     def without_colors(self) -> Resample:
         """The same pixels from the same places, as they are; in the dtype in which everything is computed."""
-        recipe = self.recipe._replace(flags=self.recipe.flags & (LEVELS | SHARP), out_channels=0, dtype=self.mapping.dtype)
+        recipe = self.recipe._replace(flags=without_colors(self.recipe.flags), out_channels=0, dtype=self.mapping.dtype)
         return self._replace(recipe=recipe, params=self.mapping.new_zeros((1, 1)), prologue=(), epilogue=())
 
     def without_moves(self) -> Resample:
         """The same colours, of pictures that are the result's size."""
         still = constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), self.mapping.dtype, self.mapping.device)[None]
         recipe = self.recipe
-        recipe = Recipe(recipe.size, flags=recipe.flags & ~SHARP, out_channels=recipe.out_channels, dtype=recipe.dtype)
+        recipe = Recipe(recipe.size, flags=stretched(recipe.flags), out_channels=recipe.out_channels, dtype=recipe.dtype)
         return Resample(recipe, still, None, self.params, prologue=self.prologue, epilogue=self.epilogue)
 
     def with_stages_after(self, channels: int) -> Resample:
@@ -227,23 +217,8 @@ def pack(
         prologue, epilogue: pointwise colour stages applied to the source and to the result.
         slopes: a Gaussian's standard deviation in pixels: gradients to what says where to read come from the source blurred by it.
     """
-    flags = (LEVELS if levels else 0) | (0 if antialias else SHARP)
-    sized = next((part for part in (offset, fill) if part is not None), None)
-    out_channels = 0 if sized is None else sized.shape[-1]
-    pieces: list[tuple[Tensor | None, int]] = []
-    if matrix is not None:
-        flags, out_channels = flags | MATRIX, matrix.shape[-2]
-        pieces.append((matrix, out_channels * matrix.shape[-1]))
-    if matrix is not None or sized is not None:
-        flags |= FIRST_MIX
-        pieces += [(offset, out_channels), (fill, out_channels)]
-    fused, named, rest, mixed = laid_out(epilogue)
-    flags, pieces, out_channels = flags | named, pieces + rest, mixed or out_channels
-    grounds = [link.fill for link in links]
-    shown = next((fill for fill in grounds if fill is not None), None)
-    if shown is not None:
-        flags, out_channels = flags | GROUND, shown.shape[-1]
-        pieces += [(fill, out_channels) for fill in grounds]
+    colors = laid_out(matrix, offset, fill, epilogue, [link.fill for link in links], levels=levels, sharp=not antialias)
+    fused, flags, pieces, out_channels = colors
     kinds = tuple(link.kind for link in links)
     recipe = Recipe((size[0], size[1]), interpolation, padding_mode, flags, out_channels, dtype, footprint, kinds, weights)
     rows = _row(pieces, src_from_dst)
@@ -272,22 +247,7 @@ def _row(pieces: list[tuple[Tensor | None, int]], like: Tensor) -> Tensor:
     return torch.cat(parts, 1)
 
 
-class Unpacked(NamedTuple):
-    """The colours of a row, one by one."""
-
-    fill: Tensor | None
-    matrix: Tensor | None
-    offset: Tensor | None
-    stages: tuple[Stage, ...]
-    grounds: Tensor | None
-
-
 def unpack(resample: Resample, channels: int) -> Unpacked:
     """Undo :func:`pack` on the colours, for an image of so many channels; what was left out may come back as zeros."""
-    flags, params, canvases = resample.recipe.flags, resample.params, len(resample.recipe.canvases)
-    out = resample.recipe.out_channels or channels
-    at, grounds = place(FIRST_MIX, flags, channels, out), place(GROUND, flags, channels, out)
-    matrix = params[:, :at].unflatten(1, (out, channels)) if flags & MATRIX else None
-    mixed = (params[:, at : at + out], params[:, at + out : at + 2 * out]) if flags & FIRST_MIX else (None, None)
-    fills = params[:, grounds : grounds + canvases * out].unflatten(1, (canvases, out)) if flags & GROUND else None
-    return Unpacked(mixed[1], matrix, mixed[0], read_back(flags, params, channels, out), fills)
+    recipe = resample.recipe
+    return read_back(recipe.flags, resample.params, channels, recipe.out_channels or channels, len(recipe.canvases))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.derivatives import first_moves_alone, forward_alone
-from pellucid.kernels.stages.chain import FIRST_MIX, MATRIX, STAGES
+from pellucid.kernels.stages.chain import colors_of, has_stages
 from pellucid.kernels.warp.operators import arguments
 from pellucid.kernels.warp.packing import Recipe, Resample
 
@@ -49,10 +49,15 @@ def tangents(forward: Callable[..., Tensor], dual: Callable[..., tuple[Tensor, T
         assert image is not None
         assert mapping is not None
         assert params is not None
-        if links is not None or table is not None or recipe.flags & STAGES or recipe.dtype not in _COMPUTED:
+        if links is not None or table is not None or has_stages(recipe.flags) or recipe.dtype not in _COMPUTED:
             return None
         options = arguments(image, mapping, recipe)
-        matrix, offset, fill = _first_mix(params, options[1][3], recipe)
+        colors = colors_of(recipe.flags, image.shape[1], options[1][3])
+        matrix, offset, fill = (
+            params.tensor_split((colors.offset, colors.offset + colors.outputs), 1)
+            if colors.mixes
+            else (params, params[:, :0], params[:, :0])
+        )
         if recipe.interpolation == "nearest":  # whose points may move: nothing changes
             by_mapping = by_window = by_field = None
         if all(part is None for part in (by_image, by_mapping, by_window, by_field)):
@@ -62,20 +67,13 @@ def tangents(forward: Callable[..., Tensor], dual: Callable[..., tuple[Tensor, T
             difference = torch.cat((matrix, offset - fill, torch.zeros_like(fill)), 1)
             moves = by_mapping, by_window, by_field
             out, along = dual(image, by_image, mapping, window, params, difference, field, *moves, *options)
-        if by_params is not None and recipe.flags & FIRST_MIX:
-            source = image if recipe.flags & MATRIX else torch.zeros_like(image)  # what has no matrix has the identity
+        if by_params is not None and colors.mixes:
+            source = image if colors.matrix >= 0 else torch.zeros_like(image)  # what has no matrix has the identity
             mixed = forward(source, mapping, window, by_params, field, None, None, *options)
             along = mixed if along is None else along + mixed
         return out, torch.zeros_like(out) if along is None else along
 
     return rule
-
-
-def _first_mix(params: Tensor, out_channels: int, recipe: Recipe) -> tuple[Tensor, Tensor, Tensor]:
-    """A row's matrix, offset and fill; where there is no mix, all of it counts as matrix."""
-    ends = 2 * out_channels if recipe.flags & FIRST_MIX else 0
-    cut = params.shape[1] - ends
-    return params[:, :cut], params[:, cut : cut + ends // 2], params[:, cut + ends // 2 :]
 
 
 _COMPUTED = None, torch.float32, torch.float64

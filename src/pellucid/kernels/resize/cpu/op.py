@@ -20,7 +20,7 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.resize.cpu.layout import BackwardRows, Backwards, Call, DualRows, ForwardRows, Given, Room, Sums, Tables
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import sources_of
-from pellucid.kernels.stages.chain import CURVE, LEVELS, SHARP, colors_of
+from pellucid.kernels.stages.chain import colors_of, has_curve, is_sharp, of_levels
 from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.layout import MODES
@@ -98,7 +98,7 @@ class _Call:
         pixels, pictures, height, width = sources_of(image)
         taps, mode, flags, outputs = options
         self.colors = colors_of(flags, image.shape[1], outputs)
-        self.bends = True if flags & CURVE else None  # where it is None, they are not compiled
+        self.bends = True if has_curve(flags) else None  # where it is None, they are not compiled
         self.rows, cubic = max(1, min(size[0], _STRIP // max(size[1], 1))), taps > 2
         self.strips = -(-size[0] // self.rows)
         work = self.work = np.float64 if mapping.dtype == torch.float64 else np.float32
@@ -107,9 +107,9 @@ class _Call:
         self.taps, self.step = (_room(maps[:, 0], width, cubic), _room(maps[:, 4], height, cubic)), max(image.shape[1], 4)
         self.size, self.width = (size[0], size[1]), width
         self.call = Call(
-            *(size[0], size[1], cubic, mode == MODES["zeros"], bool(flags & SHARP)),
+            *(size[0], size[1], cubic, mode == MODES["zeros"], is_sharp(flags)),
             *(int(part.shape[0] > 1) for part in (mapping, window, params)),
-            *(self.rows, width + self.taps[0], work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1)),
+            *(self.rows, width + self.taps[0], work(1 / 255 if image.dtype == torch.uint8 and not of_levels(flags) else 1)),
         )
 
     def room(self, rows: Any, lines: _Array) -> Room:
@@ -169,7 +169,7 @@ def direct(
     if out.numel() == 0:
         return out
     call = _Call(image, mapping, window, params, size, options)
-    rows = written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS))
+    rows = written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2]))
 
     lay = laid(ForwardRows, 1, 1, call.wide, call.wide)
 

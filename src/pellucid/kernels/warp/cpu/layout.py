@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pellucid.kernels.stages.chain import CURVE, Colors, colors_of
+from pellucid.kernels.stages.chain import Colors, colors_of, has_curve
 from pellucid.kernels.stages.strip import laid
 
 __all__ = [
@@ -173,7 +173,7 @@ def forward_rows(flags: int, channels: int, outputs: int, canvases: int) -> Forw
 def backward_rows(flags: int, channels: int, outputs: int, canvases: int, *, traces: bool) -> BackwardRows:
     """The rows of a strip on the way back; ``traces``: whether that leads on to canvases."""
     colors, links = colors_of(flags, channels, outputs), canvases >= 0
-    own = channels, outputs, outputs, 4 if flags & CURVE else 1
+    own = channels, outputs, outputs, 4 if has_curve(flags) else 1
     kept = channels, outputs * colors.mixes, outputs * links, outputs * max(len(colors.steps) - 1, 0)
     return laid(BackwardRows, 1, 2, 1, 1, *own, *kept, 2 * links, _canvas_rows(colors, canvases, kept=traces), after=SHARED)
 

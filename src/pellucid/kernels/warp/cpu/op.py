@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import own_memory, sources_of
-from pellucid.kernels.stages.chain import CURVE, LEVELS, colors_of
+from pellucid.kernels.stages.chain import colors_of, has_curve, of_levels
 from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import (
@@ -90,7 +90,7 @@ class _Call:
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
         self.work, self.colored = work, (flags, channels, out_channels)
         self.colors = colors_of(*self.colored)
-        self.bends = True if flags & CURVE else None  # where it is None, they are not compiled
+        self.bends = True if has_curve(flags) else None  # where it is None, they are not compiled
         # Only rules that fold know pixels too far outside to be laid out. What reads those and cubic weights are compiled
         # together or not at all: every choice doubles what there is to compile.
         folds = mode > MODES["border"] and window is None and table is None
@@ -118,7 +118,7 @@ class _Call:
             blocks=blocks,
             still=still,
             cubic=cubic,
-            unit=work(1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1),
+            unit=work(1 / 255 if image.dtype == torch.uint8 and not of_levels(flags) else 1),
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
         # None where nothing but corners tells what an affine map reads: the rest is not compiled.
@@ -230,7 +230,7 @@ def direct(
     out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device))
     if out.numel():
         planes, rows = (
-            written(out.view(-1, size[0] * size[1]), levels=bool(options[2] & LEVELS)),
+            written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2])),
             forward_rows(*call.colored, call.canvases),
         )
 

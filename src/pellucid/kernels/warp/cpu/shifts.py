@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.kernels.several import Pictures
-from pellucid.kernels.stages.chain import LEVELS
+from pellucid.kernels.stages.chain import as_read
 from pellucid.kernels.warp.layout import MODES
 from pellucid.types import Size
 
@@ -38,7 +38,7 @@ def shifts(
         others: field, links, table.
     """
     _, mode, flags, out_channels, *_ = options
-    if any(part is not None for part in others) or flags & ~LEVELS or out_channels != image.shape[1] or not _any(image):
+    if any(part is not None for part in others) or not as_read(flags) or out_channels != image.shape[1] or not _any(image):
         return None
     m = mapping.numpy()
     if not (abs(m[:, :6]) < _FAR).all() or (m.shape[1] == 9 and not (m[:, 6:] == (0.0, 0.0, 1.0)).all()):
