@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 import torch
 
-from pellucid.kernels.stages.chain import GROUND, colors_of, laid_out, place
+from pellucid.kernels.stages.chain import GROUND, colors_of, fusable, place
 from pellucid.kernels.warp import pack
 from pellucid.kernels.warp.packing import Link, unpack
 from pellucid.segments.chain import AffineStage
@@ -17,7 +17,7 @@ FITTING = {"a": 1, "hac": 3, "aca": 3, "acac": 3, "aach": 1, "cc": 1, "ch": 1, "
 
 @pytest.mark.parametrize(("order", "count"), FITTING.items())
 def test_as_many_stages_fit_as_stand_in_the_tables_order(order, count):
-    assert laid_out(stages(order, numbers()))[0] == count
+    assert fusable(stages(order, numbers())) == count
 
 
 def packed(order, mixed, canvases):
