@@ -75,9 +75,9 @@ MOST = {
     ("affine, bfloat16 to bfloat16", "forward"): (135, 40),
     ("uint8 HWC to bfloat16, normalised", "forward"): (190, 40),
     ("flagship", "forward"): (250, 48),
-    ("flagship", "gradients"): (530, 112),
+    ("flagship", "gradients"): (520, 116),
     ("flagship, to the image alone", "gradients"): (365, 80),
-    ("flagship, to parameters alone", "gradients"): (455, 112),
+    ("flagship, to parameters alone", "gradients"): (450, 116),
     ("projective", "gather"): (640, 64),
     ("border", "add_folded"): (380, 40),
     ("displacement field", "gather"): (65, 40),
@@ -114,7 +114,7 @@ def test_kernels_stay_as_small_as_they_are(compiled):
         assert rows[name]["per_pixel"] <= instructions, name
         assert rows[name]["registers"] <= registers, name
     assert not any(row["double"] for row in rows.values())  # 1/32 or 1/64 of the speed on most devices
-    assert not any(row["stack"] for row in rows.values())
+    assert all(row["stack"] <= (8 if row["case"] == "flagship" else 0) for row in rows.values())  # bytes: two registers
     for case, (backward, *most) in TO_THE_IMAGE.items():
         forward = rows[case, "forward"]["per_pixel"]
         for kind, times in zip(("per_pixel", "turned"), most, strict=True):

@@ -48,7 +48,7 @@ _PIXELS = 8
 _BENDS = tuple(CANVASES[kind] for kind in BENDS)
 _FARTHEST = 256
 """No pixel of an antialiased homography or field spans more to a side; shapes say themselves how much it is."""
-_REGISTERS = {} if torch.version.hip else {"maxnreg": 112}
+_REGISTERS = {} if torch.version.hip else {"maxnreg": 116}
 """For sums of everything: the compiler would keep all numbers of a sample and take 131 to 163 registers, which leaves a scheduler
 three warps where it needs more than four (``benchmarks/gpu_counts.py``).
 """
