@@ -75,6 +75,7 @@ CASES = (
     Case(
         P.RandomRotation(30, interpolation="nearest", p=0.7), P.RandomRotation(0, interpolation="nearest"), off_kinks={"gate": 0.9}
     ),
+    Case(P.RandomSafeRotation(30, p=0.7), P.RandomSafeRotation(0), off_kinks={"gate": 0.9}, targets=True),
     Case(P.RandomTranslate((0.2, 0.1), p=0.7), P.RandomTranslate((0.0, 0.0)), off_kinks={"gate": 0.9}, targets=True),
     Case(
         P.RandomTranslate(((0.2, 0.4), (-0.4, -0.2)), whole_pixels=True, p=0.7),
@@ -157,6 +158,15 @@ CASES = (
         targets=True,
         batch_exact=False,
     ),
+    Case(
+        P.RandomBoxSafeCrop((12, 10), 0.4, p=0.8),
+        P.RandomBoxSafeCrop((11, 13)),
+        exact_identity=False,
+        off_kinks={"window": (0.4, 0.7, 4.3, 3.9), "gate": 0.9},
+        targets=True,
+        batch_exact=False,
+    ),
+    Case(P.RandomMaskCrop((9, 8), p=0.7), P.RandomMaskCrop((11, 13)), off_kinks={"place": (1.4, 0.3), "gate": 0.9}, targets=True),
     Case(
         P.RandomCropFromBorders(0.1, 0.2, 0.3, 0.15, same_on_batch=True), P.RandomCropFromBorders(0.0, 0.0, 0.0, 0.0), targets=True
     ),

@@ -64,16 +64,15 @@ _REASONS: dict[str, tuple[str, ...]] = {
     "not yet: noise that multiplies; `PoissonGaussianNoise` grows with the light as a sensor's does": (
         "MultiplicativeNoise", "ISONoise",
     ),
-    "not yet: the crop that looks at boxes is `RandomIoUCrop`": (
-        "AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomSizedBBoxSafeCrop", "RandomCropNearBBox",
-        "CropNonEmptyMaskIfExists", "MaskDropout", "ConstrainedCoarseDropout",
+    "not yet: crops that look at boxes and masks are `RandomIoUCrop`, `RandomBoxSafeCrop` and `RandomMaskCrop`": (
+        "AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomCropNearBBox", "MaskDropout", "ConstrainedCoarseDropout",
     ),
     "volumes are resampled by `functional.warp3`, affinely and by B-splines; no pipeline draws for them": (
         "CenterCrop3D", "CoarseDropout3D", "CubicSymmetry", "Pad3D", "PadIfNeeded3D", "RandomCrop3D", "ToTensor3D",
         "RandomAffine3D", "RandomDepthicalFlip3D", "RandomEqualize3D", "RandomHorizontalFlip3D", "RandomMotionBlur3D",
         "RandomPerspective3D", "RandomRotation3D", "RandomTransplantation3D", "RandomVerticalFlip3D",
     ),
-    "a size of its own for every picture: a batch would be no tensor": ("SafeRotate", "CropAndPad"),
+    "a size of its own for every picture: a batch would be no tensor": ("CropAndPad",),
     "not yet": (
         "AdvancedBlur", "ChromaticAberration", "FancyPCA", "PixelDropout", "RandomToneCurve", "RingingOvershoot",
         "XYMasking", "LinearTransformation", "Morphological", "Superpixels", "HEStain",

@@ -53,7 +53,7 @@ from pellucid.targets.torchvision import wrap_like
 from pellucid.transforms.choices import exclude
 from pellucid.types import Size
 
-__all__ = ["apply_targets", "boxes_seen", "finished", "image_of", "invert_targets", "inverted", "results_of"]
+__all__ = ["apply_targets", "finished", "image_of", "invert_targets", "inverted", "results_of", "targets_seen"]
 
 
 @pinned
@@ -406,8 +406,28 @@ def _check_unmoved(plan: Plan, index: int, movers: Iterable[int]) -> None:
             )
 
 
-def boxes_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
-    """The boxes of each sample, for the draws that read them: of all frames; where a draw is shared, of all samples."""
+def targets_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
+    """Boxes and masks of each sample, for the draws that read them: of all frames; where a draw is shared, of all samples."""
+    masks = any(draw.distribution.masks for draw in plan.looking)
+    return (_masks_seen(plan, parsed) if masks else {}) | _boxes_seen(plan, parsed)
+
+
+def _masks_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
+    samples, _ = batch_of(parsed)
+    there = [
+        (entry.tensor != 0).reshape(samples, -1, *plan.size_in).any(1) for entry in parsed.entries if entry.kind.name == "mask"
+    ]
+    if not there or not samples:
+        return {}
+    looking = [draw for draw in plan.looking if draw.distribution.masks]
+    for draw in looking:
+        _check_unmoved(plan, draw.transform, sorted({*sum(plan.hops, ()), *plan.moving_layers}))
+    each = torch.stack(there).any(0)
+    together = each.any(0, keepdim=True).expand_as(each)
+    return {(draw.transform, draw.name): {"mask": together if plan.shared[draw.word // 4] else each} for draw in looking}
+
+
+def _boxes_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
     boxes, valid = [], []
     samples, _ = batch_of(parsed)
     for entry in parsed.entries:
@@ -417,13 +437,14 @@ def boxes_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Te
             there = there if entry.valid is None else there & _flags(entry.valid, parsed.lead)
             boxes.append(torch.where(there[..., None], rows, 0.0).reshape(samples, -1, 4))
             valid.append(there.reshape(samples, -1))
+    looking = [draw for draw in plan.looking if draw.distribution.boxes]
     if not boxes or not samples:
         return {}
-    for draw in plan.looking:
+    for draw in looking:
         _check_unmoved(plan, draw.transform, sorted({*sum(plan.hops, ()), *plan.moving_layers}))
     each = {"boxes": torch.cat(boxes, 1), "valid": torch.cat(valid, 1)}
     together = {name: rows.flatten(0, 1)[None].expand(samples, -1, *rows.shape[2:]) for name, rows in each.items()}
-    return {(draw.transform, draw.name): together if plan.shared[draw.word // 4] else each for draw in plan.looking}
+    return {(draw.transform, draw.name): together if plan.shared[draw.word // 4] else each for draw in looking}
 
 
 def _moved(entry: Entry, flat: Tensor, path: list[Hop], options: Options) -> tuple[Tensor, Tensor]:

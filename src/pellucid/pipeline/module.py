@@ -21,7 +21,7 @@ from pellucid.engine.drawing import draw_params, draw_uniforms, params_of
 from pellucid.engine.overlays import check_nothing_over, read_sticker
 from pellucid.engine.plan import Plan, Plans
 from pellucid.errors import invalid, wrong_type
-from pellucid.pipeline.applying import apply_targets, boxes_seen, invert_targets
+from pellucid.pipeline.applying import apply_targets, invert_targets, targets_seen
 from pellucid.pipeline.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen_tree, sites_of
 from pellucid.pipeline.explanation import explain
 from pellucid.pipeline.figures import show
@@ -758,9 +758,9 @@ class Pipeline(nn.Module):
         return image if image.is_floating_point() else image.to(torch.float32) / 255.0
 
     def _raw(self, parsed: Parsed, plan: Plan) -> dict[tuple[int, str], dict[str, Tensor]]:
-        """What draws read beside random words: learned numbers, and the boxes of the batch."""
+        """What draws read beside random words: learned numbers, and the boxes and masks of the batch."""
         raw = self.learned.raw(self._pictures(parsed) if self.learned.predicts else None)
-        return raw | boxes_seen(plan, parsed) if plan.looking else raw
+        return raw | targets_seen(plan, parsed) if plan.looking else raw
 
     def _draw(self, parsed: Parsed, key: Key | None, *, unpacked: bool = True) -> Record:
         plan, seed, step, index = self._at(parsed, key)

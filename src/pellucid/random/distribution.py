@@ -41,6 +41,8 @@ class Distribution:
     """Whether ``sample`` takes (and gives) a row of numbers per sample, even if it is a row of one."""
     boxes: ClassVar[bool] = False
     """Whether ``sample`` reads the boxes of each sample, as ``raw["boxes"]`` (b, n, 4) and ``raw["valid"]`` (b, n)."""
+    masks: ClassVar[bool] = False
+    """Whether ``sample`` reads where the masks of each sample are not 0, as ``raw["mask"]`` (b, h, w)."""
     estimator: str = "reparameterised"
     """How the gradient to the distribution's own numbers is formed; see ``pellucid.pipeline.estimators``."""
     names: ClassVar[tuple[str, ...]] = ()

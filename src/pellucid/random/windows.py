@@ -1,6 +1,6 @@
-"""Windows that are chosen by what boxes they show.
+"""Windows that are chosen by the boxes or masks that they show.
 
-Owns: `IoUWindow`.
+Owns: `IoUWindow`, `SafeWindow`, `MaskWindow`.
 Must not: move boxes; they are those that the transform sees.
 Read next: ``internal.py``.
 """
@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.random.distribution import Distribution
 from pellucid.random.numbers import Raw
 
-__all__ = ["IoUWindow"]
+__all__ = ["IoUWindow", "MaskWindow", "SafeWindow"]
 
 
 @dataclass(frozen=True)
@@ -95,3 +95,85 @@ def _overlap(window: Float[Tensor, "b k 4"], boxes: Float[Tensor, "b n 4"], vali
     union = (high - low).prod(-1) + (last - first).prod(-1) - common
     found = torch.where(inside, common / torch.where(inside, union, 1.0), -1.0)
     return torch.cat((found, torch.full_like(window[..., :1], -1.0)), -1).amax(-1)  # a picture may have no boxes
+
+
+@dataclass(frozen=True)
+class SafeWindow(Distribution):
+    """A window (left, top, right, bottom) of whole pixels that shows all boxes. Internal: `RandomBoxSafeCrop` uses it.
+
+    Each edge is uniform between the picture's border and the rectangle that holds all boxes. A picture without boxes shows a part
+    of its own proportions, from 1 - erosion of its height on.
+
+    Args:
+        size: (height, width) of the pictures.
+        erosion: by which share of its width and height each side of a box may be cut off.
+
+    Gradient:
+        none (whole pixels, chosen).
+    """
+
+    size: tuple[int, int]
+    erosion: float
+
+    vector: ClassVar[bool] = True
+    boxes: ClassVar[bool] = True
+    words: ClassVar[int] = 4  # type: ignore[assignment]
+
+    def sample(self, u: Float[Tensor, "b 4"], raw: Raw) -> Float[Tensor, "b 4"]:
+        """Choose the window of each sample; ``raw`` as `IoUWindow` reads it."""
+        length = u.new_tensor((self.size[1], self.size[0]))
+        side = length * (1.0 - self.erosion * u[:, :1])
+        start = (length - side) * u[:, 1:3]
+        window = torch.cat((torch.floor(start), torch.ceil(start + side)), -1)
+        if not raw:
+            return window
+        boxes, valid = raw["boxes"], raw["valid"][..., None] > 0
+        low, high = boxes.split(2, -1)
+        cut = self.erosion * (high - low)
+        first = torch.where(valid, low + cut, length).amin(1)  # without boxes, reversed
+        last = torch.where(valid, high - cut, 0.0).amax(1)
+        first, last = torch.minimum(torch.relu(first), length), torch.minimum(torch.relu(last), length)
+        safe = torch.cat((torch.floor(first * u[:, :2]), torch.ceil(last + (length - last) * u[:, 2:])), -1)
+        return torch.where(valid.any(1), safe, window)
+
+
+@dataclass(frozen=True)
+class MaskWindow(Distribution):
+    """The place (left, top) of a window that shows a pixel at which the masks are not 0. Internal: `RandomMaskCrop` uses it.
+
+    Of those pixels each is as likely, and so is each place of it in the window, as far as the picture reaches. Where there are
+    none, or no masks, every place is as likely.
+
+    Args:
+        size: (height, width) of the pictures.
+        window: of the window, at most as large.
+
+    Gradient:
+        none (whole pixels, chosen).
+    """
+
+    size: tuple[int, int]
+    window: tuple[int, int]
+
+    vector: ClassVar[bool] = True
+    masks: ClassVar[bool] = True
+    words: ClassVar[int] = 4  # type: ignore[assignment]
+
+    def sample(self, u: Float[Tensor, "b 4"], raw: Raw) -> Float[Tensor, "b 2"]:
+        """Choose the place of each sample.
+
+        Args:
+            u: in (0, 1).
+            raw: ``mask`` (b, h, w), above 0 where there is something; or nothing.
+        """
+        sides = u.new_tensor((self.window[1], self.window[0]))
+        room = u.new_tensor((self.size[1], self.size[0])) - sides
+        anywhere = torch.floor((room + 1.0) * u[:, :2])
+        if not raw:
+            return anywhere
+        count = (raw["mask"] > 0).flatten(1).to(torch.int64).cumsum(1)  # b hw
+        wanted = torch.floor(u[:, 2] * count[:, -1]).to(torch.int64)[:, None] + 1
+        pixel = torch.searchsorted(count, wanted).clamp(max=count.shape[1] - 1)  # the first that is counted so far
+        place = torch.cat((pixel % self.size[1], pixel // self.size[1]), 1).to(u.dtype)
+        start = torch.minimum(torch.relu(place - torch.floor(sides * u[:, :2])), room)
+        return torch.where(count[:, -1:] > 0, start, anywhere)

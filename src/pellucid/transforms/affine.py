@@ -1,6 +1,6 @@
 """Affine transforms: RandomAffine and its single-parameter relatives.
 
-Owns: RandomAffine, RandomRotation, RandomTranslate, RandomShear, RandomScale.
+Owns: RandomAffine, RandomRotation, RandomSafeRotation, RandomTranslate, RandomShear, RandomScale.
 Must not: build matrices by hand; ``geometry.matrices`` does.
 Read next: ``perspective.py``.
 """
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.geometry.matrices import affine_src_from_dst, scale_shift
+from pellucid.geometry.matrices import affine_src_from_dst, cos_sin_degrees, scale_shift
 from pellucid.random.distributions import Constant, Distribution
 from pellucid.random.fields import Chance, Range, interval, no_lone_number, symmetric
 from pellucid.random.learnable import Learnable
@@ -25,7 +25,7 @@ from pellucid.transforms.base import Names, Params, by_options, drawn, drawn_nam
 from pellucid.transforms.warping import Warping
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Point
 
-__all__ = ["RandomAffine", "RandomRotation", "RandomScale", "RandomShear", "RandomTranslate"]
+__all__ = ["RandomAffine", "RandomRotation", "RandomSafeRotation", "RandomScale", "RandomShear", "RandomTranslate"]
 
 Pair: TypeAlias = tuple[Range, Range]
 Shear: TypeAlias = Range | tuple[float, float, float, float] | Pair
@@ -256,6 +256,54 @@ class RandomRotation(_Affine):
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         src_from_mid, more = super().lower(values, spec, like).src_from_dst, self._room(spec)
         return Warp(src_from_mid @ scale_shift(1.0, -more[1] / 2, 1.0, -more[0] / 2, like) if self.expand else src_from_mid)
+
+
+@dataclass(frozen=True)
+class RandomSafeRotation(Warping):
+    """Rotate about the middle, and squeeze the picture along each axis so that all of it stays in the frame, which it fills.
+
+    Args:
+        degrees: a number d for (-d, d), a pair, a `Learnable` magnitude or a distribution; positive ones turn counter-clockwise.
+        interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
+        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
+
+    Gradient:
+        image: exact. degrees, gate: almost everywhere, or surrogate under ``nearest``.
+    On each target:
+        as `RandomAffine`.
+    Identity at:
+        degrees = 0.
+    Errors:
+        InvalidArgument for a negative number, a reversed pair, or an unknown option.
+    Source:
+        albumentations' SafeRotate.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomSafeRotation((90, 90))(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).flatten()
+        tensor([2., 4., 1., 3.])
+    """
+
+    degrees: Range = field(metadata=_DEGREES)
+    interpolation: Interpolation = "bilinear"
+    padding_mode: PaddingMode = "zeros"
+    fill: Fill = 0.0
+    p: Chance = 1.0
+    same_on_batch: bool = False
+    mask_fill: float | None = None
+
+    like: ClassVar[Names] = {"albumentations": "SafeRotate"}
+
+    def shrink(self) -> tuple[float, float]:
+        return (8.0, 8.0)
+
+    def matrix(self, values: Params, spec: ImageSpec, like: Tensor) -> Tensor:
+        cosine, sine = (part.abs() for part in cos_sin_degrees(values["degrees"]))
+        wide, high = spec.width * cosine + spec.height * sine, spec.width * sine + spec.height * cosine
+        x, y = (spec.width - 1) / 2, (spec.height - 1) / 2
+        across, down = wide / spec.width, high / spec.height
+        spread = scale_shift(across, x - across * x, down, y - down * y, like)
+        return affine_src_from_dst(center=(x, y), degrees=values["degrees"]) @ spread
 
 
 def grown(along: int, across: int, low: float, high: float) -> int:

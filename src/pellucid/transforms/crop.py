@@ -1,6 +1,7 @@
 """Crops.
 
-Owns: RandomCrop, RandomCropFromBorders, CenterCrop, RandomResizedCrop, RandomIoUCrop.
+Owns: RandomCrop, RandomCropFromBorders, CenterCrop, RandomResizedCrop, RandomIoUCrop,
+RandomBoxSafeCrop, RandomMaskCrop.
 Must not: cut tensors; a crop is a shift of the sampling grid and a smaller output.
 Read next: ``resize.py``.
 """
@@ -19,7 +20,7 @@ from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
 from pellucid.random.distributions import Bernoulli, Categorical, Distribution, Offset, Uniform
 from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number
-from pellucid.random.windows import IoUWindow
+from pellucid.random.windows import IoUWindow, MaskWindow, SafeWindow
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import (
     Names,
@@ -36,7 +37,15 @@ from pellucid.transforms.base import (
 )
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
-__all__ = ["CenterCrop", "RandomCrop", "RandomCropFromBorders", "RandomIoUCrop", "RandomResizedCrop"]
+__all__ = [
+    "CenterCrop",
+    "RandomBoxSafeCrop",
+    "RandomCrop",
+    "RandomCropFromBorders",
+    "RandomIoUCrop",
+    "RandomMaskCrop",
+    "RandomResizedCrop",
+]
 
 _SIDES = ("left", "top", "right", "bottom")
 
@@ -324,8 +333,26 @@ class RandomResizedCrop(Transform):
         return _resized(left, top, width, height, size, like)
 
 
+class _ByWindow(Transform):
+    """The relatives: a window chosen by boxes, resized."""
+
+    size: int | Size
+    interpolation: Interpolation
+    antialias: bool
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return moved_by("window", "gate", interpolation=self.interpolation)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        left, top, right, bottom = values["window"].unbind(-1)
+        width, height = gated(values, right - left, spec.width), gated(values, bottom - top, spec.height)
+        left, top = gated(values, left, 0.0), gated(values, top, 0.0)
+        return _resized(left, top, width, height, as_size(f"{type(self).__name__}.size", self.size), like)
+
+
 @dataclass(frozen=True)
-class RandomIoUCrop(Transform):
+class RandomIoUCrop(_ByWindow):
     """Cut a random rectangle that shows an object well, and resize it to a fixed size: the crop that SSD is trained with.
 
     Forty rectangles of whole pixels are proposed. The ``options`` are tried in a random order: each is a least overlap, as
@@ -376,10 +403,6 @@ class RandomIoUCrop(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return moved_by("window", "gate", interpolation=self.interpolation)
-
     def check(self) -> None:
         as_size("RandomIoUCrop.size", self.size)
         for name, value, high in (("scale", self.scale, 1.0), ("ratio", self.ratio, math.inf)):
@@ -396,15 +419,119 @@ class RandomIoUCrop(Transform):
         scale, ratio = (self.scale[0], self.scale[1]), (self.ratio[0], self.ratio[1])
         return {**super().draws(spec), "window": IoUWindow(spec.size, scale, ratio, self.options)}
 
+
+@dataclass(frozen=True)
+class RandomBoxSafeCrop(_ByWindow):
+    """Cut a random rectangle that holds all boxes of the sample, and resize it to a fixed size.
+
+    Each edge lies anywhere between the picture's border and the rectangle around all boxes, on whole pixels. A picture without
+    boxes shows a part of its own proportions. Boxes are those of the batch, so this stands before all transforms that move them; a
+    video has one rectangle per clip.
+
+    Args:
+        size: height and width of the output, or an int for a square.
+        erosion: by which share of its width and height each side of a box may be cut off, from 0 to 0.49; and how much smaller than
+            the picture the rectangle of a picture without boxes may be.
+        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
+        antialias: low-pass where the rectangle is larger than the output.
+        p: probability of a crop; the other samples show the whole picture, resized.
+        same_on_batch: one draw for the whole batch, for the boxes of all samples.
+
+    Gradient:
+        image: exact. window, gate: almost everywhere, or surrogate under ``nearest``. The draw of a window has none to boxes.
+    On each target:
+        image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
+    Identity at:
+        boxes that fill the picture, size equal to the image's.
+    Errors:
+        InvalidArgument for an erosion outside of its range, and for boxes that a transform before this one moves.
+    Source:
+        albumentations' RandomSizedBBoxSafeCrop, which rounds the far edges towards the boxes.
+
+    Example:
+        >>> import torch, pellucid
+        >>> batch = {"image": torch.zeros(1, 3, 30, 40), "boxes": torch.tensor([[[4.0, 5.0, 20.0, 20.0]]])}
+        >>> pellucid.RandomBoxSafeCrop((16, 16))(batch)["boxes_valid"]
+        tensor([[True]])
+    """
+
+    size: int | Size
+    erosion: float = 0.0
+    interpolation: Interpolation = "bilinear"
+    antialias: bool = True
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"albumentations": "RandomSizedBBoxSafeCrop"}
+
+    def check(self) -> None:
+        as_size("RandomBoxSafeCrop.size", self.size)
+        if not 0.0 <= self.erosion <= 0.49:
+            raise invalid("RandomBoxSafeCrop.erosion", expected="a share from 0 to 0.49", got=repr(self.erosion))
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        return _resizing(self, spec)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {**super().draws(spec), "window": SafeWindow(spec.size, self.erosion)}
+
+
+@dataclass(frozen=True)
+class RandomMaskCrop(Transform):
+    """Cut a random rectangle of whole pixels that shows something of the masks, where they have something to show.
+
+    One of the pixels at which a mask is not 0 is drawn, and then where in the rectangle it lies. Where all masks are 0, or there
+    are none, the rectangle lies anywhere. Masks are those of the batch, so this stands before all transforms that move them.
+
+    Args:
+        size: height and width of the crop, or an int for a square; at most the picture's.
+        p: probability; the other samples are cut in the middle, as a batch keeps one size.
+        same_on_batch: one draw for the whole batch, for the masks of all samples.
+
+    Gradient:
+        image: exact. place, gate: almost everywhere (when set by hand; their draw is an integer).
+    On each target:
+        image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
+    Identity at:
+        size equal to the image's.
+    Errors:
+        InvalidArgument where the image is smaller than the crop, and for masks that a transform before this one moves.
+    Source:
+        albumentations' CropNonEmptyMaskIfExists.
+
+    Example:
+        >>> import torch, pellucid
+        >>> mask = torch.zeros(1, 9, 9, dtype=torch.int64)
+        >>> mask[0, 7, 2] = 1
+        >>> pellucid.RandomMaskCrop(3)({"image": torch.zeros(1, 3, 9, 9), "mask": mask})["mask"].sum()
+        tensor(1)
+    """
+
+    size: int | Size
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"albumentations": "CropNonEmptyMaskIfExists"}
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", **dict.fromkeys(("place", "gate"), "almost_everywhere")}
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        size = as_size("RandomMaskCrop.size", self.size)
+        if size[0] > spec.height or size[1] > spec.width:
+            got, expected = f"{size[0]}x{size[1]}", f"at most the image, {spec.height}x{spec.width}"
+            raise invalid("RandomMaskCrop.size", expected=expected, got=got, fix="Put a PadIfNeeded before it.")
+        return WarpSpec(size, resamples=False, along_axes=True, exposes=False)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        return {**super().draws(spec), "place": MaskWindow(spec.size, as_size("RandomMaskCrop.size", self.size))}
+
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        window = values["window"]
-        left, top, right, bottom = window.unbind(-1)
-        width, height = gated(values, right - left, spec.width), gated(values, bottom - top, spec.height)
-        left, top = gated(values, left, 0.0), gated(values, top, 0.0)
-        return _resized(left, top, width, height, as_size("RandomIoUCrop.size", self.size), like)
+        height, width = as_size("RandomMaskCrop.size", self.size)
+        left, top = values["place"].unbind(-1)
+        left = gated(values, left, _middle(spec.width, width))
+        return Warp(scale_shift(1.0, left, 1.0, gated(values, top, _middle(spec.height, height)), like))
 
 
-def _resizing(crop: RandomResizedCrop | RandomIoUCrop, spec: ImageSpec, *, centers: bool = False) -> WarpSpec:
+def _resizing(crop: RandomResizedCrop | _ByWindow, spec: ImageSpec, *, centers: bool = False) -> WarpSpec:
     """What a rectangle and a resize are, before the rectangle is known."""
     size = as_size(f"{type(crop).__name__}.size", crop.size)
     return WarpSpec(

@@ -124,7 +124,7 @@ def make_plan(
     in_bytes = _parts(_groups(order, tree._replace(rounded=rounded), fuse=fuse), rounded, segments) if any(rounded) else ()
     hops = _hops(groups, tree)
     kind = None if torch.compiler.is_compiling() else Kind()
-    looking = tuple(draw for draw in draws if draw.distribution.boxes)
+    looking = tuple(draw for draw in draws if draw.distribution.boxes or draw.distribution.masks)
     smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth))
     layers = tuple(i for i, segment in enumerate(segments) if isinstance(segment, LayerSpec) and segment.moves)
     parts = steps, tuple(specs), tuple(segments), tuple(groups)

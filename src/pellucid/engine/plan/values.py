@@ -184,7 +184,7 @@ class Plan:
         canvas: what a run sees of its source, of ``CANVAS_RULES``.
         hops: the warps, parted where a later one may show what lies outside of the canvas that an earlier one had cut to size, and
             where layers lie between them, which stand there alone.
-        looking: the draws that read boxes.
+        looking: the draws that read boxes or masks.
         smooth: the draws that move through a clip.
         moving_layers: the steps that show several pictures, or several places of one.
         parts: of pictures of bytes, where a choice rounds them: the passes that take the place of ``groups``.
