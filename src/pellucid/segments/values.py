@@ -262,11 +262,12 @@ class Noise(NamedTuple):
 
 
 class Grain(NamedTuple):
-    """Noise by the name of its law.
+    """Noise or light by the name of its law, or by a formula.
 
     Args:
-        law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``fog``, ``light``, ``shadow``, ``rain`` or ``snow``.
-        words: the two words that key the field, 32 bits each.
+        law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``fog``, ``light``, ``contrast``, ``shadow``, ``rain`` or
+            ``snow``; or a function of the images (b, c, h, w), the words if there are any, and the numbers.
+        words: the two words that key the field, 32 bits each; None where a formula needs none.
         numbers: of the law.
         gate: 1 where it is open; None: everywhere.
         clip: whether to clip to [0, 1].
@@ -279,8 +280,8 @@ class Grain(NamedTuple):
         'shot'
     """
 
-    law: str
-    words: Int64[Tensor, "b 2"]
+    law: str | Callable[..., Tensor]
+    words: Int64[Tensor, "b 2"] | None
     numbers: tuple[Float[Tensor, "b *n"], ...]
     gate: Float[Tensor, "b"] | None
     clip: bool

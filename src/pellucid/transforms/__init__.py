@@ -11,6 +11,7 @@ from pellucid.transforms.affine import *
 from pellucid.transforms.lie import *
 from pellucid.transforms.perspective import *
 from pellucid.transforms.plasma import *
+from pellucid.transforms.light import *
 from pellucid.transforms.elastic import *
 from pellucid.transforms.waves import *
 from pellucid.transforms.grid import *

@@ -1,12 +1,13 @@
 """Colour by channel, as one affine map: dropped channels, shifts, colour temperature, additive brightness and contrast.
 
-Owns: ChannelDropout, RGBShift, PlanckianJitter, RandomSepia, RandomBrightnessContrast.
+Owns: ChannelDropout, RGBShift, FancyPCA, PlanckianJitter, RandomSepia, RandomBrightnessContrast.
 Must not: mix pixels; all of it joins the run's resample.
 Read next: ``hsv.py``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -18,13 +19,13 @@ from torch import Tensor
 from pellucid.color.temperature import LIMITS, gains_of
 from pellucid.core.constants import constant
 from pellucid.errors import invalid
-from pellucid.random.distributions import Distribution, Permutation
-from pellucid.random.fields import Chance, Range, interval, symmetric
+from pellucid.random.distributions import Distribution, Normal, Permutation
+from pellucid.random.fields import Chance, Range, confined, interval, symmetric
 from pellucid.segments import Color, ColorSpec
 from pellucid.transforms.base import Names, Params, Transform, drawn, gated
 from pellucid.types import EndClip, ImageSpec
 
-__all__ = ["ChannelDropout", "PlanckianJitter", "RGBShift", "RandomBrightnessContrast", "RandomSepia"]
+__all__ = ["ChannelDropout", "FancyPCA", "PlanckianJitter", "RGBShift", "RandomBrightnessContrast", "RandomSepia"]
 
 _SEPIA = (0.393, 0.769, 0.189), (0.349, 0.686, 0.168), (0.272, 0.534, 0.131)
 
@@ -127,6 +128,65 @@ class RGBShift(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         shift = torch.stack((values["red"], values["green"], values["blue"]), -1)
+        return Color(_scaled(torch.ones_like(shift), 3), gated(values, shift, 0.0))
+
+
+_PRINCIPAL = (-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203)
+_SPREAD = (0.2175, 0.0188, 0.0045)
+"""Of the colours of ImageNet's pictures: their principal axes, and the variances along them."""
+
+
+def _along_axes(name: str, alpha: Range) -> dict[str, Distribution]:
+    if isinstance(alpha, tuple | list):
+        raise invalid(name, expected="a standard deviation, a Learnable or a distribution", got=repr(alpha))
+    one = alpha if isinstance(alpha, Distribution) else Normal(0.0, confined(name, alpha, 0.0, math.inf))  # type: ignore[arg-type]
+    return {f"alpha_{k}": one for k in range(3)}
+
+
+@dataclass(frozen=True)
+class FancyPCA(Transform):
+    """Shift the colour along the principal axes of ImageNet's colours, by how much these vary along each.
+
+    Args:
+        alpha: the standard deviation of a normal number for each axis: a number, or a `Learnable` one; or a distribution that they
+            are drawn from.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, alpha_0, alpha_1, alpha_2, gate: almost everywhere (kinks of the clip).
+    On each target:
+        image only.
+    Identity at:
+        alpha = 0.
+    Errors:
+        InvalidArgument for a negative standard deviation, or other than 3 channels.
+    Source:
+        Krizhevsky et al., "ImageNet classification with deep convolutional neural networks", 2012; the axes of fb.resnet.torch.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.FancyPCA(pellucid.Constant(1.0), p=1.0)(torch.full((1, 3, 1, 1), 0.5)).flatten()
+        tensor([0.3919, 0.3699, 0.3619])
+    """
+
+    alpha: Range = field(default=0.1, metadata=drawn(_along_axes, "alpha_0", "alpha_1", "alpha_2"))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    tied: ClassVar[tuple[str, ...]] = ("alpha_0", "alpha_1", "alpha_2")
+    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "alpha_0", "alpha_1", "alpha_2", "gate"), "almost_everywhere")
+
+    def segment(self, spec: ImageSpec) -> ColorSpec:
+        _three("FancyPCA", spec)
+        return ColorSpec(clip=self.clip)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
+        along = torch.stack([values[name] * spread for name, spread in zip(self.tied, _SPREAD, strict=True)], -1)
+        axes = constant(_PRINCIPAL, along.dtype, along.device)
+        shift = along @ axes.T
         return Color(_scaled(torch.ones_like(shift), 3), gated(values, shift, 0.0))
 
 

@@ -1,7 +1,8 @@
 """Blurs with a width, a direction or a rank.
 
-Owns: RandomBoxBlur, RandomMotionBlur, RandomDefocusBlur, RandomMedianBlur.
-Must not: convolve; they build kernels.
+Owns: RandomBoxBlur, RandomMotionBlur, RandomDefocusBlur, RandomAnisotropicBlur, RandomMedianBlur, RandomGlassBlur,
+RandomDownscale.
+Must not: convolve; they build kernels, and formulas.
 Read next: ``noise.py``.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -17,12 +19,23 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.errors import invalid
+from pellucid.random.arguments import whole_number
 from pellucid.random.fields import Chance, Range, interval, symmetric
-from pellucid.segments import Convolve, ConvolveSpec, Filter, Median
+from pellucid.random.patterns import uniform_field
+from pellucid.segments import Convolve, ConvolveSpec, Filter, Grain, Median
 from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated
+from pellucid.transforms.noise import Formula
 from pellucid.types import ImageSpec, Size
 
-__all__ = ["RandomBoxBlur", "RandomDefocusBlur", "RandomMedianBlur", "RandomMotionBlur"]
+__all__ = [
+    "RandomAnisotropicBlur",
+    "RandomBoxBlur",
+    "RandomDefocusBlur",
+    "RandomDownscale",
+    "RandomGlassBlur",
+    "RandomMedianBlur",
+    "RandomMotionBlur",
+]
 
 _WIDEST = 63.0
 """The most taps along an axis."""
@@ -205,6 +218,183 @@ class RandomDefocusBlur(Transform):
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
         reach = distances(self._fixed["radius"].span()[1] + 0.5, like)
         return Filter(gated(values, disk(values["radius"], reach), _middle(reach)))
+
+
+@dataclass(frozen=True)
+class RandomAnisotropicBlur(Transform):
+    """Blur by a bell of two widths that lies at an angle, and is flatter or steeper than a Gaussian.
+
+    The weight at a distance d in units of the widths is exp(-d^(2 beta) / 2); beta = 1 is the Gaussian.
+
+    Args:
+        along, across: the widths in pixels, 0.2 to 8: a number, pair, `Learnable` or distribution.
+        degrees: of the first width from the x axis, counter-clockwise: a number d for (-d, d), a pair, or likewise.
+        beta: 0.5 to 8, likewise.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    The kernel reaches three times the largest width, at most 12 pixels, to each side.
+
+    Gradient:
+        image, gate: exact. along, across, degrees, beta: almost everywhere.
+    On each target:
+        image only.
+    Identity at:
+        p = 0.
+    Errors:
+        InvalidArgument for a number outside of its range.
+    Source:
+        albumentations' AdvancedBlur without the noise of its kernel; borders mirror without repeating the edge pixel.
+
+    Example:
+        >>> import torch, pellucid
+        >>> dot = torch.zeros(1, 1, 5, 5)
+        >>> dot[0, 0, 2, 2] = 1.0
+        >>> pellucid.RandomAnisotropicBlur(1.0, 0.2, 0.0, 1.0, p=1.0)(dot)[0, 0, 2]
+        tensor([0.0540, 0.2420, 0.3990, 0.2420, 0.0540])
+    """
+
+    along: Range = field(default=(0.2, 2.0), metadata=drawn(interval, low=0.2, high=8.0))
+    across: Range = field(default=(0.2, 2.0), metadata=drawn(interval, low=0.2, high=8.0))
+    degrees: Range = field(default=90.0, metadata=drawn(symmetric))
+    beta: Range = field(default=(0.5, 4.0), metadata=drawn(interval, low=0.5, high=8.0))
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"albumentations": "AdvancedBlur"}
+    gradients: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("image", "gate"), "exact"),
+        **dict.fromkeys(("along", "across", "degrees", "beta"), "almost_everywhere"),
+    }
+
+    def segment(self, spec: ImageSpec) -> ConvolveSpec:
+        return ConvolveSpec(how="dense")
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
+        reach = distances(min(12.0, 3.0 * max(self._fixed[name].span()[1] for name in ("along", "across"))), like)
+        angle = torch.deg2rad(values["degrees"])[:, None, None]
+        cosine, sine, y, x = torch.cos(angle), torch.sin(angle), reach[:, None], reach
+        first = (x * cosine - y * sine) / values["along"][:, None, None]
+        second = (x * sine + y * cosine) / values["across"][:, None, None]
+        apart = first**2 + second**2
+        still = apart == 0
+        bell = torch.exp(-0.5 * torch.where(still, 1.0, apart) ** values["beta"][:, None, None])
+        weights = torch.where(still, 1.0, bell)
+        return Filter(gated(values, weights / weights.sum((-2, -1), keepdim=True), _middle(reach)))
+
+
+def _frosted(image: Tensor, words: Tensor, sigma: Tensor, reach: int) -> Tensor:
+    soft = _softened(image, sigma)
+    height, width = image.shape[2], image.shape[3]
+    moves = torch.floor(uniform_field(words, (2, height, width), image.dtype) * (2 * reach + 1)) - reach
+    rows, columns = (torch.arange(side, device=image.device) for side in (height, width))
+    y = torch.clamp(rows[:, None] + moves[:, 0].to(torch.int64), 0, height - 1)
+    x = torch.clamp(columns + moves[:, 1].to(torch.int64), 0, width - 1)
+    taken = (y * width + x).flatten(1)[:, None].expand(-1, image.shape[1], -1)
+    return _softened(soft.flatten(2).expand(len(taken), -1, -1).gather(2, taken).unflatten(2, (height, width)), sigma)
+
+
+def _softened(image: Tensor, sigma: Tensor) -> Tensor:
+    """Blurred by a Gaussian whose weights at a border are those of the pixels there are."""
+    for side in (-2, -1):
+        place = torch.arange(image.shape[side], dtype=image.dtype, device=image.device)
+        weights = torch.exp(-0.5 * ((place[:, None] - place) / sigma[:, None, None]) ** 2)[:, None]
+        weights = weights / weights.sum(-1, keepdim=True)
+        image = weights @ image if side == -2 else image @ weights.mT
+    return image
+
+
+@dataclass(frozen=True)
+class RandomGlassBlur(Formula):
+    """Look through frosted glass: a blur, every pixel shows one near to it, and the blur again.
+
+    Args:
+        sigma: of the blur in pixels, 0.1 to 10: a number, pair, `Learnable` or distribution.
+        reach: how many pixels away along each axis the pixel shown may lie, 0 to 16.
+        p: probability.
+        same_on_batch: one draw for the whole batch (and so one glass).
+
+    Gradient:
+        image, sigma, gate: almost everywhere. words: none.
+    On each target:
+        image only.
+    Identity at:
+        p = 0.
+    Errors:
+        InvalidArgument for a number outside of its range.
+    Source:
+        albumentations' GlassBlur and ImageNet-C's glass blur, which exchange pixels one after another (`pellucid.corruptions`).
+
+    Example:
+        >>> import torch, pellucid
+        >>> grey = torch.full((1, 3, 8, 8), 0.5)
+        >>> bool(torch.allclose(pellucid.RandomGlassBlur(p=1.0)(grey), grey))
+        True
+    """
+
+    sigma: Range = field(default=0.7, metadata=drawn(interval, low=0.1, high=10.0))
+    reach: int = 4
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"albumentations": "GlassBlur"}
+    white: ClassVar[bool] = True
+    law = staticmethod(_frosted)
+
+    def check(self) -> None:
+        object.__setattr__(self, "reach", whole_number("RandomGlassBlur.reach", self.reach, 0, 16))
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        return super().lower(values, spec, like)._replace(law=partial(_frosted, reach=self.reach))
+
+
+def _blocks(image: Tensor, scale: Tensor) -> Tensor:
+    for axis in (-2, -1):
+        length = image.shape[axis]
+        count = torch.clamp(torch.floor(scale * length + 1e-6), min=1.0)[:, None]
+        place = torch.arange(length, dtype=image.dtype, device=image.device)
+        block = torch.floor((place + 0.5) * count / length)[..., None]  # b length 1
+        low, high = block * length / count[..., None], (block + 1.0) * length / count[..., None]
+        share = torch.relu(torch.minimum(place + 1.0, high) - torch.maximum(place, low)) / (high - low)
+        image = share[:, None] @ image if axis == -2 else image @ share[:, None].mT
+    return image
+
+
+@dataclass(frozen=True)
+class RandomDownscale(Formula):
+    """Show the picture as at a lower resolution: blocks, each of the mean of what it covers.
+
+    Args:
+        scale: how many blocks there are to a pixel of each axis, 0.01 to 1: a number, pair or distribution.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, gate: almost everywhere. scale: none (a number of blocks).
+    On each target:
+        image only.
+    Identity at:
+        scale = 1.
+    Errors:
+        InvalidArgument for a scale outside of its range.
+    Source:
+        albumentations' Downscale with ``INTER_AREA`` down and ``INTER_NEAREST`` up.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomDownscale(0.5, p=1.0)(torch.tensor([[[[0.0, 1.0, 0.5, 0.5]]]])).flatten()
+        tensor([0.5000, 0.5000, 0.5000, 0.5000])
+    """
+
+    scale: Range = field(default=(0.25, 0.5), metadata=drawn(interval, low=0.01, high=1.0))
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"albumentations": "Downscale"}
+    gradients: ClassVar[Mapping[str, str]] = {**dict.fromkeys(("image", "gate"), "almost_everywhere"), "scale": "none"}
+    keyed: ClassVar[bool] = False
+    white: ClassVar[bool] = True
+    law = staticmethod(_blocks)
 
 
 @dataclass(frozen=True)

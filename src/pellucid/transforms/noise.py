@@ -1,24 +1,29 @@
 """Noise, by its law.
 
-Owns: RandomGaussianNoise, PoissonGaussianNoise, ShotNoise, SaltAndPepper.
-Must not: generate noise; they draw its key.
+Owns: RandomGaussianNoise, MultiplicativeNoise, ISONoise, PoissonGaussianNoise, ShotNoise, SaltAndPepper.
+Must not: draw noise; it follows from a key.
 Read next: ``holes.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import torch
+from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.color.hsv import shift_hue
+from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, interval
+from pellucid.random.patterns import uniform_field
 from pellucid.segments import BlendSpec, Grain, Noise
-from pellucid.transforms.base import Names, Params, Transform, drawn, gated
+from pellucid.transforms.base import Names, Params, Transform, by_options, drawn, drawn_names, gated
 from pellucid.types import EndClip, ImageSpec
 
-__all__ = ["PoissonGaussianNoise", "RandomGaussianNoise", "SaltAndPepper", "ShotNoise"]
+__all__ = ["ISONoise", "MultiplicativeNoise", "PoissonGaussianNoise", "RandomGaussianNoise", "SaltAndPepper", "ShotNoise"]
 
 
 @dataclass(frozen=True)
@@ -70,9 +75,9 @@ class RandomGaussianNoise(Transform):
 
 
 class Grained(Transform):
-    """The relatives: a law by name, of the drawn numbers, and the words of a field."""
+    """The relatives: a law by name or a formula, of the drawn numbers, and the words of a field."""
 
-    law: ClassVar[str]
+    law: ClassVar[str | Callable[..., Tensor]]
     keyed: ClassVar[bool] = True
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
@@ -80,11 +85,132 @@ class Grained(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
         numbers = tuple(values[name] for name in self._fixed if name != "gate")
-        return Grain(self.law, values["words"], numbers, values.get("gate"), getattr(self, "clip", "none") == "end", self._most())
+        clip = getattr(self, "clip", "none") == "end"
+        return Grain(self.law, values.get("words"), numbers, values.get("gate"), clip, self._most())
 
     def _most(self) -> float:
         """The largest rate there can be, where the law counts."""
         return 0.0
+
+
+class Formula(Grained):
+    """The relatives: a formula in plain torch, through which gradients pass to all that is drawn but words."""
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        slopes = dict.fromkeys(("image", *drawn_names(self)), "almost_everywhere")
+        return {**slopes, "words": "none"} if self.keyed else slopes
+
+
+def wide(number: Float[Tensor, "#b"]) -> Float[Tensor, "#b 1 1 1"]:
+    """A number for each sample, beside images."""
+    return number[:, None, None, None]
+
+
+def _speckled(image: Tensor, words: Tensor, strength: Tensor) -> Tensor:
+    field = uniform_field(words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype)
+    return image * (1.0 + wide(strength) * (2.0 * field - 1.0))
+
+
+@dataclass(frozen=True)
+class MultiplicativeNoise(Formula):
+    """Multiply every value by a factor of its own, uniform on (1 - strength, 1 + strength).
+
+    One factor for the whole picture is `RandomBrightness`.
+
+    Args:
+        strength: 0 to 1: a number, pair, `Learnable` or distribution.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch (and so one noise field).
+
+    Gradient:
+        image, strength, gate: almost everywhere (kinks of the clip). words: none.
+    On each target:
+        image only.
+    Identity at:
+        strength = 0, on images in [0, 1].
+    Errors:
+        InvalidArgument for a strength outside of [0, 1], or an unknown option.
+    Source:
+        albumentations' transform of this name with ``elementwise=True, per_channel=True``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> noisy = pellucid.MultiplicativeNoise(0.2, p=1.0)(torch.full((1, 3, 8, 8), 0.5))
+        >>> bool((noisy >= 0.4).all()), bool((noisy <= 0.6).all())
+        (True, True)
+    """
+
+    strength: Range = field(default=(0.0, 0.2), metadata=drawn(interval, low=0.0, high=1.0))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    law = staticmethod(_speckled)
+
+
+def _sensed(image: Tensor, words: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor:
+    normal = torch.special.ndtri(uniform_field(words, (2, image.shape[2], image.shape[3]), image.dtype))
+    turned = shift_hue(image.movedim(1, -1)[..., None, None], (color_shift * intensity)[:, None, None] * normal[:, 0])
+    turned = turned[..., 0, 0].movedim(-1, 1)
+    light = 0.5 * (turned.amax(1, keepdim=True) + turned.amin(1, keepdim=True))
+    variance = light.var((2, 3), keepdim=True, unbiased=False)
+    known = variance > 1e-12  # a flat picture has none, and no slope
+    rate = torch.where(known, torch.sqrt(torch.where(known, variance, 1.0)), 0.0) * wide(intensity)
+    counted = rate + torch.where(known, torch.sqrt(torch.where(known, rate, 1.0)), 0.0) * normal[:, 1:]
+    brighter = torch.clamp(light + wide(intensity) * counted * (1.0 - light), 0.0, 1.0)
+    room = 1.0 - (2.0 * light - 1.0).abs()
+    grey = room < 1e-6
+    share = torch.where(grey, 0.0, (1.0 - (2.0 * brighter - 1.0).abs()) / torch.where(grey, 1.0, room))
+    return brighter + (turned - light) * share
+
+
+@dataclass(frozen=True)
+class ISONoise(Formula):
+    """Add the noise of a camera at a high ISO: a hue and a light of its own for every pixel.
+
+    In HLS, the hue is shifted by a normal number of standard deviation color_shift * intensity turns. To the light l is added
+    intensity * n * (1 - l), where n is normal with a mean and a variance of intensity times the standard deviation of the picture's
+    light. Saturation stays.
+
+    Args:
+        color_shift: 0 to 0.5: a number, pair, `Learnable` or distribution.
+        intensity: 0.001 to 1, likewise.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch (and so one noise field).
+
+    Gradient:
+        image, color_shift, intensity, gate: almost everywhere. words: none.
+    On each target:
+        image only.
+    Identity at:
+        p = 0.
+    Errors:
+        InvalidArgument for a number outside of its range, an unknown option, or other than 3 channels.
+    Source:
+        albumentations' transform of this name, with a normal number in the place of a Poisson number of the same mean and variance.
+
+    Example:
+        >>> import torch, pellucid
+        >>> grey = torch.full((1, 3, 8, 8), 0.5)
+        >>> bool(torch.allclose(pellucid.ISONoise(p=1.0)(grey), grey))  # neither hue nor contrast
+        True
+    """
+
+    color_shift: Range = field(default=(0.01, 0.05), metadata=drawn(interval, low=0.0, high=0.5))
+    intensity: Range = field(default=(0.1, 0.5), metadata=drawn(interval, low=1e-3, high=1.0))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    law = staticmethod(_sensed)
+
+    def segment(self, spec: ImageSpec) -> BlendSpec:
+        if spec.channels != 3:
+            raise invalid("ISONoise", expected="3 channels (RGB)", got=f"{spec.channels} channels")
+        return super().segment(spec)
 
 
 @dataclass(frozen=True)

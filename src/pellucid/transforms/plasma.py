@@ -1,6 +1,6 @@
 """Fog, uneven light and shadow, shaped by clouds.
 
-Owns: RandomPlasmaFog, RandomPlasmaBrightness, RandomPlasmaShadow.
+Owns: RandomPlasmaFog, RandomPlasmaBrightness, RandomPlasmaContrast, RandomPlasmaShadow.
 Must not: make clouds; they draw their key.
 Read next: ``noise.py``.
 """
@@ -16,7 +16,7 @@ from pellucid.transforms.base import Names, by_options, drawn, drawn_names
 from pellucid.transforms.noise import Grained
 from pellucid.types import EndClip
 
-__all__ = ["RandomPlasmaBrightness", "RandomPlasmaFog", "RandomPlasmaShadow"]
+__all__ = ["RandomPlasmaBrightness", "RandomPlasmaContrast", "RandomPlasmaFog", "RandomPlasmaShadow"]
 
 
 class Clouded(Grained):
@@ -102,6 +102,41 @@ class RandomPlasmaBrightness(Clouded):
 
     law: ClassVar[str] = "light"
     like: ClassVar[Names] = {"albumentations": "PlasmaBrightnessContrast"}
+
+
+@dataclass(frozen=True)
+class RandomPlasmaContrast(Clouded):
+    """Change the contrast unevenly: the distance from the middle grey is scaled by 1 + strength * (4 cloud - 1).
+
+    Args:
+        strength: 0 to 1: a number, pair, `Learnable` or distribution; 1 is kornia's.
+        decay, clip, p, same_on_batch: as in `RandomPlasmaFog`.
+
+    Gradient:
+        image, strength, decay, gate: almost everywhere. words: none.
+    On each target:
+        image only.
+    Identity at:
+        strength = 0, on images in [0, 1].
+    Errors:
+        InvalidArgument for a strength outside of [0, 1], a decay outside of [1, 10], or an unknown option.
+    Source:
+        kornia's transform of this name.
+
+    Example:
+        >>> import torch, pellucid
+        >>> flat = pellucid.RandomPlasmaContrast(1.0, p=1.0)(torch.full((1, 3, 8, 8), 0.5))
+        >>> bool((flat == 0.5).all())  # the middle grey stays
+        True
+    """
+
+    strength: Range = field(default=(0.2, 0.8), metadata=drawn(interval, low=0.0, high=1.0))
+    decay: Range = field(default=(1.4, 2.0), metadata=_DECAY)
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    law: ClassVar[str] = "contrast"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Tone curves.
 
-Owns: RandomGamma.
+Owns: RandomGamma, RandomToneCurve.
 Must not: mix channels.
 Read next: ``blur.py``.
 """
@@ -11,14 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import Curve, CurveSpec
 from pellucid.transforms.base import Params, Transform, drawn, gated
+from pellucid.transforms.noise import Formula, wide
 from pellucid.types import EndClip, ImageSpec
 
-__all__ = ["RandomGamma"]
+__all__ = ["RandomGamma", "RandomToneCurve"]
 
 
 @dataclass(frozen=True)
@@ -62,3 +64,45 @@ class RandomGamma(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Curve:
         return Curve(gated(values, values["gamma"], 1.0), gated(values, values["gain"], 1.0), self.clip == "end")
+
+
+def _bent(image: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    x = torch.clamp(image, 0.0, 1.0)
+    return 3.0 * (1.0 - x) ** 2 * x * wide(low) + 3.0 * (1.0 - x) * x**2 * wide(high) + x**3
+
+
+@dataclass(frozen=True)
+class RandomToneCurve(Formula):
+    """Replace each value x by that of a curve from 0 to 1, 3 (1 - x)^2 x low + 3 (1 - x) x^2 high + x^3.
+
+    Args:
+        low, high: at what height shadows and lights pull, from 0 to 1: a number, pair, `Learnable` or distribution. Values are
+            clipped to [0, 1] before.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, low, high, gate: almost everywhere (kinks of the clip).
+    On each target:
+        image only.
+    Identity at:
+        low = 1/3, high = 2/3 (to rounding), on images in [0, 1].
+    Errors:
+        InvalidArgument for a number outside of [0, 1].
+    Source:
+        albumentations' transform of this name, in floating point; it draws both from normal distributions about 1/4 and 3/4.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomToneCurve(0.25, 0.75, p=1.0)(torch.tensor([[[[0.0, 0.25, 0.5, 1.0]]]])).flatten()
+        tensor([0.0000, 0.2266, 0.5000, 1.0000])
+    """
+
+    low: Range = field(default=(0.05, 0.45), metadata=drawn(interval, low=0.0, high=1.0))
+    high: Range = field(default=(0.55, 0.95), metadata=drawn(interval, low=0.0, high=1.0))
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    law = staticmethod(_bent)
+    keyed: ClassVar[bool] = False
+    white: ClassVar[bool] = True

@@ -18,7 +18,12 @@ from pellucid.segments.values import Grain
 
 __all__ = ["grained"]
 
-_UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {"fog": plasma.fog, "light": plasma.light, "shadow": plasma.shadow}
+_UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {
+    "fog": plasma.fog,
+    "light": plasma.light,
+    "contrast": plasma.contrast,
+    "shadow": plasma.shadow,
+}
 """What is done with a cloud, by the law's name; the last of its numbers is the cloud's decay."""
 
 
@@ -29,6 +34,9 @@ def grained(segment: Grain, image: Float[Tensor, "b c h w"], impl: str) -> Float
         image, numbers: as the law declares.
     """
     numbers = [number.to(image.dtype) for number in segment.numbers]
+    if callable(segment.law):
+        return segment.law(image, *(() if segment.words is None else (segment.words,)), *numbers)
+    assert segment.words is not None
     _, channels, height, width = image.shape
     if segment.law == "poisson_gaussian":
         field = blend.gaussian_field(segment.words, (channels, height, width), image.dtype, impl=impl)

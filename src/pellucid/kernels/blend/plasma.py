@@ -1,6 +1,6 @@
 """Clouds, and what lies under them: fog, uneven light, shadow.
 
-Owns: `plasma`, `plasma_of`, `fog`, `light`, `shadow`.
+Owns: `plasma`, `plasma_of`, `fog`, `light`, `contrast`, `shadow`.
 Must not: draw; fields come from two words per sample.
 Read next: ``grain.py``.
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.random.patterns import uniform_field
 
-__all__ = ["fog", "light", "plasma", "plasma_of", "shadow"]
+__all__ = ["contrast", "fog", "light", "plasma", "plasma_of", "shadow"]
 
 
 def plasma(
@@ -94,6 +94,17 @@ def light(
         image, cloud, strength: exact.
     """
     return image + strength[:, None, None, None] * (2.0 * cloud - 1.0)
+
+
+def contrast(
+    image: Float[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], strength: Float[Tensor, "#b"]
+) -> Float[Tensor, "b c h w"]:
+    """Scale the distance from the middle grey, by 1 - strength to 1 + 3 strength as the cloud goes from 0 to 1.
+
+    Gradient:
+        image, cloud, strength: exact.
+    """
+    return 0.5 + (image - 0.5) * (1.0 + strength[:, None, None, None] * (4.0 * cloud - 1.0))
 
 
 def shadow(

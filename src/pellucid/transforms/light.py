@@ -1,0 +1,241 @@
+"""Light that falls unevenly: gradients, spots, shadows and flares.
+
+Owns: RandomLinearIllumination, RandomSpotIllumination, RandomShadow, RandomSunFlare.
+Must not: draw clouds; `plasma.py` has light that follows these.
+Read next: ``plasma.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pellucid.random.fields import Chance, Range, interval, symmetric
+from pellucid.transforms.base import Names, drawn
+from pellucid.transforms.noise import Formula, wide
+from pellucid.types import EndClip
+
+__all__ = ["RandomLinearIllumination", "RandomShadow", "RandomSpotIllumination", "RandomSunFlare"]
+
+_SHARE = drawn(interval, low=0.0, high=1.0)
+_PLACE = drawn(interval, low=-1.0, high=2.0)
+
+
+def _centered(image: Tensor) -> tuple[Tensor, Tensor]:
+    """X and y of pixel centres from the picture's middle, along axes that broadcast."""
+    height, width = image.shape[2], image.shape[3]
+    x, y = (torch.arange(side, dtype=image.dtype, device=image.device) - (side - 1) / 2 for side in (width, height))
+    return x, y[:, None]
+
+
+def _from(image: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """The squared distance of every pixel from a place in shares of the picture's sides, in pixels."""
+    across, down = _centered(image)
+    return (across - (wide(x) - 0.5) * image.shape[3]) ** 2 + (down - (wide(y) - 0.5) * image.shape[2]) ** 2
+
+
+def _sloped(image: Tensor, intensity: Tensor, degrees: Tensor) -> Tensor:
+    angle = wide(torch.deg2rad(degrees))
+    x, y = _centered(image)
+    cosine, sine = torch.cos(angle), torch.sin(angle)
+    farthest = 0.5 * (image.shape[3] * cosine.abs() + image.shape[2] * sine.abs())
+    return image * (1.0 + wide(intensity) * (x * cosine - y * sine) / farthest)
+
+
+@dataclass(frozen=True)
+class RandomLinearIllumination(Formula):
+    """Let the light grow in one direction: times 1 - intensity at one end of the picture, 1 + intensity at the other.
+
+    Args:
+        intensity: -1 to 1: a number, pair, `Learnable` or distribution.
+        degrees: of the direction, counter-clockwise from the x axis: a number d for (-d, d), a pair, or likewise; 45 and the like
+            light a corner.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, intensity, degrees, gate: almost everywhere.
+    On each target:
+        image only.
+    Identity at:
+        intensity = 0, on images in [0, 1].
+    Errors:
+        InvalidArgument for an intensity outside of [-1, 1], or an unknown option.
+    Source:
+        albumentations' Illumination with ``mode="linear"``; kornia's of these names add instead.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomLinearIllumination(0.5, (0.0, 0.0), p=1.0)(torch.full((1, 1, 1, 4), 0.5)).flatten()
+        tensor([0.3125, 0.4375, 0.5625, 0.6875])
+    """
+
+    intensity: Range = field(default=(-0.3, 0.3), metadata=drawn(interval, low=-1.0, high=1.0))
+    degrees: Range = field(default=180.0, metadata=drawn(symmetric))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"kornia": "RandomLinearCornerIllumination", "albumentations": "Illumination"}
+    keyed: ClassVar[bool] = False
+    law = staticmethod(_sloped)
+
+
+def _spot(image: Tensor, intensity: Tensor, x: Tensor, y: Tensor, sigma: Tensor) -> Tensor:
+    width = wide(sigma) * max(image.shape[2], image.shape[3])
+    return image * (1.0 + wide(intensity) * torch.exp(-0.5 * _from(image, x, y) / width**2))
+
+
+@dataclass(frozen=True)
+class RandomSpotIllumination(Formula):
+    """Brighten or darken about a place: times 1 + intensity there, less away from it as a Gaussian.
+
+    Args:
+        intensity: -1 to 1: a number, pair, `Learnable` or distribution.
+        x, y: of the place, in shares of the width and height, -1 to 2, likewise.
+        sigma: of the Gaussian, as a share of the longer side, 0.05 to 4, likewise.
+        clip: ``end`` clips the result to [0, 1], ``none`` does not.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, intensity, x, y, sigma, gate: almost everywhere.
+    On each target:
+        image only.
+    Identity at:
+        intensity = 0, on images in [0, 1].
+    Errors:
+        InvalidArgument for a number outside of its range, or an unknown option.
+    Source:
+        albumentations' Illumination with ``mode="gaussian"``; kornia's RandomGaussianIllumination adds instead.
+
+    Example:
+        >>> import torch, pellucid
+        >>> lit = pellucid.RandomSpotIllumination(1.0, 0.5, 0.5, 0.2, p=1.0)(torch.full((1, 1, 5, 5), 0.25))
+        >>> float(lit[0, 0, 2, 2])
+        0.5
+    """
+
+    intensity: Range = field(default=(-0.4, 0.4), metadata=drawn(interval, low=-1.0, high=1.0))
+    x: Range = field(default=(0.1, 0.9), metadata=_PLACE)
+    y: Range = field(default=(0.1, 0.9), metadata=_PLACE)
+    sigma: Range = field(default=(0.2, 1.0), metadata=drawn(interval, low=0.05, high=4.0))
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"kornia": "RandomGaussianIllumination"}
+    keyed: ClassVar[bool] = False
+    law = staticmethod(_spot)
+
+
+def _shaded(image: Tensor, darkness: Tensor, x: Tensor, width: Tensor, degrees: Tensor) -> Tensor:
+    angle = wide(torch.deg2rad(degrees))
+    across, down = _centered(image)
+    side = image.shape[3]
+    beside = (across - (wide(x) - 0.5) * side) * torch.cos(angle) - down * torch.sin(angle)
+    inside = 0.5 * wide(width) * side - beside.abs()
+    return image * (1.0 - wide(darkness) * torch.sigmoid(2.0 * inside))
+
+
+@dataclass(frozen=True)
+class RandomShadow(Formula):
+    """Lay the shadow of a post on the picture: a slanted band, whose edges are about two pixels soft.
+
+    Args:
+        darkness: the share of the light that it takes, 0 to 1: a number, pair, `Learnable` or distribution.
+        x: where its middle crosses the middle row, in shares of the width, -1 to 2, likewise.
+        width: of the band, as a share of the picture's, 0 to 1, likewise.
+        degrees: from the vertical, counter-clockwise: a number d for (-d, d), a pair, or likewise.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    `RandomPlasmaShadow` has shadows of any shape.
+
+    Gradient:
+        image, darkness, x, width, degrees, gate: almost everywhere.
+    On each target:
+        image only.
+    Identity at:
+        darkness = 0.
+    Errors:
+        InvalidArgument for a number outside of its range.
+    Source:
+        Its formula; albumentations' transform of this name has polygons with hard edges.
+
+    Example:
+        >>> import torch, pellucid
+        >>> dark = pellucid.RandomShadow(0.5, 0.5, 0.5, 0.0, p=1.0)(torch.ones(1, 1, 1, 32))
+        >>> round(float(dark[0, 0, 0, 16]), 3), round(float(dark[0, 0, 0, 0]), 3)
+        (0.5, 1.0)
+    """
+
+    darkness: Range = field(default=(0.2, 0.6), metadata=_SHARE)
+    x: Range = field(default=(0.0, 1.0), metadata=_PLACE)
+    width: Range = field(default=(0.1, 0.5), metadata=_SHARE)
+    degrees: Range = field(default=60.0, metadata=drawn(symmetric))
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    keyed: ClassVar[bool] = False
+    white: ClassVar[bool] = True
+    law = staticmethod(_shaded)
+
+
+_GHOSTS = (0.35, 0.5, 0.06), (0.7, 0.35, 0.04), (1.3, 0.4, 0.05), (1.7, 0.3, 0.09)
+"""Reflections in a lens: where they lie on the way from the sun through the picture's middle, how bright and how wide they are."""
+
+
+def _flared(image: Tensor, strength: Tensor, x: Tensor, y: Tensor, radius: Tensor) -> Tensor:
+    side = max(image.shape[2], image.shape[3])
+    light = torch.exp(-0.5 * _from(image, x, y) / (wide(radius) * side) ** 2)
+    for way, bright, size in _GHOSTS:
+        apart = _from(image, x + way * (0.5 - x), y + way * (0.5 - y)) / (size * side) ** 2
+        light = light + bright * torch.exp(-(apart**2))
+    shown = torch.clamp(wide(strength) * light, 0.0, 1.0)
+    return image + shown * (1.0 - image)
+
+
+@dataclass(frozen=True)
+class RandomSunFlare(Formula):
+    """Let the sun shine into the lens: a white glow, and its reflections on the line through the picture's middle.
+
+    Args:
+        strength: 0 to 1: a number, pair, `Learnable` or distribution; 1 is white where the sun is.
+        x, y: of the sun, in shares of the width and height, -1 to 2, likewise.
+        radius: of the glow (its standard deviation), as a share of the longer side, 0.01 to 1, likewise.
+        p: probability.
+        same_on_batch: one draw for the whole batch.
+
+    Gradient:
+        image, strength, x, y, radius, gate: almost everywhere.
+    On each target:
+        image only.
+    Identity at:
+        strength = 0.
+    Errors:
+        InvalidArgument for a number outside of its range.
+    Source:
+        Its formula; albumentations' transform of this name draws circles of many colours.
+
+    Example:
+        >>> import torch, pellucid
+        >>> bright = pellucid.RandomSunFlare(0.5, 0.25, 0.5, 0.1, p=1.0)(torch.zeros(1, 1, 4, 4))
+        >>> bool((bright >= 0).all()), bool((bright <= 1).all())
+        (True, True)
+    """
+
+    strength: Range = field(default=(0.4, 0.9), metadata=_SHARE)
+    x: Range = field(default=(0.0, 1.0), metadata=_PLACE)
+    y: Range = field(default=(0.0, 0.5), metadata=_PLACE)
+    radius: Range = field(default=(0.05, 0.2), metadata=drawn(interval, low=0.01, high=1.0))
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    keyed: ClassVar[bool] = False
+    white: ClassVar[bool] = True
+    law = staticmethod(_flared)
