@@ -346,6 +346,10 @@ BY_NAME: dict[str, Kind] = {
     "GridDistortion.cells": first(number(2, 64, whole=True), sequence(number(2, 64, whole=True), 2)),
     "border": choice("free", "locked"),
     "points": number(2, 8, whole=True),
+    "erosion": number(0, 0.49),
+    "reach": number(0, 16, whole=True),
+    "FancyPCA.alpha": first(number(0), learned, distribution(*ANY)),
+    "RandomMaskCrop.size": first(number(1, 8, whole=True), sequence(number(1, 8, whole=True), 2)),  # of the suite's pictures
     "elements": first(sequence(number(0, 7, whole=True)), unordered(number(0, 7, whole=True))),
     "sizes": first(sequence(number(1, PIXELS, whole=True)), unordered(number(1, PIXELS, whole=True))),
     "max_size": optional(number(1, PIXELS, whole=True)),

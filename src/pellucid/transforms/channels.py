@@ -21,6 +21,7 @@ from pellucid.core.constants import constant
 from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Normal, Permutation
 from pellucid.random.fields import Chance, Range, confined, interval, symmetric
+from pellucid.random.numbers import as_number
 from pellucid.segments import Color, ColorSpec
 from pellucid.transforms.base import Names, Params, Transform, drawn, gated
 from pellucid.types import EndClip, ImageSpec
@@ -139,8 +140,10 @@ _SPREAD = (0.2175, 0.0188, 0.0045)
 def _along_axes(name: str, alpha: Range) -> dict[str, Distribution]:
     if isinstance(alpha, tuple | list):
         raise invalid(name, expected="a standard deviation, a Learnable or a distribution", got=repr(alpha))
-    one = alpha if isinstance(alpha, Distribution) else Normal(0.0, confined(name, alpha, 0.0, math.inf))  # type: ignore[arg-type]
-    return {f"alpha_{k}": one for k in range(3)}
+    if isinstance(alpha, Distribution):
+        return dict.fromkeys(FancyPCA.tied, interval(name, alpha))
+    interval(name, alpha, low=0.0)  # its errors name the field
+    return dict.fromkeys(FancyPCA.tied, Normal(0.0, as_number(name, confined(name, alpha, 0.0, math.inf))))
 
 
 @dataclass(frozen=True)

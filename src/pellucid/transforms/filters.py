@@ -248,9 +248,9 @@ class RandomAnisotropicBlur(Transform):
 
     Example:
         >>> import torch, pellucid
-        >>> dot = torch.zeros(1, 1, 5, 5)
-        >>> dot[0, 0, 2, 2] = 1.0
-        >>> pellucid.RandomAnisotropicBlur(1.0, 0.2, 0.0, 1.0, p=1.0)(dot)[0, 0, 2]
+        >>> dot = torch.zeros(1, 1, 9, 9)
+        >>> dot[0, 0, 4, 4] = 1.0
+        >>> pellucid.RandomAnisotropicBlur(1.0, 0.2, 0.0, 1.0, p=1.0)(dot)[0, 0, 4, 2:7]
         tensor([0.0540, 0.2420, 0.3990, 0.2420, 0.0540])
     """
 
