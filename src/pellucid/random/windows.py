@@ -117,7 +117,7 @@ class SafeWindow(Distribution):
 
     vector: ClassVar[bool] = True
     boxes: ClassVar[bool] = True
-    words: ClassVar[int] = 4  # type: ignore[assignment]
+    words: ClassVar[int] = 4
 
     def sample(self, u: Float[Tensor, "b 4"], raw: Raw) -> Float[Tensor, "b 4"]:
         """Choose the window of each sample; ``raw`` as `IoUWindow` reads it."""
@@ -157,7 +157,7 @@ class MaskWindow(Distribution):
 
     vector: ClassVar[bool] = True
     masks: ClassVar[bool] = True
-    words: ClassVar[int] = 4  # type: ignore[assignment]
+    words: ClassVar[int] = 4
 
     def sample(self, u: Float[Tensor, "b 4"], raw: Raw) -> Float[Tensor, "b 2"]:
         """Choose the place of each sample.

@@ -188,8 +188,7 @@ class FancyPCA(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         along = torch.stack([values[name] * spread for name, spread in zip(self.tied, _SPREAD, strict=True)], -1)
-        axes = constant(_PRINCIPAL, along.dtype, along.device)
-        shift = along @ axes.T
+        shift = along @ constant(sum(_PRINCIPAL, ()), along.dtype, along.device).unflatten(0, (3, 3)).T
         return Color(_scaled(torch.ones_like(shift), 3), gated(values, shift, 0.0))
 
 

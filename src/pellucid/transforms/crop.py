@@ -174,7 +174,7 @@ class RandomCropFromBorders(Transform):
 
     def decides(self, spec: ImageSpec) -> bool:
         least, most = (self._cut([self._fixed[side].span()[end] for side in _SIDES], spec) for end in (0, 1))
-        return self.p != 0.0 and (least != most or (self.p != 1.0 and any(most)))
+        return bool(self.p != 0.0 and (least != most or (self.p != 1.0 and any(most))))
 
     def settled(self, values: Mapping[str, float]) -> RandomCropFromBorders:
         taken = (min(max(values[side] * values.get("gate", 1.0), 0.0), 0.49) for side in _SIDES)

@@ -339,7 +339,7 @@ class RandomGlassBlur(Formula):
 
     like: ClassVar[Names] = {"albumentations": "GlassBlur"}
     white: ClassVar[bool] = True
-    law = staticmethod(_frosted)
+    _formula = staticmethod(_frosted)
 
     def check(self) -> None:
         object.__setattr__(self, "reach", whole_number("RandomGlassBlur.reach", self.reach, 0, 16))
@@ -394,7 +394,7 @@ class RandomDownscale(Formula):
     gradients: ClassVar[Mapping[str, str]] = {**dict.fromkeys(("image", "gate"), "almost_everywhere"), "scale": "none"}
     keyed: ClassVar[bool] = False
     white: ClassVar[bool] = True
-    law = staticmethod(_blocks)
+    _formula = staticmethod(_blocks)
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class RandomLinearIllumination(Formula):
 
     like: ClassVar[Names] = {"kornia": "RandomLinearCornerIllumination", "albumentations": "Illumination"}
     keyed: ClassVar[bool] = False
-    law = staticmethod(_sloped)
+    _formula = staticmethod(_sloped)
 
 
 def _spot(image: Tensor, intensity: Tensor, x: Tensor, y: Tensor, sigma: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ class RandomSpotIllumination(Formula):
 
     like: ClassVar[Names] = {"kornia": "RandomGaussianIllumination"}
     keyed: ClassVar[bool] = False
-    law = staticmethod(_spot)
+    _formula = staticmethod(_spot)
 
 
 def _shaded(image: Tensor, darkness: Tensor, x: Tensor, width: Tensor, degrees: Tensor) -> Tensor:
@@ -183,7 +183,7 @@ class RandomShadow(Formula):
 
     keyed: ClassVar[bool] = False
     white: ClassVar[bool] = True
-    law = staticmethod(_shaded)
+    _formula = staticmethod(_shaded)
 
 
 _GHOSTS = (0.35, 0.5, 0.06), (0.7, 0.35, 0.04), (1.3, 0.4, 0.05), (1.7, 0.3, 0.09)
@@ -238,4 +238,4 @@ class RandomSunFlare(Formula):
 
     keyed: ClassVar[bool] = False
     white: ClassVar[bool] = True
-    law = staticmethod(_flared)
+    _formula = staticmethod(_flared)

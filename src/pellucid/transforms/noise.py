@@ -75,9 +75,9 @@ class RandomGaussianNoise(Transform):
 
 
 class Grained(Transform):
-    """The relatives: a law by name or a formula, of the drawn numbers, and the words of a field."""
+    """The relatives: a law by name, of the drawn numbers, and the words of a field."""
 
-    law: ClassVar[str | Callable[..., Tensor]]
+    law: ClassVar[str]
     keyed: ClassVar[bool] = True
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
@@ -95,6 +95,12 @@ class Grained(Transform):
 
 class Formula(Grained):
     """The relatives: a formula in plain torch, through which gradients pass to all that is drawn but words."""
+
+    law: ClassVar[str] = "formula"
+    _formula: ClassVar[Callable[..., Tensor]]
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        return super().lower(values, spec, like)._replace(law=self._formula)
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
@@ -147,7 +153,7 @@ class MultiplicativeNoise(Formula):
     p: Chance = 0.5
     same_on_batch: bool = False
 
-    law = staticmethod(_speckled)
+    _formula = staticmethod(_speckled)
 
 
 def _sensed(image: Tensor, words: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor:
@@ -205,7 +211,7 @@ class ISONoise(Formula):
     p: Chance = 0.5
     same_on_batch: bool = False
 
-    law = staticmethod(_sensed)
+    _formula = staticmethod(_sensed)
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
         if spec.channels != 3:

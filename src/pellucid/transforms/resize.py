@@ -246,7 +246,7 @@ class RandomRescale(_Resized):
 
     def decides(self, spec: ImageSpec) -> bool:
         low, high = self._fixed["scale"].span()
-        return self.p != 0.0 and (low != high or (self.p != 1.0 and low != 1.0))
+        return bool(self.p != 0.0 and (low != high or (self.p != 1.0 and low != 1.0)))
 
     def settled(self, values: Mapping[str, float]) -> RandomRescale:
         scale = values["scale"] if values.get("gate", 1.0) else 1.0

@@ -103,6 +103,6 @@ class RandomToneCurve(Formula):
     p: Chance = 0.5
     same_on_batch: bool = False
 
-    law = staticmethod(_bent)
+    _formula = staticmethod(_bent)
     keyed: ClassVar[bool] = False
     white: ClassVar[bool] = True

@@ -55,7 +55,7 @@ class Plans:
 
     def __init__(self, transforms: tuple[Transform, ...], *, fuse: bool, canvas: str, same_on_batch: bool) -> None:
         self._settings: dict[str, Any] = {"fuse": fuse, "canvas": canvas, "same_on_batch": same_on_batch}
-        self._plan = partial(_for_size, transforms, **self._settings)
+        self._plan: Callable[..., Plan] = partial(_for_size, transforms, **self._settings)
         self._recorded: Recent[int, Recording] = Recent(8)  # by channels
         self._made: Recent[ImageSpec, Plan] = Recent(64)
         self._settled: Recent[tuple[Transform, ...], Plans] = Recent(64)

@@ -111,7 +111,7 @@ def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: boo
     seed, step, whole = pipeline._key_parts(ragged.parts[0].parsed, key, len(ragged.samples))
     settled = pipeline._settled([pipeline._spec(sample) for sample in ragged.samples], seed, step, whole)
     ragged = ragged if settled is None else replace(ragged, parts=parts_of(ragged.samples, settled))
-    plans = [pipeline._planned(part.parsed, settled and settled[part.where[0]]) for part in ragged.parts]
+    plans = [pipeline._planned(part.parsed, settled[part.where[0]] if settled else None) for part in ragged.parts]
     _check_apart(plans[0])
     learned = [pipeline._raw(part.parsed, plan) for part, plan in zip(ragged.parts, plans, strict=True)]
     places = torch.tensor([i for part in ragged.parts for i in part.where], device=whole.device)
