@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 import torch
 
 __all__ = [
+    "DEEP",
     "FLOATING",
     "ClipRule",
     "CodecGradient",
@@ -32,6 +33,10 @@ __all__ = [
 ]
 
 FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+DEEP = {torch.uint16: 65535, torch.int16: 32767}
+"""Pictures of 16 bits: their dtype, and the value that is 1.0 here."""
+
 """The floating-point numbers images may hold; torch has narrower ones, with which it computes nothing."""
 
 Size: TypeAlias = tuple[int, int]

@@ -42,7 +42,7 @@ from pellucid.geometry.vectors import mirrors
 from pellucid.kernels.several import Pictures
 from pellucid.pipeline.records import Record
 from pellucid.segments import Warp
-from pellucid.targets.containers import Form
+from pellucid.targets.arrays import as_given
 from pellucid.targets.dropping import sieved
 from pellucid.targets.instances import Instances, instances_of
 from pellucid.targets.kinds import BOXES, IMAGE, VALID, turned_along
@@ -68,7 +68,7 @@ def apply_targets(
     untouched = parsed.untouched
     if record.plan.moving_layers:
         untouched = mixed_labels(_lowered(record, parsed), parsed, options)
-    return finished(results_of(record, parsed, options, gradient_scale, over), untouched, parsed.form, options)
+    return finished(results_of(record, parsed, options, gradient_scale, over), untouched, parsed, options)
 
 
 def results_of(
@@ -121,24 +121,35 @@ def _known_first(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str
     return found
 
 
-def finished(result: dict[str, Any], untouched: dict[str, Any], form: Form, options: Options, count: int | None = None) -> Any:
+def finished(result: dict[str, Any], untouched: dict[str, Any], parsed: Parsed, options: Options, count: int | None = None) -> Any:
     """A result in the form of what came, without the rows that are gone where those are not wanted.
 
     Args:
         result: what was transformed, by key.
         untouched: the rest.
-        form: of what came.
+        parsed: what came, or the first of a list.
         options: of the pipeline.
         count: how many pictures a list has.
     """
+    form = parsed.form
     drop = options.drop_invalid and not form.bare
-    return form.closed(sieved(result, untouched, options, count) if drop else {**result, **untouched})
+    result = sieved(result, untouched, options, count) if drop else {**result, **untouched}
+    return form.closed(handed_back(result, parsed, listed=count is not None and options.out == "same"))
+
+
+def handed_back(result: dict[str, Any], parsed: Parsed, *, listed: bool) -> dict[str, Any]:
+    """Results as arrays, pictures or rows where such came; of lists, each by itself."""
+    for entry in parsed.entries:
+        for key, how in ((entry.key, entry.given), (f"{entry.key}_{VALID}", entry.given and "array")):
+            if how and key in result:
+                result[key] = as_given(list(result[key]) if listed else result[key], how)
+    return result
 
 
 def invert_targets(record: Record, parsed: Parsed, options: Options, *, return_valid: bool = False) -> Any:
     """Undo a record's geometry on a batch; asked for it, also say which share of each pixel the result had shown."""
     result = inverted(record, parsed, options, return_valid=return_valid)
-    closed = parsed.form.closed({**result, **parsed.untouched})
+    closed = parsed.form.closed(handed_back({**result, **parsed.untouched}, parsed, listed=False))
     return (closed, result["valid"]) if return_valid and parsed.form.bare else closed
 
 
@@ -209,7 +220,7 @@ def image_of(lowered: Lowered, image: Tensor | Pictures, options: Options, over:
     if channels != plan.specs[0].channels:
         raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{channels} channels")
     out_dtype = options.dtype or image.dtype
-    if out_dtype == torch.uint8 and _ends_normalised(plan):
+    if out_dtype == torch.uint8 and plan.ends_normalised:
         if options.dtype is not None:
             raise invalid(
                 "dtype",
@@ -221,12 +232,6 @@ def image_of(lowered: Lowered, image: Tensor | Pictures, options: Options, over:
     out = apply_image(lowered, image, impl=options.impl, dtype=out_dtype, over=over)
     # An empty plan must not hand the input back: results never alias it.
     return out if plan.groups else out.clone()
-
-
-def _ends_normalised(plan: Plan) -> bool:
-    """Whether the last change of units is a normalisation."""
-    units = [transform.units for transform in plan.transforms if transform.units is not None]
-    return units[-1:] == ["normalised"]
 
 
 def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Tensor:

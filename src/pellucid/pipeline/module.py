@@ -54,7 +54,7 @@ from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, on_device
 from pellucid.random.stream import claim, own_seed
 from pellucid.targets.kinds import IMAGE
-from pellucid.targets.options import Options, check_no_more, check_no_scale, dtype_named
+from pellucid.targets.options import Options, check_no_scale, dtype_named, named_targets
 from pellucid.targets.parsing import Parsed, batch_of, parse
 from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag
 from pellucid.transforms.choices import places_of, steps_of
@@ -79,8 +79,11 @@ class Pipeline(nn.Module):
         canvas: ``each``: what a crop, a pad or any other step cuts off stays cut off, and what a pad adds stays, as if every step
             were painted; ``image``: a composed run sees the whole of its source, so that fewer corners are empty.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``; an explicit choice is used or raises.
+        out: what comes back: ``tensor``; ``same`` for an array (H, W, C) where one came, a PIL image where one came, rows where
+            rows came; ``numpy`` for arrays of everything. What is an array has no gradient.
         dtype: of the images returned, floating or uint8; default that of the input (8-bit results are rounded), but float32 for
-            8-bit images that end up normalised.
+            images of bytes or 16 bits that end up normalised. Images of uint16 and int16 are computed with in float32, 65535 or
+            32767 for 1.0, and rounded once.
         targets: kinds of dict keys that are not named after their kind, such as ``{"left": "image"}``.
         passthrough: keys returned as they are.
         box_format: ``xyxy`` (or ``pascal_voc``), ``xywh`` (``coco``), ``cxcywh`` or ``cxcywhr`` (radians), in pixels; or in
@@ -133,6 +136,7 @@ class Pipeline(nn.Module):
         fuse: bool = True,
         canvas: str = "each",
         impl: str = "auto",
+        out: str = "tensor",
         dtype: torch.dtype | None = None,
         targets: Mapping[str, str] | None = None,
         passthrough: Sequence[str] = (),
@@ -156,6 +160,7 @@ class Pipeline(nn.Module):
             fuse=fuse,
             canvas=canvas,
             impl=impl,
+            out=out,
             dtype=dtype,
             targets={} if targets is None else targets,
             passthrough=passthrough,
@@ -182,7 +187,7 @@ class Pipeline(nn.Module):
 
     @pinned
     def forward(
-        self, batch: Any = None, *, key: Key | None = None, return_record: bool = False, gradient_scale: Any = 0.0, **unknown: Any
+        self, batch: Any = None, *, key: Key | None = None, return_record: bool = False, gradient_scale: Any = 0.0, **targets: Any
     ) -> Any:
         """Augment a batch, in evaluation mode as in training mode.
 
@@ -194,6 +199,7 @@ class Pipeline(nn.Module):
             return_record: also return what was drawn.
             gradient_scale: pixels, from 0 to 16, a number or a tensor () or (B,): slopes to drawn values are read from images
                 blurred by a Gaussian of this standard deviation (a declared surrogate, which sees further); results stay sharp.
+            targets: the entries of a dict by name, in the place of a batch: ``augment(image=image, bboxes=boxes)``.
 
         Returns:
             The same structure, augmented; with ``return_record`` a pair (result, record). Dicts gain ``boxes_valid`` and
@@ -204,8 +210,8 @@ class Pipeline(nn.Module):
             InvalidType or InvalidArgument for a batch that is none of these, for targets that do not fit the images, for a key with
             another number of indices than samples, and for images that a transform cannot take.
         """
-        if unknown:
-            check_no_more(unknown)
+        if targets:
+            batch = named_targets(batch, targets, self.options)
         check_flag("return_record", return_record)
         parsed, key = self._apart(batch, key)
         if parsed is None:

@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.errors import invalid, wrong_type
 from pellucid.targets.pillow import pixels_of_pillow
 
-__all__ = ["as_tensor", "is_array"]
+__all__ = ["as_given", "as_tensor", "given_as", "is_array"]
 
 _COLORS = (1, 3, 4)
 _KEPT = ("L", "RGB", "RGBA", "F", "I", "I;16", "I;16B", "I;16L", "I;16N")
@@ -60,6 +60,48 @@ def as_tensor(name: str, kind: str, value: Any) -> Tensor:
             fix="Channels that stand first: torch.from_numpy(array).",
         )
     return tensor.movedim(-1, -3)
+
+
+def given_as(value: object, kind: str, out: str) -> str:
+    """How a result is handed back, for `as_given`.
+
+    Args:
+        value: what came.
+        kind: of target.
+        out: ``tensor``; ``same`` for arrays where arrays came, pictures of Pillow's where such came, and rows where rows did;
+            ``numpy`` for arrays of everything.
+    """
+    if out == "tensor" or (out == "same" and isinstance(value, Tensor)):
+        return ""
+    if out == "same" and _is_pillow(value):
+        return "picture"
+    if out == "same" and isinstance(value, list | tuple):
+        return "list"
+    if kind != "image":
+        return "array"
+    return "plane" if isinstance(value, np.ndarray) and value.ndim == 2 else "image"
+
+
+def as_given(value: Any, how: str) -> Any:
+    """A result as `given_as` says: an image as an array (..., H, W, C) or (H, W), contiguous; else with its own axes."""
+    if isinstance(value, list):
+        return [as_given(one, how) for one in value]
+    if not how or not isinstance(value, Tensor):
+        return value
+    if how == "picture":
+        return _as_pillow(value)
+    value = value.detach().cpu()
+    if how == "list":
+        return value.tolist() if value.dim() < 3 else [one.contiguous().numpy() for one in value]
+    return (value[0] if how == "plane" else value.movedim(-3, -1) if how == "image" else value).contiguous().numpy()
+
+
+def _as_pillow(image: Tensor) -> Any:
+    """Bytes (C, H, W) or (H, W) as a picture of Pillow's; other numbers stay a tensor, as do several pictures."""
+    if image.dtype != torch.uint8 or image.dim() > 3:
+        return image
+    pixels = (image[0] if image.dim() == 3 and len(image) == 1 else image.movedim(0, -1) if image.dim() == 3 else image).cpu()
+    return sys.modules["PIL.Image"].fromarray(pixels.contiguous().numpy())
 
 
 def _is_pillow(value: object) -> bool:

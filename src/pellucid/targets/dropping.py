@@ -20,7 +20,7 @@ from pellucid.targets.options import Options
 
 __all__ = ["sieved"]
 
-_BESIDE = ("labels", "label", "iscrowd", "masks")
+_BESIDE = ("labels", "label", "class_labels", "category_ids", "iscrowd", "masks")
 """What has a row for every box, where it is no single number; ``labels_left`` goes with ``boxes_left``. So have labels that
 ``targets=`` names.
 """

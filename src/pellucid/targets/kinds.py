@@ -24,7 +24,7 @@ from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
 from pellucid.geometry.vectors import turn_flow, turn_normals
 from pellucid.random.arguments import check_choice
 from pellucid.targets.torchvision import class_of
-from pellucid.types import Interpolation
+from pellucid.types import DEEP, Interpolation
 
 if TYPE_CHECKING:
     from pellucid.targets.options import Options
@@ -211,7 +211,7 @@ def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[
 
 _TYPED = {
     **dict.fromkeys(("pixel_values", "input"), "image"),
-    **dict.fromkeys(("label", "image_id", "iscrowd"), "labels"),
+    **dict.fromkeys(("label", "image_id", "iscrowd", "class_labels", "category_ids"), "labels"),
     "masks": "mask",
     "bboxes": "boxes",
 }
@@ -220,7 +220,7 @@ _TYPED = {
 _INTEGERS = (torch.int32, torch.int64)  # wide enough for the coordinates of any picture; narrower ones would wrap
 
 BOXES = TargetKind("boxes", "(B, N, 4), or (B, N, 5) for cxcywhr", (2,), integers=_INTEGERS, move=_boxes)
-IMAGE = TargetKind("image", "(B, C, H, W), (C, H, W) or (B, T, C, H, W)", (3,), integers=(torch.uint8,))
+IMAGE = TargetKind("image", "(B, C, H, W), (C, H, W) or (B, T, C, H, W)", (3,), integers=(torch.uint8, *DEEP))
 
 KINDS: dict[str, TargetKind] = {
     kind.name: kind

@@ -1,6 +1,6 @@
 """The options of a pipeline, as one value.
 
-Owns: their names, defaults and checks, and their plain form in files; and what a call says to arguments it does not take.
+Owns: their names, defaults and checks, and their plain form in files; and targets that a call names.
 Must not: know batches.
 Read next: ``parsing.py``.
 """
@@ -21,7 +21,7 @@ from pellucid.random.arguments import check_choice, check_flag, finite_number, i
 from pellucid.targets.kinds import BOXES, KINDS, TargetKind, kind_of
 from pellucid.types import FLOATING
 
-__all__ = ["FORMATS", "Options", "check_no_more", "check_no_scale", "dtype_named"]
+__all__ = ["FORMATS", "Options", "check_no_scale", "dtype_named", "named_targets"]
 
 _MODES = {kind.name: kind.interpolation for kind in KINDS.values() if kind.interpolation}
 
@@ -44,6 +44,7 @@ class Options:
     fuse: bool = True
     canvas: str = "each"
     impl: str = "auto"
+    out: str = "tensor"
     dtype: torch.dtype | None = None
     targets: Mapping[str, str] = field(default_factory=dict)
     passthrough: Sequence[str] = ()
@@ -65,6 +66,7 @@ class Options:
             check_flag(name, getattr(self, name))
         check_choice("canvas", self.canvas, CANVAS_RULES)
         check_choice("impl", self.impl, ("auto", "reference", "cpu", "triton"))
+        check_choice("out", self.out, ("tensor", "same", "numpy"))
         for key, kind in named.items():
             check_choice(f"targets[{key!r}]", kind, tuple(KINDS))
         boxes = self.box_format
@@ -122,22 +124,26 @@ def dtype_named(name: object) -> torch.dtype:
     return dtype
 
 
-def check_no_more(unknown: Mapping[str, Any]) -> None:
-    """Refuse what a call does not take, such as the ``params`` of other libraries, or their targets by name."""
-    for name in unknown:
-        if kind_of(name, {}) is not None:
-            raise wrong_type(
-                name,
-                expected="the targets as one batch, a tensor or a dict",
-                got=f"{', '.join(f'{key}=...' for key in unknown)}",
-                fix=f"Call pipeline({{{', '.join(f'{key!r}: ...' for key in unknown)}}}), which returns such a dict.",
-            )
+def named_targets(batch: Any, given: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """A batch of what a call was given by name; refuses what it does not take, such as the ``params`` of other libraries."""
+    kinds = {name: kind_of(name, options.targets) for name in given}
+    first = next((name for name, kind in kinds.items() if kind is None and name not in options.passthrough), None)
+    if first is not None and (batch is not None or not any(kinds.values())):
         raise wrong_type(
-            name,
+            first,
             expected="no such argument; a call takes key=, return_record= and gradient_scale=",
-            got=f"{name}=...",
+            got=f"{first}=...",
             fix="To replay: out, record = pipeline(batch, return_record=True); pipeline.apply(other, record).",
         )
+    if batch is not None:
+        keys, names = ", ".join(f"{name!r}: ..." for name in given), ", ".join(f"{name}=..." for name in given)
+        raise wrong_type(
+            next(iter(given)),
+            expected="the targets as one batch, a tensor or a dict, or all of them by name",
+            got=f"a batch and {names}",
+            fix=f"Call pipeline({{'image': ..., {keys}}}), or pipeline(image=..., {names}).",
+        )
+    return dict(given)
 
 
 def check_no_scale(gradient_scale: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -22,12 +22,12 @@ from pellucid.core.constants import constant, wide_dtype
 from pellucid.engine.plan import Plan
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import is_number
-from pellucid.targets.arrays import as_tensor, is_array
+from pellucid.targets.arrays import as_tensor, given_as, is_array
 from pellucid.targets.containers import Form, opened
 from pellucid.targets.kinds import BOXES, IMAGE, KINDS, VALID, TargetKind, kind_in
 from pellucid.targets.options import FORMATS, Options
 from pellucid.targets.torchvision import box_format_of, canvas_of, is_clip, is_picture, wrap_like
-from pellucid.types import FLOATING, Size
+from pellucid.types import DEEP, FLOATING, Size
 
 __all__ = ["Entry", "Parsed", "Sorted", "batch_of", "flatten", "is_rows", "parse", "parse_sorted", "sort", "unflatten"]
 
@@ -44,6 +44,8 @@ class Entry:
         degrees: the format of rotated boxes of torchvision's, which are computed with as ``cxcywhr``.
         channels_last: the caller's picture has its channels last.
         fractions: the caller's boxes are in fractions of the picture's width and height.
+        depth: the dtype of a picture of 16 bits, which is computed with in float32, 1 for its largest value.
+        given: how the result is handed back, for `as_given`.
     """
 
     key: str
@@ -54,6 +56,8 @@ class Entry:
     degrees: str | None = None
     channels_last: bool = False
     fractions: bool = False
+    depth: torch.dtype | None = None
+    given: str = ""
 
     @property
     def size(self) -> Size | None:
@@ -212,8 +216,9 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
     """One entry as it is computed with."""
     name = f"batch[{key!r}]"
     array = is_array(tensor)
-    if kind.move and isinstance(tensor, list | tuple):
-        tensor = _rows(name, kind, tensor)
+    given = given_as(tensor, kind.name, options.out)
+    if isinstance(tensor, list | tuple) and (kind.move or kind.integers is None):
+        tensor = _rows(name, kind, tensor) if kind.move else torch.stack([torch.as_tensor(one) for one in tensor])
     if array:
         tensor = as_tensor(name, kind.name, tensor)
     if not isinstance(tensor, Tensor):
@@ -225,17 +230,22 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
     if type(tensor) is not Tensor and is_clip(tensor) and tensor.dim() == 4 and not options.same_on_batch:
         fix = "One alone is video[None]; same_on_batch=True takes its frames as a batch with one draw."
         raise invalid(name, expected="videos (B, T, C, H, W)", got=f"a Video of shape {tuple(tensor.shape)}", fix=fix)
+    depth = tensor.dtype if kind is IMAGE and tensor.dtype in DEEP else None
+    tensor = tensor if depth is None else tensor.to(torch.float32) / DEEP[depth]
+    depth = depth if options.dtype is None else None
     if kind is IMAGE and array:
-        return Entry(key, kind, tensor, valid, channels_last=bool(options.channels_last))
+        given = "" if given and options.channels_last else given
+        return Entry(key, kind, tensor, valid, channels_last=bool(options.channels_last), depth=depth, given=given)
     if kind is IMAGE:
         # torchvision's own pictures have their channels first whatever the others have.
         last = bool(options.channels_last) and not is_picture(tensor)
         if options.channels_last is None:
             check_axes(name, tensor.shape, option=_AXES)
-        return Entry(key, kind, tensor.movedim(-1, -3) if last else tensor, valid, channels_last=last)
+        tensor = tensor.movedim(-1, -3) if last else tensor
+        return Entry(key, kind, tensor, valid, channels_last=last, depth=depth, given="array" if given and last else given)
     if kind is BOXES:
-        return _boxes(key, tensor, valid, options)
-    return Entry(key, kind, tensor, valid)
+        return replace(_boxes(key, tensor, valid, options), given=given)
+    return Entry(key, kind, tensor, valid, given=given)
 
 
 def is_rows(value: object) -> bool:
@@ -385,4 +395,7 @@ def unflatten(result: Tensor, entry: Entry, lead: int, size: Size, plan: Plan) -
         else:
             result = result.to(torch.float32)
     result = result[0] if lead == 0 else result.unflatten(0, entry.tensor.shape[:lead])
+    if entry.depth is not None and not plan.ends_normalised:
+        most = DEEP[entry.depth]
+        result = (result * most).round().clamp(-most - 1 if entry.depth.is_signed else 0, most).to(entry.depth)
     return result.movedim(-3, -1) if entry.channels_last else result

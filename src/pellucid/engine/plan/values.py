@@ -235,6 +235,12 @@ class Plan:
         return not (moves or self.moving_layers or self.hiding)
 
     @property
+    def ends_normalised(self) -> bool:
+        """Whether the last change of units is a normalisation."""
+        units = [transform.units for transform in self.transforms if transform.units is not None]
+        return units[-1:] == ["normalised"]
+
+    @property
     def hiding(self) -> tuple[int, ...]:
         """The steps whose rectangles masks, boxes or points know of."""
         blends = ((i, segment) for i, segment in enumerate(self.segments) if isinstance(segment, BlendSpec))

@@ -18,7 +18,7 @@ from torch import Tensor
 from pellucid.engine.drawing import draw_each, draw_params
 from pellucid.engine.plan import Plan
 from pellucid.errors import invalid
-from pellucid.pipeline.applying import finished, inverted, results_of
+from pellucid.pipeline.applying import finished, handed_back, inverted, results_of
 from pellucid.pipeline.ragged.reading import Ragged, ends_static, gather, parts_of, read_ragged
 from pellucid.pipeline.ragged.record import RaggedRecord, scattered
 from pellucid.pipeline.ragged.together import images_together
@@ -73,7 +73,7 @@ def invert_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
     ragged = _read(pipeline, batch, record, inverse=True)
     results = [inverted(record.part(part.where), part.parsed, pipeline.options) for part in ragged.parts]
     result = gather(ragged, results, {}, stacked=False, padded=_padded(pipeline, ragged), sizes=record.sizes_in)
-    return ragged.form.closed({**result, **ragged.untouched})
+    return ragged.form.closed(handed_back({**result, **ragged.untouched}, ragged.samples[0], listed=pipeline.options.out == "same"))
 
 
 def valid_masks(record: RaggedRecord, valid_mask: Callable[[Record], Tensor]) -> list[Tensor]:
@@ -139,7 +139,7 @@ def _applied(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record]) -> A
     sizes = dict(sorted((i, record.plan.size_out) for record, part in zip(records, ragged.parts, strict=True) for i in part.where))
     stacked = _stacked(ragged, [record.plan for record in records])
     result = gather(ragged, results, images, stacked=stacked, padded=_padded(pipeline, ragged), sizes=tuple(sizes.values()))
-    return finished(result, ragged.untouched, ragged.form, pipeline.options, len(ragged.samples))
+    return finished(result, ragged.untouched, ragged.samples[0], pipeline.options, len(ragged.samples))
 
 
 def _stacked(ragged: Ragged, plans: Sequence[Plan]) -> bool:

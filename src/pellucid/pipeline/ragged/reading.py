@@ -20,8 +20,9 @@ from pellucid.engine.plan import ends_of
 from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
 from pellucid.pipeline.ragged.record import RaggedRecord, scattered
 from pellucid.pipeline.records import size_agrees
+from pellucid.targets.arrays import is_array
 from pellucid.targets.containers import Form, opened
-from pellucid.targets.kinds import kind_in
+from pellucid.targets.kinds import IMAGE, kind_in
 from pellucid.targets.options import Options
 from pellucid.targets.parsing import Entry, Parsed, Sorted, is_rows, parse_sorted, sort
 from pellucid.targets.torchvision import wrap_like
@@ -69,8 +70,16 @@ def is_ragged(batch: object, options: Options) -> bool:
     if isinstance(batch, Mapping):
         lists = [key for key, value in batch.items() if isinstance(value, list | tuple) and isinstance(key, str)]
         kinds = {key: kind_in(key, batch[key], options) for key in lists}
+        others = [key for key in batch if isinstance(key, str) and key not in lists]
+        if any(_is_one(batch[key]) for key in others if kind_in(key, batch[key], options) is IMAGE):
+            return False
         return any(kind and kind.axes and not (kind.move and is_rows(batch[key])) for key, kind in kinds.items())
     return isinstance(batch, list | tuple)
+
+
+def _is_one(image: object) -> bool:
+    """Whether this is one picture: a list beside it is no list of pictures."""
+    return is_array(image) or (isinstance(image, Tensor) and image.dim() == 3)
 
 
 def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None = None, inverse: bool = False) -> Ragged:

@@ -73,8 +73,10 @@ def _goes_together(record: Record) -> bool:
 
 def _is_plain(parsed: Parsed) -> bool:
     """Whether these are batches of pictures in memory."""
-    return parsed.lead == 1 and all(
-        type(image) is Tensor and image.is_cpu and image.data_ptr() % image.itemsize == 0 for image in _images(parsed)
+    return (
+        parsed.lead == 1
+        and all(entry.depth is None for entry in parsed.entries)
+        and all(type(image) is Tensor and image.is_cpu and image.data_ptr() % image.itemsize == 0 for image in _images(parsed))
     )
 
 
