@@ -431,7 +431,7 @@ class CachedOutput:
 
     def __call__(self, x):
         if self.cache is None:
-            self.cache = x.mean((2, 3), keepdim=True).detach()
+            self.cache = x.mean((2, 3), keepdim=True).detach()  # bug: cached_output
         return x - self.cache.to(x)
 
 
@@ -466,7 +466,7 @@ class CachedByShape:
     def __call__(self, x):
         key = tuple(x.shape)
         if key not in self.cache:
-            self.cache[key] = x.square()
+            self.cache[key] = x.square()  # bug: cached_by_shape
         return self.cache[key].to(x) + x
 
 

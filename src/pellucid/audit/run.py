@@ -196,8 +196,8 @@ def _placed(subject: Subject, finding: Finding) -> Finding:
     """Give what no event of a run is to blame for a line: where the leaf was made, or where the call keeps something."""
     if finding.place is not None or finding.category not in _KEPT:
         return finding
-    fn = subject.fn
-    body = getattr(type(fn), "forward", None) if isinstance(fn, nn.Module) else fn
+    fn = subject.fn.func if isinstance(subject.fn, partial) else subject.fn
+    body = fn if hasattr(fn, "__code__") else getattr(type(fn), "forward" if isinstance(fn, nn.Module) else "__call__", None)
     if finding.category != Category.STATE and subject.module is not None:
         made = type(subject.module).__init__
         place = storing_place(made, finding.subject.split(".")[0])
