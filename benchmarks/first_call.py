@@ -1,9 +1,10 @@
-"""CPU seconds of first calls: ``python benchmarks/first_call.py [--shipped] [--workers]``. Exit code 1 beyond a limit.
+"""CPU seconds of first calls: ``python benchmarks/first_call.py [--shipped] [--levels] [--workers]``. Exit code 1 beyond a limit.
 
 A process that finds an empty cache of compiled kernels is measured beside one that finds it full. The calls are the flagship's,
 that of a crop with colours on bytes, and that of crop, affine, blur and noise on a picture that wants its gradient, forward alone.
 With ``--shipped`` the cold process has what `pellucid warmup --export` made for a level of this processor, and whole processes are
-compared, forward and backward. With ``--workers`` a `DataLoader` starts its workers on an empty cache and on a full one.
+compared, forward and backward. ``--levels`` times warm calls in such code. With ``--workers`` a `DataLoader` starts its workers on
+an empty cache and on a full one.
 
 Owns: the programs that the processes run, and the limits.
 Must not: count importing where a call is measured; that is torch's.
@@ -58,6 +59,23 @@ if __name__ == "__main__":
 """
 
 
+SPEED = """
+import time, torch
+from pellucid_bench.peers import ours
+torch.set_num_threads(1)
+pipeline, images = ours.flagship_pipeline(), torch.rand(4, 3, 224, 224)
+leaf = images.clone().requires_grad_()
+def least(call, count=20):
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+print(least(lambda: pipeline(images)), least(lambda: pipeline(leaf).sum().backward()))
+"""
+
+
 def spent(*command: str, **variables: str) -> tuple[float, float]:
     """CPU seconds of a process and its children, and how long it took."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -97,6 +115,24 @@ def shipped() -> bool:
     return failed
 
 
+def levels() -> bool:
+    """The flagship in code for this very processor and for its levels, in alternate processes: the least of each."""
+    from pellucid.core.compilers.processors import levels_here
+
+    found: dict[str, list[tuple[float, ...]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(4):
+            for name in ("this", *levels_here()):
+                told = {} if name == "this" else {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": ""}
+                environment = {**os.environ, **told, "NUMBA_CACHE_DIR": f"{folder}/{name}", "PELLUCID_KERNELS": "off"}
+                said = subprocess.check_output([sys.executable, "-c", SPEED], env=environment, text=True)
+                found.setdefault(name, []).append(tuple(1e3 * float(word) for word in said.split()))
+    for name, runs in found.items():
+        forward, both = map(min, zip(*runs, strict=True))
+        print(f"{name}: flagship, four pictures, one thread: {forward:.2f} ms forward, {both:.2f} ms forward and backward")
+    return False
+
+
 def workers() -> bool:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "program.py")
@@ -110,7 +146,7 @@ def workers() -> bool:
 
 
 def main() -> int:
-    asked = [part for part in (shipped, workers) if f"--{part.__name__}" in sys.argv] or [first_calls]
+    asked = [part for part in (shipped, levels, workers) if f"--{part.__name__}" in sys.argv] or [first_calls]
     failed = [part() for part in asked]  # all of them, whatever the first one says
     return int(any(failed))
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from pellucid import ColorJitter, Learnable, Normalize, Pipeline, RandomAffine, RandomCrop, RandomGaussianBlur
 from pellucid.cli import app
 from pellucid.core import compilers
+from pellucid.data import collate
 
 
 @pytest.fixture
@@ -72,6 +73,14 @@ def test_every_form_of_batch_can_be_warmed():
     for batch in (torch.rand(3, 9, 9), [torch.rand(3, 9, 9), torch.rand(3, 12, 10)], np.zeros((9, 9, 3), np.uint8)):
         assert augment.warmup(batch) >= 0
         assert augment.warmup(batch) == 0
+
+
+def test_a_collate_function_is_warmed_for_samples_as_they_come():
+    augment = collate(Pipeline([RandomCrop(8), Normalize((0.5,), (0.5,))], seed=0))
+    samples = [(np.zeros((12, 9 + i, 3), np.uint8), {"mask": torch.zeros(12, 9 + i, dtype=torch.int64)}) for i in range(2)]
+    assert augment.warmup(samples) >= 0
+    assert augment.warmup(samples) == 0
+    assert augment.pipeline.step == 0
 
 
 def test_without_numba_there_is_nothing_to_compile(monkeypatch):

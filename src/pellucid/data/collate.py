@@ -20,6 +20,8 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import get_worker_info
 
 from pellucid.boxes.degrees import DEGREES
+from pellucid.core.compilers import numba_works
+from pellucid.core.compilers.ahead import compiled_ahead
 from pellucid.data.decoding import BACKENDS, decode, decode_labels
 from pellucid.data.drafts import Drafts
 from pellucid.data.samples import Sample
@@ -68,6 +70,29 @@ class Collate:
         worker = get_worker_info() is not None
         with torch.no_grad(), in_shared_memory() if worker else nullcontext():
             return self._augmented([sample.value for sample in numbered] or read, key)
+
+    def warmup(self, samples: Sequence[Any]) -> int:
+        """Compile the kernels that batches of samples like these need, before a ``DataLoader`` starts its workers.
+
+        Args:
+            samples: a few, as the data set gives them.
+
+        Returns:
+            How many kernels were compiled. The pipeline's stream of draws stays where it is.
+
+        Errors:
+            As the call.
+
+        Example:
+            >>> import torch, pellucid
+            >>> augment = pellucid.data.collate(pellucid.Pipeline([pellucid.CenterCrop(16)]))
+            >>> _ = augment.warmup([torch.zeros(3, 20, 30), torch.zeros(3, 24, 30)])
+        """
+        if not numba_works():
+            return 0
+        read = self.read(samples)
+        values = [sample.value for sample in _numbered(read)] or read
+        return compiled_ahead(lambda one, step: self._augmented(one, Key(0, step=step)), values, gradients=False)
 
     @cached_property
     def _drafts(self) -> Drafts:
