@@ -56,7 +56,6 @@ CASES = (
     Case(
         P.RandomRotation90(p=0.5), P.RandomRotation90(times=(0,)), square=True, off_kinks={"times": 0.7, "gate": 0.8}, targets=True
     ),
-    Case(P.RandomTranspose(), P.RandomTranspose(p=0.0), square=True, off_kinks={"gate": 0.8}, targets=True),
     Case(P.RandomD4(p=0.7), P.RandomD4((0,)), square=True, off_kinks={"elements": 5.3, "gate": 0.8}, targets=True),
     Case(
         P.RandomAffine(degrees=20, translate=(0.1, 0.2), scale=(0.8, 1.3), shear=(-5, 5, -4, 4), p=0.7),

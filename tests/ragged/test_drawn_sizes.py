@@ -10,7 +10,7 @@ from pellucid import InvalidArgument, Key, Pipeline
 TALL = torch.rand(6, 3, 4, 7, generator=torch.Generator().manual_seed(0))
 DRAWN = [
     P.RandomRotation90(p=0.8),
-    P.RandomTranspose(),
+    P.RandomD4((5,), p=0.5),
     P.RandomD4(),
     P.RandomShortestSize((3, 4, 6), 9),
     P.RandomRescale((0.6, 1.9), p=0.7),
@@ -66,9 +66,9 @@ def test_turns_are_numpys():
     for element in range(8):
         theirs = np.rot90(picture.numpy()[..., ::-1] if element > 3 else picture.numpy(), element % 4, (1, 2))
         assert np.array_equal(P.RandomD4((element,))(picture).numpy(), theirs), element
-    assert torch.equal(P.RandomTranspose(p=1.0)(picture), picture.mT)
+    assert torch.equal(P.RandomD4((5,))(picture), picture.mT)
     boxes = torch.tensor([[1.0, 0.5, 3.0, 2.0]])
-    moved = P.RandomTranspose(p=1.0)({"image": picture, "boxes": boxes})["boxes"]
+    moved = P.RandomD4((5,))({"image": picture, "boxes": boxes})["boxes"]
     assert torch.equal(moved, boxes[:, [1, 0, 3, 2]])
 
 

@@ -1,6 +1,6 @@
 """Flips, quarter turns and what they make together: maps that move whole pixels.
 
-Owns: RandomHorizontalFlip, RandomVerticalFlip, RandomRotation90, RandomTranspose, RandomD4.
+Owns: RandomHorizontalFlip, RandomVerticalFlip, RandomRotation90, RandomD4.
 Must not: interpolate; their matrices are exact.
 Read next: ``affine.py``.
 """
@@ -22,7 +22,7 @@ from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Names, Params, Transform, drawn, gated_matrix, undecided
 from pellucid.types import ImageSpec, Size
 
-__all__ = ["RandomD4", "RandomHorizontalFlip", "RandomRotation90", "RandomTranspose", "RandomVerticalFlip"]
+__all__ = ["RandomD4", "RandomHorizontalFlip", "RandomRotation90", "RandomVerticalFlip"]
 
 
 class _Flip(Transform):
@@ -127,7 +127,7 @@ class _Turn(Transform):
     def _turned(self, spec: ImageSpec) -> Size:
         return (spec.width, spec.height) if self.p != 0.0 and any(k % 2 for k in self.turns) else spec.size
 
-    def turn(self, values: Params, spec: ImageSpec, times: Tensor, mirror: Tensor | float = 0.0) -> Warp:
+    def _turn(self, values: Params, spec: ImageSpec, times: Tensor, mirror: Tensor | float = 0.0) -> Warp:
         """What mirrors left and right where ``mirror`` is 1, then turns counter-clockwise."""
         height, width = self._turned(spec)
         turned = affine_src_from_dst(center=((width - 1) / 2, (height - 1) / 2), degrees=90.0 * times)
@@ -173,51 +173,7 @@ class RandomRotation90(_Turn):
         return replace(self, times=(round(values["times"] * values.get("gate", 1.0)),), p=1.0)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        return self.turn(values, spec, values["times"])
-
-
-@dataclass(frozen=True)
-class RandomTranspose(_Turn):
-    """Exchange rows and columns with probability p: what is at (x, y) goes to (y, x).
-
-    Args:
-        p: probability. Height and width change places, too; in a batch of images that are not square, all draws must then be alike,
-            or a later crop or resize end in one size.
-        same_on_batch: one draw for the whole batch.
-
-    Gradient:
-        image: exact. gate: almost everywhere.
-    On each target:
-        image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: exact.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for samples of a batch that end in different sizes.
-    Source:
-        ``torch.transpose``; albumentations' Transpose.
-
-    Example:
-        >>> import torch, pellucid
-        >>> pellucid.RandomTranspose(p=1.0)(torch.tensor([[[[1.0, 2.0, 3.0]]]])).shape
-        torch.Size([1, 1, 3, 1])
-    """
-
-    p: Chance = 0.5
-    same_on_batch: bool = False
-
-    like: ClassVar[Names] = {"albumentations": "Transpose"}
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere"}
-    turns = (1,)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        return super().draws(spec) if self.p != 0.0 else {}  # once it is settled, there is no gate either way
-
-    def settled(self, values: Mapping[str, float]) -> RandomTranspose:
-        return replace(self, p=values["gate"])
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
-        one = torch.full_like(like, float(self.p != 0.0))[None]
-        return self.turn(values, spec, one, one)
+        return self._turn(values, spec, values["times"])
 
 
 def _symmetries(name: str, elements: tuple[int, ...]) -> Distribution:
@@ -232,8 +188,8 @@ class RandomD4(_Turn):
 
     Args:
         elements: the ways to choose from, equally likely: 0 to 3 are that many quarter turns counter-clockwise, 4 to 7 the same
-            after left and right were exchanged. Odd numbers exchange height and width; in a batch of images that are not square,
-            all draws must then be odd or even, or a later crop or resize end in one size.
+            after left and right were exchanged, so (5,) exchanges rows and columns. Odd numbers exchange height and width; in a
+            batch of images that are not square, all draws must then be odd or even, or a later crop or resize end in one size.
         p: probability of drawing one at all.
         same_on_batch: one draw for the whole batch.
 
@@ -246,7 +202,7 @@ class RandomD4(_Turn):
     Errors:
         InvalidArgument for a number that is not from 0 to 7, and for samples of a batch that end in different sizes.
     Source:
-        ``numpy.rot90`` and ``numpy.fliplr``; albumentations' D4.
+        ``numpy.rot90`` and ``numpy.fliplr``; albumentations' D4, and Transpose with ``elements=(5,), p=0.5``.
 
     Example:
         >>> import torch, pellucid
@@ -258,7 +214,7 @@ class RandomD4(_Turn):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    like: ClassVar[Names] = {"albumentations": ("D4", "SquareSymmetry")}
+    like: ClassVar[Names] = {"albumentations": ("D4", "SquareSymmetry", "Transpose")}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "elements": "almost_everywhere", "gate": "almost_everywhere"}
     turns = property(lambda self: self.elements)
 
@@ -267,4 +223,4 @@ class RandomD4(_Turn):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         mirror = (values["elements"] >= 4.0).to(like.dtype)
-        return self.turn(values, spec, values["elements"] - 4.0 * mirror, mirror)
+        return self._turn(values, spec, values["elements"] - 4.0 * mirror, mirror)

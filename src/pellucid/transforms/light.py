@@ -98,9 +98,7 @@ class RandomSpotIllumination(Formula):
         intensity: -1 to 1: a number, pair, `Learnable` or distribution.
         x, y: of the place, in shares of the width and height, -1 to 2, likewise.
         sigma: of the Gaussian, as a share of the longer side, 0.05 to 4, likewise.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
+        clip, p, same_on_batch: as in `RandomLinearIllumination`.
 
     Gradient:
         image, intensity, x, y, sigma, gate: almost everywhere.
@@ -151,8 +149,7 @@ class RandomShadow(Formula):
         x: where its middle crosses the middle row, in shares of the width, -1 to 2, likewise.
         width: of the band, as a share of the picture's, 0 to 1, likewise.
         degrees: from the vertical, counter-clockwise: a number d for (-d, d), a pair, or likewise.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
+        p, same_on_batch: as in `RandomLinearIllumination`.
 
     `RandomPlasmaShadow` has shadows of any shape.
 
@@ -208,8 +205,7 @@ class RandomSunFlare(Formula):
         strength: 0 to 1: a number, pair, `Learnable` or distribution; 1 is white where the sun is.
         x, y: of the sun, in shares of the width and height, -1 to 2, likewise.
         radius: of the glow (its standard deviation), as a share of the longer side, 0.01 to 1, likewise.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
+        p, same_on_batch: as in `RandomLinearIllumination`.
 
     Gradient:
         image, strength, x, y, radius, gate: almost everywhere.

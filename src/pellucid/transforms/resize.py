@@ -195,7 +195,7 @@ class RandomShortestSize(_Resized):
     def _zoomed(self, size: int, spec: ImageSpec) -> Size:
         short, long = min(spec.size), max(spec.size)
         zoom = size / short if self.max_size is None else min(size / short, self.max_size / long)
-        return (max(1, int(spec.height * zoom)), max(1, int(spec.width * zoom)))
+        return (max(1, math.floor(spec.height * zoom)), max(1, math.floor(spec.width * zoom)))
 
     def _target(self, spec: ImageSpec) -> Size:
         if self.decides(spec):
@@ -256,7 +256,7 @@ class RandomRescale(_Resized):
         if self.decides(spec):
             raise undecided("RandomRescale", spec, "Use same_on_batch=True, or a Resize after it.")
         zoom = self._fixed["scale"].span()[0] if self.p != 0.0 else 1.0
-        return (max(1, int(spec.height * zoom)), max(1, int(spec.width * zoom)))
+        return (max(1, math.floor(spec.height * zoom)), max(1, math.floor(spec.width * zoom)))
 
 
 @dataclass(frozen=True)
