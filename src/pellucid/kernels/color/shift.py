@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pellucid.color import hsv
 from pellucid.kernels.color import cpu
+from pellucid.kernels.color.points import staged
 from pellucid.kernels.explicit import Primitive, implementation, run
 
 __all__ = ["shift_hsv"]
@@ -30,12 +31,14 @@ def shift_hsv(
     """See :func:`pellucid.color.hsv.shift_hsv`; where the gate is 0, the image as it is. 16-bit floats are read as float32.
 
     Args:
-        impl: who computes it; for Triton, which has none, the reference does.
+        impl: who computes it.
     """
     numbers = (hue, saturation, value) if gate is None else (hue, saturation, value, gate)
-    chosen = implementation("reference" if impl == "triton" else impl, image.device)
+    chosen = implementation(impl, image.device, ("cpu", "triton", "reference"))
     if chosen == "reference" or image.shape[1] != 3:
         return _shifted(image, *numbers)
+    if chosen == "triton":
+        return staged("gated_hsv", image, hue, saturation, value, torch.ones_like(value) if gate is None else gate)
     result = image.dtype
     for number in numbers:
         result = torch.promote_types(result, number.dtype)

@@ -11,9 +11,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.kernels.color.points import staged
 from pellucid.kernels.curve import clahe, cpu, reference, surrogate
 from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, KINDS, SLOPES
 from pellucid.kernels.explicit import Primitive, implementation, run
+from pellucid.kernels.stages.colour import BENT
 from pellucid.types import Size
 
 __all__ = ["power", "rows_of", "tone"]
@@ -28,8 +30,10 @@ def power(
     impl: str = "auto",
 ) -> Float[Tensor, "b c h w"]:
     """See :func:`pellucid.kernels.curve.reference.power`; with ``clip``, clipped to [0, 1]. ``impl`` says who computes it."""
-    if _who(impl, image) == "reference":
-        return _clipped(reference.power(image, exponent, gain), clip)
+    who = _who(impl, image)
+    if who != "cpu":
+        computed = staged("power", image, exponent, gain) if who == "triton" else reference.power(image, exponent, gain)
+        return _clipped(computed, clip)
     return _run(image, "power", exponent, gain, None, options=(0, 0, int(clip)))
 
 
@@ -47,8 +51,13 @@ def tone(
     impl: str = "auto",
 ) -> Float[Tensor, "b c h w"]:
     """See :func:`pellucid.kernels.curve.surrogate.tone`; ``impl`` says who computes it."""
-    if name not in KINDS or _who(impl, image) == "reference":
-        tiled = clahe.clahe if name in KINDS or _who(impl, image) == "reference" else cpu.clahe
+    who = _who(impl, image)
+    stage = _STAGES.get((name, image_gradient, magnitude, scale))
+    if who == "triton" and stage is not None and amount is not None:
+        one = amount.new_ones((1,))
+        return staged(stage, image, amount, one, one if gate is None else gate, one * h)
+    if name not in KINDS or who != "cpu":
+        tiled = clahe.clahe if name in KINDS or who != "cpu" else cpu.clahe
         how = {"image_gradient": image_gradient, "magnitude": magnitude, "h": h, "scale": scale, "tiles": tiles, "tiled": tiled}
         return surrogate.tone(image, name, amount, gate, **how)  # type: ignore[arg-type]
     slopes = SLOPES[image_gradient], SLOPES[magnitude], 0
@@ -65,8 +74,7 @@ def rows_of(
 
 
 def _who(impl: str, image: Tensor) -> str:
-    """Triton's passes read what the reference makes."""
-    return implementation("reference" if impl == "triton" else impl, image.device)
+    return implementation(impl, image.device, ("cpu", "triton", "reference"))
 
 
 def _run(
@@ -101,5 +109,8 @@ def _again(image: Tensor, numbers: Tensor, options: list[int], scale: float, h: 
 def _clipped(image: Tensor, clip: bool) -> Tensor:
     return torch.clamp(image, 0.0, 1.0) if clip else image
 
+
+_STAGES: dict[tuple[str | float, ...], str] = {tuple(how): name for name, how in BENT.items()}
+"""What Triton computes, by name, surrogates and scale; of others the reference does."""
 
 _CURVES = Primitive("a tone curve", _again, cpu.tone, cpu.tone_forward, cpu.tone_backward)

@@ -273,6 +273,8 @@ class _Text:
             return self._fitted(_CALLS["where"], self._part(step.of[0]), self._spread(step.of[1]), self._part(step.of[2]))
         if step.what in _CALLS:
             return self._fitted(_CALLS[step.what], *map(self._part, step.of))
+        if step.what in ("lt", "le", "eq") and place not in self._blocks:  # an answer stands beside those of blocks
+            return self._fitted(_OPERATORS[step.what], self._operand(step.of[0]), self._spread(step.of[1]))
         return self._fitted(_OPERATORS[step.what], *map(self._operand, step.of))
 
     def _part(self, place: int) -> str:

@@ -23,7 +23,7 @@ from pellucid.kernels.jumps import curved
 from pellucid.kernels.stages.program import Program
 from pellucid.kernels.stages.recorded import recorded
 
-__all__ = ["STAGES", "Stage"]
+__all__ = ["BENT", "STAGES", "Stage"]
 
 RGB = ("red", "green", "blue")
 
@@ -81,6 +81,14 @@ def bent(how: Curved) -> Stage:
     return Stage(lambda image, *numbers: curved(image, torch.stack(numbers, 1), how), ("x",), numbers)
 
 
+BENT: Mapping[str, Curved] = {
+    "solarize": Curved("solarize", "none", "secant", 1.0),
+    "solarize_bytes": Curved("solarize", "none", "straight_through", 255.0),
+    "posterize": Curved("posterize", "soft", "secant", 1.0),
+    "posterize_bytes": Curved("posterize", "straight_through", "straight_through", 255.0),
+}
+"""Curves that jump, by name."""
+
 STAGES: Mapping[str, Stage] = {
     "mix": Stage(mixed, (*RGB, "cover"), {"matrix": 9, "offset": 3, "fill": 3}),
     "hue": Stage(shift_hue, RGB, {"hue_shift": 1}),
@@ -90,9 +98,6 @@ STAGES: Mapping[str, Stage] = {
     "gate": Stage(gated, ("made", "before"), {"gate": 1}),
     "clip": Stage(clip, ("x",)),
     "power": Stage(power, ("x",), {"exponent": 1, "gain": 1}),
-    "solarize": bent(Curved("solarize", "none", "secant", 1.0)),
-    "solarize_bytes": bent(Curved("solarize", "none", "straight_through", 255.0)),
-    "posterize": bent(Curved("posterize", "soft", "secant", 1.0)),
-    "posterize_bytes": bent(Curved("posterize", "straight_through", "straight_through", 255.0)),
+    **{name: bent(how) for name, how in BENT.items()},
 }
 """By name. The law test runs on every row."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pellucid.kernels.stages import blocks, rows
-from pellucid.kernels.stages.colour import STAGES
+from pellucid.kernels.stages.colour import BENT, STAGES
 from pellucid.kernels.stages.derived import vjp
 from pellucid.kernels.stages.program import Writer
 from pellucid.kernels.stages.rows import Rows
@@ -47,10 +47,15 @@ import triton.language as tl
 
 from pellucid.kernels.lanes import {lanes}
 
-__all__ = [{names}]
+__all__ = [
+{names}]
 
 
 '''
+
+
+_ON_DEVICES = ["clip", "hue", "gated_hsv", "power", *BENT]
+"""What Triton computes."""
 
 
 def _forward(name: str) -> Rows:
@@ -89,7 +94,7 @@ def modules() -> dict[str, str]:
         "hue": [_backward("hue", over=True)],
         "hsv": [_forward("hsv"), _backward("gated_hsv", over=False)],
     }
-    return {name: _module(name, functions) for name, functions in listed.items()} | {"blocks": _blocks(["clip", "hue"])}
+    return {name: _module(name, functions) for name, functions in listed.items()} | {"blocks": _blocks(_ON_DEVICES)}
 
 
 def _module(name: str, functions: list[Rows]) -> str:
@@ -110,7 +115,7 @@ def module_of_blocks(texts: list[str], names: list[str]) -> str:
     """The text of a module of functions for Triton."""
     body = "\n\n".join(texts)
     lanes = ", ".join(name for name in ("greater", "lesser", "over", "raised") if f"{name}(" in body)
-    return _OWNS_BLOCKS.format(lanes=lanes, names=", ".join(f'"{name}"' for name in names)) + body
+    return _OWNS_BLOCKS.format(lanes=lanes, names="".join(f'    "{name}",\n' for name in names)) + body
 
 
 def write() -> None:

@@ -8,9 +8,26 @@ Read next: ``../blocks.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.lanes import greater, lesser, over
+from pellucid.kernels.lanes import greater, lesser, over, raised
 
-__all__ = ["clip", "clip_backward", "hue", "hue_backward"]
+__all__ = [
+    "clip",
+    "clip_backward",
+    "gated_hsv",
+    "gated_hsv_backward",
+    "hue",
+    "hue_backward",
+    "posterize",
+    "posterize_backward",
+    "posterize_bytes",
+    "posterize_bytes_backward",
+    "power",
+    "power_backward",
+    "solarize",
+    "solarize_backward",
+    "solarize_bytes",
+    "solarize_bytes_backward",
+]
 
 
 @triton.jit
@@ -112,3 +129,269 @@ def hue_backward(hue_shift, source, grad):  # type: ignore[no-untyped-def]
     v44 = tl.fma(tl.where(v33, over(1.0, red), 0.0), v35, tl.where(v4, v29, tl.where(v5, v28, 0.0)))
     v45 = tl.fma(tl.where(v36, over(1.0, red), 0.0), v39, v44)
     return (v27,), (v41, v43, v45)
+
+
+@triton.jit
+def gated_hsv(hue, saturation, value, gate, source):  # type: ignore[no-untyped-def]
+    """Target = the stage of the source."""
+    red, green, blue = source
+    v0 = 1.0 - gate
+    v1 = greater(greater(red, green), blue)
+    v2 = value + v1
+    v3 = lesser(greater(v2, 0.0), 1.0)
+    v4 = lesser(lesser(red, green), blue)
+    v5 = v1 - v4
+    v6 = v5 < 1.1754943508222875e-38
+    v7 = v6 | (v1 < 1.1754943508222875e-38)
+    v8 = 1.0 / tl.where(v7, 1.0, v1)
+    v9 = v5 * v8
+    v10 = tl.where(v7, 0.0, saturation + v9)
+    v11 = lesser(greater(v10, 0.0), 1.0)
+    v12 = v3 * v11
+    v13 = red == v1
+    v14 = green == v1
+    v15 = 1.0 / tl.where(v6, 1.0, v5)
+    v16 = (tl.where(v13, green, tl.where(v14, blue, red)) - tl.where(v13, blue, tl.where(v14, red, green))) * v15
+    v17 = tl.where(v6, 0.0, tl.where(v13, 0.0, tl.where(v14, over(2.0, red), 4.0)) + v16) + (hue * 6.0)
+    v18 = tl.fma(over(-6.0, red), tl.floor(v17 * 0.16666666666666666), v17)
+    v19 = v18 - 3.0
+    v20 = 2.0 - tl.abs(v19)
+    v21 = lesser(greater(v20, 0.0), 1.0)
+    v22 = tl.fma(-v12, v21, v3)
+    v23 = tl.fma(over(gate, red), v22, red * v0)
+    v24 = v18 - 2.0
+    v25 = tl.abs(v24) - 1.0
+    v26 = lesser(greater(v25, 0.0), 1.0)
+    v27 = tl.fma(-v12, v26, v3)
+    v28 = tl.fma(over(gate, red), v27, green * v0)
+    v29 = tl.where(v18 < 1.0, 6.0 + v18, v18) - 4.0
+    v30 = tl.abs(v29) - 1.0
+    v31 = lesser(greater(v30, 0.0), 1.0)
+    v32 = tl.fma(-v12, v31, v3)
+    v33 = tl.fma(over(gate, red), v32, blue * v0)
+    return v23, v28, v33
+
+
+@triton.jit
+def gated_hsv_backward(hue, saturation, value, gate, source, grad):  # type: ignore[no-untyped-def]
+    """Write the gradients of the source, and along those of each number."""
+    red, green, blue = source
+    grad0, grad1, grad2 = grad
+    v0 = greater(greater(red, green), blue)
+    v1 = lesser(lesser(red, green), blue)
+    v2 = v0 - v1
+    v3 = v2 < 1.1754943508222875e-38
+    v4 = red == v0
+    v5 = green == v0
+    v6 = 1.0 / tl.where(v3, 1.0, v2)
+    v7 = (tl.where(v4, green, tl.where(v5, blue, red)) - tl.where(v4, blue, tl.where(v5, red, green))) * v6
+    v8 = tl.where(v3, 0.0, tl.where(v4, 0.0, tl.where(v5, over(2.0, red), 4.0)) + v7) + (hue * 6.0)
+    v9 = tl.fma(over(-6.0, red), tl.floor(v8 * 0.16666666666666666), v8)
+    v10 = tl.where(v9 < 1.0, 6.0 + v9, v9) - 4.0
+    v11 = tl.abs(v10) - 1.0
+    v12 = lesser(greater(v11, 0.0), 1.0)
+    v13 = value + v0
+    v14 = lesser(greater(v13, 0.0), 1.0)
+    v15 = v3 | (v0 < 1.1754943508222875e-38)
+    v16 = 1.0 / tl.where(v15, 1.0, v0)
+    v17 = v2 * v16
+    v18 = tl.where(v15, 0.0, saturation + v17)
+    v19 = lesser(greater(v18, 0.0), 1.0)
+    v20 = v14 * v19
+    v21 = gate * grad2
+    v22 = -v21
+    v23 = v20 * v22
+    v24 = v9 - 2.0
+    v25 = tl.abs(v24) - 1.0
+    v26 = lesser(greater(v25, 0.0), 1.0)
+    v27 = gate * grad1
+    v28 = -v27
+    v29 = v20 * v28
+    v30 = v9 - 3.0
+    v31 = 2.0 - tl.abs(v30)
+    v32 = lesser(greater(v31, 0.0), 1.0)
+    v33 = gate * grad0
+    v34 = -v33
+    v35 = v20 * v34
+    v36 = tl.where(v25 == v26, tl.where(v24 < 0.0, -v29, v29), 0.0) + tl.where(v31 == v32, tl.where(v30 < 0.0, v35, -v35), 0.0)
+    v37 = tl.where(v11 == v12, tl.where(v10 < 0.0, -v23, v23), 0.0) + v36
+    v38 = 6.0 * v37
+    v39 = tl.fma(v12, v22, tl.fma(v32, v34, v26 * v28))
+    v40 = tl.where(v15, 0.0, tl.where(v18 == v19, v14 * v39, 0.0))
+    v41 = tl.where(v13 == v14, tl.fma(v19, v39, v33 + (v21 + v27)), 0.0)
+    v42 = tl.fma(-v20, v32, v14)
+    v43 = tl.fma(-v20, v26, v14)
+    v44 = tl.fma(-v20, v12, v14)
+    v45 = tl.fma(-blue, grad2, tl.fma(-red, grad0, tl.fma(grad2, v44, tl.fma(grad1, v43, tl.fma(grad0, v42, -(green * grad1))))))
+    v46 = v6 * tl.where(v3, 0.0, v37)
+    v47 = -v46
+    v48 = v16 * v40
+    v49 = v48 + tl.where(v3, 0.0, -(v7 * v46))
+    v50 = blue == v0
+    v51 = v4 & v50
+    v52 = tl.where(v5 & v51, 0.3333333333333333, tl.where((v51 | (v4 & v5)) | (v5 & v50), over(0.5, red), 1.0))
+    v53 = (v49 + (v41 + tl.where(v15, 0.0, -(v17 * v48)))) * v52
+    v54 = 1.0 - gate
+    v55 = red == v1
+    v56 = green == v1
+    v57 = blue == v1
+    v58 = v55 & v57
+    v59 = (-v49) * tl.where(v56 & v58, 0.3333333333333333, tl.where((v58 | (v55 & v56)) | (v56 & v57), over(0.5, red), 1.0))
+    v60 = tl.fma(grad0, over(v54, red), tl.fma(tl.where(v4, over(1.0, red), 0.0), v53, tl.where(v4, 0.0, tl.where(v5, v47, v46))))
+    v61 = tl.fma(tl.where(v55, over(1.0, red), 0.0), v59, v60)
+    v62 = tl.fma(tl.where(v5, over(1.0, red), 0.0), v53, tl.where(v4, v46, 0.0) + tl.where(v5, 0.0, tl.where(v4, 0.0, v47)))
+    v63 = tl.fma(tl.where(v56, over(1.0, red), 0.0), v59, tl.fma(grad1, over(v54, red), v62))
+    v64 = tl.fma(tl.where(v50, over(1.0, red), 0.0), v53, tl.where(v5, tl.where(v4, 0.0, v46), 0.0) + tl.where(v4, v47, 0.0))
+    v65 = tl.fma(tl.where(v57, over(1.0, red), 0.0), v59, tl.fma(grad2, over(v54, red), v64))
+    return (v38, v40, v41, v45), (v61, v63, v65)
+
+
+@triton.jit
+def power(exponent, gain, source):  # type: ignore[no-untyped-def]
+    """Target = the stage of the source."""
+    x = source[0]
+    v0 = 0.0 < x
+    v1 = tl.where(v0, x, 1.0)
+    v2 = raised(v1, exponent)
+    v3 = tl.where(v0, gain * v2, 0.0)
+    return (v3,)
+
+
+@triton.jit
+def power_backward(exponent, gain, source, grad):  # type: ignore[no-untyped-def]
+    """Write the gradients of the source, and along those of each number."""
+    x = source[0]
+    grad0 = grad[0]
+    v0 = 0.0 < x
+    v1 = tl.where(v0, x, 1.0)
+    v2 = tl.where(v0, grad0, 0.0)
+    v3 = gain * v2
+    v4 = raised(v1, exponent)
+    v5 = tl.where((0.0 == v1) & (0.0 <= over(exponent, x)), 0.0, v3 * (v4 * tl.log(v1)))
+    v6 = v4 * v2
+    v7 = tl.where(v0, tl.where(exponent == over(0.0, x), 0.0, v3 * (exponent * raised(v1, exponent - 1.0))), 0.0)
+    return (v5, v6), (v7,)
+
+
+@triton.jit
+def solarize(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
+    """Target = the stage of the source."""
+    x = source[0]
+    v0 = 1.0 - gate
+    v1 = x + 0.0
+    v2 = amount <= v1
+    v3 = 1.0 - x
+    v4 = (tl.where((amount + reach) <= v1, v3, x) - tl.where((amount - reach) <= v1, v3, x)) * (1.0 / (reach * 2.0))
+    v5 = tl.fma(over(amount - amount, x), v4, tl.where(v2, v3, x))
+    v6 = tl.fma(over(gate, x), v5, x * v0)
+    return (v6,)
+
+
+@triton.jit
+def solarize_backward(amount, gain, gate, reach, source, grad):  # type: ignore[no-untyped-def]
+    """Write the gradients of the source, and along those of each number."""
+    x = source[0]
+    grad0 = grad[0]
+    v0 = x + 0.0
+    v1 = 1.0 - x
+    v2 = (tl.where((amount + reach) <= v0, v1, x) - tl.where((amount - reach) <= v0, v1, x)) * (1.0 / (reach * 2.0))
+    v3 = gate * grad0
+    v4 = v2 * v3
+    v5 = amount <= v0
+    v6 = tl.fma(over(amount - amount, x), v2, tl.where(v5, v1, x))
+    v7 = tl.fma(grad0, v6, -(x * grad0))
+    v8 = 1.0 - gate
+    v9 = tl.fma(grad0, over(v8, x), tl.where(v5, 0.0, v3) - tl.where(v5, v3, 0.0))
+    return (v4, 0.0, v7, 0.0), (v9,)
+
+
+@triton.jit
+def solarize_bytes(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
+    """Target = the stage of the source."""
+    x = source[0]
+    v0 = 1.0 - gate
+    v1 = amount <= (x + 3.92156862745098e-06)
+    v2 = tl.where(v1, 1.0 - x, x) + (amount - amount)
+    v3 = tl.fma(over(gate, x), v2, x * v0)
+    return (v3,)
+
+
+@triton.jit
+def solarize_bytes_backward(amount, gain, gate, reach, source, grad):  # type: ignore[no-untyped-def]
+    """Write the gradients of the source, and along those of each number."""
+    x = source[0]
+    grad0 = grad[0]
+    v0 = gate * grad0
+    v1 = amount <= (x + 3.92156862745098e-06)
+    v2 = tl.where(v1, 1.0 - x, x) + (amount - amount)
+    v3 = tl.fma(grad0, v2, -(x * grad0))
+    v4 = 1.0 - gate
+    v5 = tl.fma(grad0, over(v4, x), tl.where(v1, 0.0, v0) - tl.where(v1, v0, 0.0))
+    return (v0, 0.0, v3, 0.0), (v5,)
+
+
+@triton.jit
+def posterize(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
+    """Target = the stage of the source."""
+    x = source[0]
+    v0 = 1.0 - gate
+    v1 = tl.exp2(8.0 - tl.floor(0.5 + (amount - reach)))
+    v2 = lesser(greater(tl.fma(x, over(255.0, x), over(0.001, x)), 0.0), 255.0)
+    v3 = tl.exp2(8.0 - tl.floor(0.5 + (amount + reach)))
+    v4 = -(0.00392156862745098 * (v1 * tl.floor(v2 * (1.0 / v1))))
+    v5 = tl.fma(over(0.00392156862745098, x), v3 * tl.floor(v2 * (1.0 / v3)), v4) * (1.0 / (reach * 2.0))
+    v6 = tl.exp2(8.0 - tl.floor(amount + 0.5))
+    v7 = 1.0 / v6
+    v8 = 1.0 + tl.cos(x * (1602.2122533307945 * v7))
+    v9 = tl.fma(x - x, v8, tl.fma(v6 * tl.floor(v2 * v7), over(0.00392156862745098, x), (amount - amount) * v5))
+    v10 = tl.fma(over(gate, x), v9, x * v0)
+    return (v10,)
+
+
+@triton.jit
+def posterize_backward(amount, gain, gate, reach, source, grad):  # type: ignore[no-untyped-def]
+    """Write the gradients of the source, and along those of each number."""
+    x = source[0]
+    grad0 = grad[0]
+    v0 = tl.exp2(8.0 - tl.floor(0.5 + (amount - reach)))
+    v1 = lesser(greater(tl.fma(x, over(255.0, x), over(0.001, x)), 0.0), 255.0)
+    v2 = tl.exp2(8.0 - tl.floor(0.5 + (amount + reach)))
+    v3 = -(0.00392156862745098 * (v0 * tl.floor(v1 * (1.0 / v0))))
+    v4 = tl.fma(over(0.00392156862745098, x), v2 * tl.floor(v1 * (1.0 / v2)), v3) * (1.0 / (reach * 2.0))
+    v5 = gate * grad0
+    v6 = v4 * v5
+    v7 = tl.exp2(8.0 - tl.floor(amount + 0.5))
+    v8 = 1.0 / v7
+    v9 = 1.0 + tl.cos(x * (1602.2122533307945 * v8))
+    v10 = tl.fma(x - x, v9, tl.fma(v7 * tl.floor(v1 * v8), over(0.00392156862745098, x), (amount - amount) * v4))
+    v11 = tl.fma(grad0, v10, -(x * grad0))
+    v12 = 1.0 - gate
+    v13 = tl.fma(grad0, over(v12, x), v9 * v5)
+    return (v6, 0.0, v11, 0.0), (v13,)
+
+
+@triton.jit
+def posterize_bytes(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
+    """Target = the stage of the source."""
+    x = source[0]
+    v0 = 1.0 - gate
+    v1 = tl.exp2(8.0 - tl.floor(amount + 0.5))
+    v2 = v1 * tl.floor(lesser(greater(tl.fma(x, over(255.0, x), over(0.001, x)), 0.0), 255.0) * (1.0 / v1))
+    v3 = tl.fma(v2, over(0.00392156862745098, x), (x - x) + (amount - amount))
+    v4 = tl.fma(over(gate, x), v3, x * v0)
+    return (v4,)
+
+
+@triton.jit
+def posterize_bytes_backward(amount, gain, gate, reach, source, grad):  # type: ignore[no-untyped-def]
+    """Write the gradients of the source, and along those of each number."""
+    x = source[0]
+    grad0 = grad[0]
+    v0 = gate * grad0
+    v1 = tl.exp2(8.0 - tl.floor(amount + 0.5))
+    v2 = v1 * tl.floor(lesser(greater(tl.fma(x, over(255.0, x), over(0.001, x)), 0.0), 255.0) * (1.0 / v1))
+    v3 = tl.fma(v2, over(0.00392156862745098, x), (x - x) + (amount - amount))
+    v4 = tl.fma(grad0, v3, -(x * grad0))
+    v5 = 1.0 - gate
+    v6 = tl.fma(grad0, over(v5, x), v0)
+    return (v0, 0.0, v4, 0.0), (v6,)

@@ -1,0 +1,58 @@
+"""Stages of colour as passes of their own on CUDA: each by its printed text.
+
+Owns: `staged`, its operator with gradients, and its numbers as rows.
+Must not: compute on pixels, or import Triton before an operator runs.
+Read next: ``triton/points.py``.
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.kernels.explicit import TRITON_KEYS, Primitive, empty_gradients, register, run
+from pellucid.kernels.stages.colour import STAGES
+
+__all__ = ["staged"]
+
+_NAMES = tuple(STAGES)
+
+
+def staged(name: str, image: Float[Tensor, "b c h w"], *numbers: Float[Tensor, "#b"]) -> Float[Tensor, "b c h w"]:
+    """A stage, by its name in ``../stages/colour.py``, of numbers per sample; 16-bit floats are read as float32."""
+    result = image.dtype
+    for number in numbers:
+        result = torch.promote_types(result, number.dtype)
+    work = torch.promote_types(result, torch.float32)
+    rows = torch.stack(torch.broadcast_tensors(*(number.to(work) for number in numbers)), 1)
+    return run(_STAGE, (_NAMES.index(name),), image.to(work), rows).to(result)
+
+
+def _forward(image: Tensor, numbers: Tensor, stage: int) -> Tensor:
+    from pellucid.kernels.color.triton.points import forward
+
+    out = torch.empty_like(image, memory_format=torch.contiguous_format)
+    if out.numel():
+        forward(_NAMES[stage], len(STAGES[_NAMES[stage]].pixels), image.contiguous(), numbers.contiguous(), out)
+    return out
+
+
+def _backward(grad: Tensor, image: Tensor, numbers: Tensor, stage: int, needs: list[bool]) -> list[Tensor]:
+    from pellucid.kernels.color.triton.points import backward
+
+    found = empty_gradients((image, numbers), needs)
+    if image.numel() == 0:
+        return [part.zero_() for part in found]
+    to_image = found[0] if needs[0] else torch.empty_like(image, memory_format=torch.contiguous_format)
+    channels, given = len(STAGES[_NAMES[stage]].pixels), (grad.contiguous(), image.contiguous(), numbers.contiguous())
+    sums = backward(_NAMES[stage], channels, *given, to_image)
+    return [found[0], sums if needs[1] else found[1]]
+
+
+def _again(image: Tensor, numbers: Tensor, stage: int) -> Tensor:
+    return STAGES[_NAMES[stage]].reference(image, *numbers.unbind(1))
+
+
+_OPERATORS = register("triton_stage", "Tensor image, Tensor numbers, int stage", _forward, _backward, TRITON_KEYS)
+_STAGE = Primitive("a stage of colour", _again, _OPERATORS[0], *_OPERATORS, "triton")
