@@ -454,7 +454,8 @@ def overhead_rows(result: Overhead) -> list[Row]:
         for name, timing in result.time.items()
     ]
     missing = [] if result.missing is None else [{"subject": "kornia", "status": "missing", "note": result.missing}]
-    return [*rows, *missing, shares]
+    one = [{"subject": name, "status": "ok", "one_picture_us": each.median * 1e6} for name, each in result.pictures.items()]
+    return [*rows, *one, *missing, shares]
 
 
 def _check_names(only: list[str] | None) -> None:

@@ -7,17 +7,20 @@ Read next: ``report.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import importlib
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
 
+import pellucid as P
 from pellucid_bench.calls import CallCount, count_calls
 from pellucid_bench.measure import Timing, interleave, on_threads
 from pellucid_bench.peers.ours import flagship_pipeline
 from pellucid_bench.settings import photographs
 
-__all__ = ["KORNIA_CALLS", "SHARE", "Overhead", "count_ours", "measure_overhead"]
+__all__ = ["KORNIA_CALLS", "SHARE", "Overhead", "count_ours", "measure_overhead", "one_picture"]
 
 SHARE = 0.25
 """At most this share of kornia's time and calls."""
@@ -40,6 +43,7 @@ class Overhead:
         tiny: the same on 8x3x4x4, where next to nothing is left but the overhead.
         calls: calls of each subject.
         missing: why kornia is missing, if it is.
+        pictures: what one picture of 3x16x16 bytes takes, by subject.
     """
 
     time: dict[str, Timing]
@@ -47,6 +51,7 @@ class Overhead:
     tiny: dict[str, Timing]
     calls: dict[str, CallCount]
     missing: str | None = None
+    pictures: dict[str, Timing] = field(default_factory=dict)
 
     def shares(self) -> dict[str, float]:
         """Pellucid's time and calls, divided by kornia's; none without kornia."""
@@ -100,7 +105,31 @@ def _measure(impl: str, budget: float, rounds: int) -> Overhead:
     counts = {name: count_calls(call) for name, call in calls.items()}
     time = interleave(calls, budget=budget, rounds=rounds, warmup=5)
     small, tiny = (interleave(_calls_of(impl, shape)[0], budget=budget, rounds=rounds, warmup=5) for shape in (_SMALL, _TINY))
-    return Overhead(time, small, tiny, counts, missing)
+    pictures = interleave(one_picture(impl=impl), budget=budget, rounds=rounds, warmup=20)
+    return Overhead(time, small, tiny, counts, missing, pictures)
+
+
+def one_picture(*, impl: str = "auto") -> dict[str, Any]:
+    """A flip, and crop, flip, jitter and normalise, of one picture of bytes: ours, with a record, with a gradient, and peers'."""
+    image = (photographs(1, 16)[0] * 255).to(torch.uint8)
+    array, learns, out = image.permute(1, 2, 0).contiguous().numpy(), (image / 255.0).requires_grad_(), torch.ones(3, 16, 16)
+    calls: dict[str, Any] = {}
+    for name, transforms in {
+        "flip": [P.RandomHorizontalFlip()],
+        "four": [P.RandomResizedCrop(16), P.RandomHorizontalFlip(), P.ColorJitter(0.4, 0.4, 0.4, 0.1), P.Normalize(0.5, 0.2)],
+    }.items():
+        ours = P.Pipeline(transforms, seed=0, impl=impl)
+        calls[f"{name}: pellucid"] = partial(ours, image)
+        calls[f"{name}: pellucid, array"] = partial(ours, array)
+        calls[f"{name}: pellucid, with its record"] = partial(ours, image, return_record=True)
+        calls[f"{name}: pellucid, forward + backward"] = lambda ours=ours: torch.autograd.grad(ours(learns), learns, out)
+        for peer, picture in (("albumentations", array), ("torchvision", image)):
+            try:
+                made = importlib.import_module(f"pellucid_bench.peers.{peer}").one_picture()[name]
+            except ImportError:
+                continue
+            calls[f"{name}: {peer}"] = partial(made, picture)
+    return calls
 
 
 def count_ours(*, impl: str = "auto") -> CallCount:

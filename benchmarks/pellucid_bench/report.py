@@ -57,6 +57,9 @@ def overhead_table(result: Overhead) -> str:
         count = result.calls[name]
         spans = [_span(each.median, each.low, each.high, 1e3) for each in (timing, result.small[name], result.tiny[name])]
         lines.append(f"| {name} | {' | '.join(spans)} | {count.total} | {count.python} |")
+    if result.pictures:
+        lines += ["", "| one picture of 3x16x16 bytes | us (quartiles) |", "|---|---|"]
+        lines += [f"| {name} | {_span(each.median, each.low, each.high, 1e6)} |" for name, each in result.pictures.items()]
     if result.missing is not None:
         return "\n".join([*lines, "", f"Nothing to compare with: kornia is missing ({result.missing})."])
     shares = ", ".join(f"{name} {share:.0%}" for name, share in result.shares().items())

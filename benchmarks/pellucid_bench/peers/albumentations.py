@@ -20,7 +20,7 @@ from pellucid_bench.subject import IMAGE_8BIT, Subject, to_8bit_arrays
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network on import
 import albumentations as A
 
-__all__ = ["blur", "elastic", "flagship", "flips", "geometry", "jitter", "jpeg", "noise"]
+__all__ = ["blur", "elastic", "flagship", "flips", "geometry", "jitter", "jpeg", "noise", "one_picture"]
 
 
 def flagship() -> list[Subject]:
@@ -49,6 +49,13 @@ def flagship() -> list[Subject]:
         seed=0,
     )
     return [_looped(lambda _: pipeline)]
+
+
+def one_picture() -> dict[str, Any]:
+    """What takes an array: a flip; crop, flip, jitter, normalise."""
+    steps = A.RandomResizedCrop((16, 16)), A.HorizontalFlip(), A.ColorJitter((0.6, 1.4), (0.6, 1.4), (0.6, 1.4), (-0.1, 0.1), p=1.0)
+    made = A.Compose([A.HorizontalFlip()], seed=0), A.Compose([*steps, A.Normalize((0.5,) * 3, (0.2,) * 3)], seed=0)
+    return {name: lambda picture, one=one: one(image=picture)["image"] for name, one in zip(("flip", "four"), made, strict=True)}
 
 
 def geometry() -> list[Subject]:

@@ -16,7 +16,7 @@ from pellucid_bench.peers.torchvision_import import torchvision_v2
 from pellucid_bench.settings import CASES, MEAN, STD, Blur, Elastic, Flagship, Flips, Geometry, Jitter, Jpeg, Noise
 from pellucid_bench.subject import BATCHED_ONE_DRAW, IMAGE_FLOAT, Subject
 
-__all__ = ["blur", "elastic", "flagship", "flips", "geometry", "jitter", "jpeg", "noise"]
+__all__ = ["blur", "elastic", "flagship", "flips", "geometry", "jitter", "jpeg", "noise", "one_picture"]
 
 v2 = torchvision_v2()
 
@@ -35,6 +35,13 @@ def flagship() -> list[Subject]:
         ]
     )
     return _both(lambda _: pipeline)
+
+
+def one_picture() -> dict[str, Any]:
+    """What takes a tensor: a flip; crop, flip, jitter, normalise."""
+    jitter, floats = v2.ColorJitter(0.4, 0.4, 0.4, 0.1), v2.ToDtype(torch.float32, scale=True)
+    four = [v2.RandomResizedCrop(16), v2.RandomHorizontalFlip(), jitter, floats, v2.Normalize((0.5,) * 3, (0.2,) * 3)]
+    return {"flip": v2.RandomHorizontalFlip(), "four": v2.Compose(four)}
 
 
 def geometry() -> list[Subject]:

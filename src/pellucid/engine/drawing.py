@@ -18,16 +18,25 @@ from torch import Tensor
 
 from pellucid.core.compilers import numba_works
 from pellucid.core.constants import constant
-from pellucid.core.tape import Recording, TapeError, cached_recording, is_plain_eager, record
+from pellucid.core.tape import Recording, Rows, TapeError, cached_recording, is_plain_eager, record
 from pellucid.engine.lowering import Replayed
 from pellucid.engine.plan import Draw, Plan, for_size
 from pellucid.kernels.threads import memory
-from pellucid.random.compiled import draw_rows
+from pellucid.random.compiled import row_filler
 from pellucid.random.distribution import Distribution
 from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
 
-__all__ = ["DrawnParams", "as_slots", "draw_each", "draw_params", "draw_uniforms", "params_of", "words_of"]
+__all__ = [
+    "DrawTape",
+    "DrawnParams",
+    "as_slots",
+    "draw_each",
+    "draw_params",
+    "draw_uniforms",
+    "params_of",
+    "words_of",
+]
 
 DrawnParams = tuple[dict[str, Tensor], ...]
 """For each step, its drawn values by name; one row per sample, float64 (integers for permutations and keys)."""
@@ -73,7 +82,7 @@ def draw_each(
     if not plan.draws:
         return [tuple({} for _ in plan.steps)] * len(plans)
     if index.is_cpu and len(index) and is_plain_eager() and numba_works():
-        tape = cached_recording(plan.owner, "draw", lambda: _Tape(plan))
+        tape = DrawTape.of(plan)
         if tape is not None:
             return _replayed(tape, plans, int(seed), int(step), index, indices)
     u = draw_uniforms(plan, seed, step, index)
@@ -87,17 +96,14 @@ def draw_each(
 
 
 def _replayed(
-    tape: _Tape, plans: Sequence[Plan], seed: int, step: int, index: Tensor, indices: Sequence[Tensor]
+    tape: DrawTape, plans: Sequence[Plan], seed: int, step: int, index: Tensor, indices: Sequence[Tensor]
 ) -> list[Sequence[Mapping[str, Tensor]]]:
     """Drawn values, from a tape. Only exact arithmetic is taped, so they equal those of the code bit for bit: values that need an
     exponential, say, are among its inputs.
     """
-    count = len(tape.rounded)
-    rows = draw_rows(seed, step, index, tape.slots, tape.keep, (*(0,) * count, *plans[0].size_in))
     if len(plans) == 1:
-        if count:
-            rows[:, -2 - count : -2] = tape.values(rows, plans[0])
-        return [Replayed(rows, tape.unpack, tape.recording.play)]
+        return [tape.draw(plans[0], seed, step, index)]
+    rows, count = tape.rows(plans[0], seed, step, index), len(tape.rounded)
     drawn: list[Sequence[Mapping[str, Tensor]]] = []
     alike = count and all(tape.rounded_of(plan) == tape.rounded_of(plans[0]) for plan in plans)
     if alike:  # whatever the size
@@ -112,11 +118,11 @@ def _replayed(
     return drawn
 
 
-class _Tape:
+class DrawTape:
     """The part of a plan's draws that is the same in every call, whatever the size."""
 
     def __init__(self, plan: Plan) -> None:
-        self.slots, self.keep = _slots(plan, torch.device("cpu"))
+        self._fill, self._words = row_filler(*_slots(plan, torch.device("cpu"))), 4 * len(plan.slots)
         self.rounded = frozenset((draw.transform, draw.name) for draw in plan.draws if _is_rounded(draw.distribution))
         planned = for_size(plan)
 
@@ -125,11 +131,30 @@ class _Tape:
 
         self.recording = Recording(drawn, [(4 * len(plan.slots) + len(self.rounded),), *plan.size_in], exact=True)
 
+    @classmethod
+    def of(cls, plan: Plan) -> DrawTape | None:
+        """The tape of plans of this kind; None where they cannot be taped."""
+        return cached_recording(plan.owner, "draw", lambda: cls(plan))
+
+    def rows(self, plan: Plan, seed: int, step: int, index: Tensor) -> Rows:
+        """Words, room for the values that are rounded, and the size."""
+        rows = np.empty((index.shape[0], self._words + len(self.rounded) + 2))
+        rows[:, -2], rows[:, -1] = plan.specs[0].height, plan.specs[0].width
+        self._fill(seed, step, index, rows)
+        return rows
+
+    def draw(self, plan: Plan, seed: int, step: int, index: Tensor) -> Replayed:
+        """The draw of samples of one size."""
+        rows, count = self.rows(plan, seed, step, index), len(self.rounded)
+        if count:
+            rows[:, -2 - count : -2] = self.values(rows, plan)
+        return Replayed(rows, self.unpack, self.recording.play)
+
     def values(self, rows: NDArray[np.float64], plan: Plan) -> NDArray[np.float64]:
         """The values that are rounded, side by side; ``rows`` begin with the words."""
-        u = uniforms(torch.from_numpy(rows[:, : 4 * len(self.slots)]))  # how far apart numbers lie may decide a last bit
+        u = torch.from_numpy((rows[:, : self._words] + 0.5) * 2.0**-32)  # how far apart numbers lie may decide a last bit
         found = [memory(draw.distribution.sample(words_of(draw, u), {})) for draw in self.rounded_of(plan)]
-        return np.stack(found, 1)
+        return np.array(found).T
 
     def unpack(self, plan: Plan, words: Tensor) -> DrawnParams:
         """Turns words, and the values behind them, into drawn values."""

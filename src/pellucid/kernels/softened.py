@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.tape import is_plain_eager
 from pellucid.kernels import convolve
 from pellucid.kernels.convolve.gaussian import gaussian
 from pellucid.kernels.derivatives import needs_grad
@@ -65,7 +66,8 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
         (image, *others), sigma, static, needs = given[:count], given[count], given[count + 1 : -1], given[-1][:count]
         none = grad.new_empty((0,))
         if sigma is None:
-            return (*primitive.backward(grad, image, *others, *static, needs), none)
+            compute = primitive.backward if primitive.back is None or not is_plain_eager() else primitive.back
+            return (*compute(grad, image, *others, *static, needs), none)
         here = [need and place in moves for place, need in enumerate(needs)]
         rest = [need and place not in moves for place, need in enumerate(needs)]
         soft = primitive.backward(grad, blur(image, sigma, *static), *others, *static, here) if any(here) else ()

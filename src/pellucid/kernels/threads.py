@@ -134,6 +134,8 @@ def written(tensor: torch.Tensor, *, levels: bool) -> np.ndarray[Any, Any]:
 def elements(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """Every element that a tensor's strides reach, from the first to the last, as a flat array without a copy."""
     if tensor.is_contiguous():
-        return memory(tensor).reshape(-1)
-    span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) if tensor.numel() else 0
+        return (memory(tensor) if tensor.dtype in _BITS else tensor.numpy()).reshape(-1)
+    span = min(tensor.numel(), 1)
+    for n, step in zip(tensor.shape, tensor.stride(), strict=True) if span else ():
+        span += (n - 1) * step
     return memory(torch.as_strided(tensor, (span,), (1,)))

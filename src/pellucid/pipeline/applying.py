@@ -53,7 +53,16 @@ from pellucid.targets.torchvision import wrap_like
 from pellucid.transforms.choices import exclude
 from pellucid.types import Size
 
-__all__ = ["apply_targets", "finished", "image_of", "invert_targets", "inverted", "results_of", "targets_seen"]
+__all__ = [
+    "apply_targets",
+    "dtype_of_result",
+    "finished",
+    "image_of",
+    "invert_targets",
+    "inverted",
+    "results_of",
+    "targets_seen",
+]
 
 
 @pinned
@@ -219,19 +228,23 @@ def image_of(lowered: Lowered, image: Tensor | Pictures, options: Options, over:
     plan, channels = lowered.plan, image.shape[1]
     if channels != plan.specs[0].channels:
         raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{channels} channels")
-    out_dtype = options.dtype or image.dtype
-    if out_dtype == torch.uint8 and plan.ends_normalised:
-        if options.dtype is not None:
-            raise invalid(
-                "dtype",
-                expected="a floating-point dtype for a pipeline that normalises",
-                got="torch.uint8, which holds no negative numbers",
-                fix="Leave dtype= out: 8-bit images then come back as float32. Or leave Normalize out.",
-            )
-        out_dtype = torch.float32
-    out = apply_image(lowered, image, impl=options.impl, dtype=out_dtype, over=over)
+    out = apply_image(lowered, image, impl=options.impl, dtype=dtype_of_result(plan, options, image.dtype), over=over)
     # An empty plan must not hand the input back: results never alias it.
     return out if plan.groups else out.clone()
+
+
+def dtype_of_result(plan: Plan, options: Options, dtype: torch.dtype) -> torch.dtype:
+    """What images of a dtype become."""
+    if (options.dtype or dtype) != torch.uint8 or not plan.ends_normalised:
+        return options.dtype or dtype
+    if options.dtype is not None:
+        raise invalid(
+            "dtype",
+            expected="a floating-point dtype for a pipeline that normalises",
+            got="torch.uint8, which holds no negative numbers",
+            fix="Leave dtype= out: 8-bit images then come back as float32. Or leave Normalize out.",
+        )
+    return torch.float32
 
 
 def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Tensor:

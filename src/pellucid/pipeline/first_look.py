@@ -35,6 +35,10 @@ class Look:
         self._rows, self._turned = 0, 0
         self.done = False  # whether there is nothing left to look at
 
+    def saw(self, parsed: Parsed) -> bool:
+        """Whether pictures like these hold nothing more to see."""
+        return self.done or not any(entry.tensor.is_floating_point() for entry in parsed.entries)
+
     def at(self, plan: Plan, parsed: Parsed) -> None:
         """Look at a batch."""
         if not self._pictures:

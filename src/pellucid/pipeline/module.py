@@ -37,6 +37,7 @@ from pellucid.pipeline.ragged import (
     key_of_list,
     valid_masks,
 )
+from pellucid.pipeline.recipes import Recipe, Recipes, kind_of_call
 from pellucid.pipeline.records import Record, read_record, record_agrees, record_is_of
 from pellucid.pipeline.serialization import (
     VERSION,
@@ -51,7 +52,7 @@ from pellucid.pipeline.view_draws import View, draw_several, steps_named
 from pellucid.pipeline.worst_draws import worst_draw
 from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Distribution
-from pellucid.random.key import Key, default_index, on_device
+from pellucid.random.key import Key, default_index, key_for
 from pellucid.random.stream import claim, own_seed
 from pellucid.targets.kinds import IMAGE
 from pellucid.targets.options import Options, check_no_scale, dtype_named, named_targets
@@ -182,7 +183,7 @@ class Pipeline(nn.Module):
             self.learned = LearnedParameters(self.steps)
         self._losses = LossesSeen()
         self._plans = Plans(self.transforms, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
-        self._look = Look()
+        self._look, self._recipes = Look(), Recipes()
         self._settles = any(type(one).decides is not Transform.decides for one in self.transforms)
 
     @pinned
@@ -212,17 +213,24 @@ class Pipeline(nn.Module):
         """
         if targets:
             batch = named_targets(batch, targets, self.options)
-        check_flag("return_record", return_record)
+        if return_record is not False:
+            check_flag("return_record", return_record)
+        kind = kind_of_call(batch) if gradient_scale.__class__ is float and gradient_scale == 0.0 else None
+        recipe = None if kind is None else self._recipes.get(kind)
+        if recipe is not None:
+            drawn, out = recipe(batch, self._buffers, key)
+            return (out, Record(recipe.plan, tuple(drawn), recipe.samples, recipe.lead)) if return_record else out
         parsed, key = self._apart(batch, key)
         if parsed is None:
             check_no_scale(gradient_scale)
             self.learned.hint()
             return forward_lists(self, batch, key, return_record)
         self.learned.hint()
-        if not return_record:  # nobody will look at the drawn values
-            return apply_targets(self._draw(parsed, key, unpacked=False), parsed, self.options, gradient_scale)
-        record = self._draw(parsed, key)
-        return apply_targets(record, parsed, self.options, gradient_scale), record
+        record = self._draw(parsed, key, unpacked=return_record)  # or else nobody will look at the drawn values
+        out = apply_targets(record, parsed, self.options, gradient_scale)
+        if kind is not None and not (self._settles or self.learned.distributions) and self._look.saw(parsed):
+            self._recipes.keep(kind, Recipe.of(record.plan, parsed, self.options))
+        return (out, record) if return_record else out
 
     @pinned
     def draw(self, batch: Any, *, key: Key | None = None) -> Any:
@@ -828,13 +836,7 @@ class Pipeline(nn.Module):
             plan = self._planned(parsed) if plan is None and not self._settles else plan
             shares = [getattr(one.transform, "same_on_batch", False) for one in self.steps] if plan is None else plan.shared
             return *claim(self._seed, self._step, shared=self.same_on_batch or any(shares)), default_index(samples, device)
-        if not isinstance(key, Key):
-            raise wrong_type("key", expected="a Key", got=repr(key), fix="For example key=Key(seed=0, step=7).")
-        seed, step = on_device(key.seed, device), on_device(key.step, device)
-        index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
-        if index.shape[0] != samples:
-            raise invalid("Key.index", expected=f"one index per sample, ({samples},)", got=tuple(index.shape))
-        return seed, step, index
+        return key_for(key, samples, device)
 
     def __len__(self) -> int:
         """How many transforms; a choice is one."""

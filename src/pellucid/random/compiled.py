@@ -19,7 +19,7 @@ from torch import Tensor
 from pellucid.core.compilers import numba_works, translated
 from pellucid.core.tape import Rows, is_plain_eager
 
-__all__ = ["draw_rows", "draw_words", "field_words", "symmetric_field", "triton_works"]
+__all__ = ["draw_words", "field_words", "row_filler", "symmetric_field", "triton_works"]
 
 torch.library.define("pellucid::draw_words", "(Tensor seed, Tensor step, Tensor index, Tensor slots, Tensor? keep) -> Tensor")
 
@@ -38,13 +38,14 @@ def _fake(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor
     return index.new_empty((index.shape[0], 4 * slots.shape[0]))
 
 
-def draw_rows(seed: int, step: int, index: Tensor, slots: Tensor, keep: Tensor | None, numbers: tuple[int, ...]) -> Rows:
-    """The words as an array of float64, which holds 32 bits exactly; every row ends in ``numbers``."""
-    words = 4 * slots.shape[0]
-    rows = np.empty((index.shape[0], words + len(numbers)))
-    rows[:, words:] = numbers
-    _fill("float64", seed, step, index, slots, keep, rows)
-    return rows
+def row_filler(slots: Tensor, keep: Tensor | None) -> Callable[[int, int, Tensor, Rows], None]:
+    """What writes the words of (seed, step, index) to the beginning of rows of float64, which holds 32 bits exactly."""
+    kernel, numbers, kept = _kernel("float64"), slots.numpy(), (slots if keep is None else keep).numpy()
+
+    def fill(seed: int, step: int, index: Tensor, rows: Rows) -> None:
+        kernel(seed, step, index.numpy(), numbers, kept, keep is not None, rows)
+
+    return fill
 
 
 def field_words(words: Tensor, blocks: int) -> Tensor | None:
@@ -73,14 +74,10 @@ def symmetric_field(words: Tensor, shape: tuple[int, int, int], scale: Tensor) -
 
 
 def _compiled(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
-    words = index.new_empty((index.shape[0], 4 * slots.shape[0]))
-    _fill("int64", int(seed), int(step), index, slots, keep, words.numpy())
+    words, numbers = index.new_empty((index.shape[0], 4 * slots.shape[0])), slots.numpy()
+    kept = numbers if keep is None else keep.numpy()
+    _kernel("int64")(int(seed), int(step), index.numpy(), numbers, kept, keep is not None, words.numpy())
     return words
-
-
-def _fill(dtype: str, seed: int, step: int, index: Tensor, slots: Tensor, keep: Tensor | None, words: Rows) -> None:
-    numbers = slots.numpy()
-    _kernel(dtype)(seed, step, index.numpy(), numbers, numbers if keep is None else keep.numpy(), keep is not None, words)
 
 
 torch.library.impl("pellucid::draw_words", "CPU")(_compiled)

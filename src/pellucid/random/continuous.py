@@ -228,7 +228,11 @@ class LogUniform(Distribution):
             >>> LogUniform(1.0, 10.0).logs().high
             2.302585092994046
         """
-        return Uniform(_log(self.low), _log(self.high), self.estimator)
+        known: Uniform | None = self.__dict__.get("_logs")  # made once: it checks its numbers
+        if known is None:
+            known = Uniform(_log(self.low), _log(self.high), self.estimator)
+            object.__setattr__(self, "_logs", known)
+        return known
 
     def learned(self) -> dict[str, Learnable]:
         return self.logs().learned()

@@ -22,7 +22,7 @@ from pellucid.random.arguments import plain
 from pellucid.random.philox import MASK, philox4x32, round_keys
 from pellucid.random.stream import rank
 
-__all__ = ["RANK_STRIDE", "Key", "default_index", "draw_words", "on_device"]
+__all__ = ["RANK_STRIDE", "Key", "counted", "default_index", "draw_words", "key_for", "on_device"]
 
 RANK_STRIDE = 1 << 32
 """Distance between the default sample indices of two ranks."""
@@ -82,15 +82,26 @@ def on_device(value: int | Tensor, device: torch.device) -> Int64[Tensor, ""]:
     return torch.full((), value, dtype=torch.int64, device=device)
 
 
+def key_for(key: Key, samples: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """The (seed, step, index) by which a key draws for so many samples."""
+    if not isinstance(key, Key):
+        raise wrong_type("key", expected="a Key", got=repr(key), fix="For example key=Key(seed=0, step=7).")
+    seed, step = on_device(key.seed, device), on_device(key.step, device)
+    index = default_index(samples, device) if key.index is None else key.index.to(device, torch.int64)
+    if index.shape[0] != samples:
+        raise invalid("Key.index", expected=f"one index per sample, ({samples},)", got=tuple(index.shape))
+    return seed, step, index
+
+
 def default_index(batch: int, device: torch.device) -> Int64[Tensor, "b"]:
     """Sample indices 0..B-1 of this rank; never write to them."""
-    index = _counted(batch) if device.type == "cpu" and is_plain_eager() else torch.arange(batch, dtype=torch.int64, device=device)
-    at = rank()
+    plain = device.type == "cpu" and is_plain_eager()
+    index, at = counted(batch) if plain else torch.arange(batch, dtype=torch.int64, device=device), rank()
     return index + at * RANK_STRIDE if at else index
 
 
 @lru_cache(maxsize=64)
-def _counted(batch: int) -> Tensor:
+def counted(batch: int) -> Tensor:
     """Cached: making it costs as much as drawing for a few samples."""
     with torch.inference_mode(False):  # whose tensors no gradient may save
         return torch.arange(batch, dtype=torch.int64)

@@ -23,9 +23,10 @@ from torch.utils.data import get_worker_info
 
 from pellucid.errors import invalid
 
-__all__ = ["claim", "fold_in", "launched", "launched_number", "own_seed", "rank", "slot_of"]
+__all__ = ["claim", "claim_now", "fold_in", "launched", "launched_number", "own_seed", "rank", "rank_now", "slot_of"]
 
 _lock = threading.RLock()
+_GROUPS = torch.distributed.is_available()
 _made = itertools.count()  # streams without a seed, in this process
 
 
@@ -66,12 +67,17 @@ _slot._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 def rank() -> int:
     """The rank of this process; in a worker of a data loader, the rank of the process that it loads for."""
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank()
-    if torch.compiler.is_compiling() or get_worker_info() is None:
+    if torch.compiler.is_compiling() and not (_GROUPS and torch.distributed.is_initialized()):
         return 0
-    return launched()[0]  # a worker that was spawned knows nothing of the group, but has what the launcher set
+    return rank_now()
+
+
+def rank_now() -> int:
+    """The same where nothing compiles."""
+    if _GROUPS and torch.distributed.is_initialized():
+        return torch.distributed.get_rank()
+    # A worker that was spawned knows nothing of the group, but has what the launcher set.
+    return 0 if get_worker_info() is None else launched()[0]
 
 
 def launched() -> tuple[int, int]:
@@ -120,7 +126,13 @@ def claim(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool) -> 
         taken = torch.ops.pellucid.claim.default(seed, step, shared)
         step.copy_(taken[2])
         return taken[0], taken[1]
-    _refuse_in_backward()
+    return claim_now(seed, step, shared=shared)
+
+
+def claim_now(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool) -> tuple[Int64[Tensor, ""], Int64[Tensor, ""]]:
+    """The same where nothing compiles."""
+    if torch._C._current_graph_task_id() != -1:
+        _refuse_in_backward()
     with _lock:
         now = step.clone()
         try:
@@ -132,17 +144,16 @@ def claim(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool) -> 
                 "This pipeline was called inside of torch.func.grad, jvp or a relative, where its stream cannot advance. Draw "
                 "outside (record = pipeline.draw(batch), then pipeline.apply(batch, record) inside) or pass key=."
             ) from error
-    place = _place(shared)
+    place = _place(shared) if shared or get_worker_info() is not None else 0
     return (seed ^ place if place else seed), now
 
 
 def _refuse_in_backward() -> None:
-    if torch._C._current_graph_task_id() != -1:
-        raise RuntimeError(
-            "This pipeline was called again during backward, as gradient checkpointing does, and would draw different "
-            "parameters than in forward: gradients would be silently wrong. Draw outside the checkpoint "
-            "(record = pipeline.draw(batch); checkpoint(pipeline.apply, batch, record)) or pass key=."
-        )
+    raise RuntimeError(
+        "This pipeline was called again during backward, as gradient checkpointing does, and would draw different "
+        "parameters than in forward: gradients would be silently wrong. Draw outside the checkpoint "
+        "(record = pipeline.draw(batch); checkpoint(pipeline.apply, batch, record)) or pass key=."
+    )
 
 
 # Compiled graphs claim by an operator. What is recomputed in backward, by a checkpoint or to save memory, must not read a counter
@@ -152,7 +163,8 @@ torch.library.define("pellucid::claim", "(Tensor seed, Tensor step, bool shared)
 
 def _claimed(seed: Tensor, step: Tensor, shared: bool) -> Tensor:
     """(3,): the seed and the step to draw with, and the step to go on from."""
-    _refuse_in_backward()
+    if torch._C._current_graph_task_id() != -1:
+        _refuse_in_backward()
     return torch.stack((seed ^ _place(shared), step, step + 1))
 
 

@@ -93,7 +93,10 @@ class Tape:
         samples = len(inputs)
         flat = np.empty(samples * len(self._outputs))
         player()(inputs, self.code, self.constants, self._outputs, self.registers, flat)
-        *found, read = [flat[samples * start : samples * stop].reshape(samples, stop - start) for start, stop in self._bounds]
+        found = []
+        for start, stop in self._bounds:
+            found.append(flat[samples * start : samples * stop].reshape(samples, stop - start))
+        read = found.pop()
         return found if not len(self._read) or bool((read == self._read).all()) else None
 
     @cached_property

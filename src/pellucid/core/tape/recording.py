@@ -11,6 +11,7 @@ import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -151,19 +152,30 @@ class _Branch:
         if self._sizes_alone and not mixed:
             sizes = self._tape.of_sizes(*rows[0].tolist())
             return None if sizes is None else (self._assembly.build([], self._typed(sizes)),)
-        played = self._tape.play(rows)
+        played = self.leaves(dtype, rows)
         if played is None:
             return None
-        *parts, numbers = played
+        *found, numbers = played
         if mixed and (numbers != numbers[0]).any():
             return None
+        return (self._assembly.build(found, self._typed(numbers[0].tolist()) if self._kinds else []),)
+
+    def leaves(self, dtype: torch.dtype, rows: Rows) -> list[Any] | None:
+        """The tensors of the result, and a row of sizes for each sample; None as for `play`."""
+        found: list[Any] | None = self._tape.play(rows)
+        if found is None:
+            return None
         narrow = dtype == torch.float32
-        found: list[Any] = []
-        for leaf, part in zip(self._leaves, parts, strict=True):
+        for k, leaf in enumerate(self._leaves):
+            part = found[k]
             rounded = part.astype(np.float32) if narrow and leaf.dtype is None else part
             value = torch.from_numpy(rounded if len(leaf.shape) == 1 else rounded.reshape(len(part), *leaf.shape))
-            found.append(value if leaf.dtype is None or leaf.dtype == value.dtype else value.to(leaf.dtype))
-        return (self._assembly.build(found, self._typed(numbers[0].tolist()) if self._kinds else []),)
+            found[k] = value if leaf.dtype is None or leaf.dtype == value.dtype else value.to(leaf.dtype)
+        return found
+
+    def places(self, row: Sequence[float]) -> Any:
+        """The result for some sizes, with the place among the leaves for each tensor."""
+        return self._assembly.build(list(range(len(self._leaves))), self._typed(row))
 
     def _typed(self, sizes: Sequence[float]) -> list[Any]:
         return [kind(size) for kind, size in zip(self._kinds, sizes, strict=True)]
@@ -222,6 +234,18 @@ class Recording:
             raise TapeError("samples of sizes that go different ways")
         self._keep(branch)
         return played[0]
+
+    def pinned(self, rows: Rows, dtype: torch.dtype) -> tuple[Any, Callable[[Rows], Any]]:
+        """For rows of one size, whatever else they hold: the result with numbers for its tensors, and what makes the list of these.
+
+        Args:
+            rows, dtype: as :meth:`play` takes them.
+        """
+        self.play(rows, dtype)  # recorded, if it was not
+        branch = next(branch for branch in self._branches if branch.leaves(dtype, rows) is not None)
+        found = branch.leaves(dtype, rows)
+        assert found is not None
+        return branch.places(found[-1][0].tolist()), partial(branch.leaves, dtype)
 
     def _given_by(self, row: Rows) -> list[tuple[int, ...] | int]:
         counts = [1 if isinstance(one, int) else math.prod(one) for one in self._given]

@@ -155,10 +155,7 @@ class Lowered:
         """The same pass before the mean, of this shape, is known; None where no tape tells."""
         if not self._taped or run.bends:
             return None
-        nearest = dtype if run.moved and run.interpolation == "nearest" else None
-        function, unknown = partial(_resample, scale, nearest, self.device), torch.zeros(shape, dtype=torch.float64, device="cpu")
-        key, recorded = (run.indices, ("resample", scale, nearest)), partial(_of_run, function, run.indices, self.device)
-        tape, rows = self._tape(key, run.indices, recorded, unknown)
+        tape, rows = self.recorded(run, torch.zeros(shape, dtype=torch.float64, device="cpu"), scale, dtype)
         if tape is None or rows is None or not len(rows):
             return None
         try:
@@ -166,6 +163,12 @@ class Lowered:
         except TapeError:  # for this size
             found = None
         return None if found is None else found._replace(resample=found.resample._replace(slopes=self.slopes))
+
+    def recorded(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> tuple[Any, Rows | None]:
+        """The tape of a run's pass, and its inputs; None if there is none."""
+        nearest = dtype if run.moved and run.interpolation == "nearest" else None
+        recorded = partial(_of_run, partial(_resample, scale, nearest, self.device), run.indices, self.device)
+        return self._tape((run.indices, ("resample", scale, nearest)), run.indices, recorded, mean)
 
     def _lower(
         self, run: Run, key: Any, function: _Function, mean: Tensor | None, dtype: torch.dtype, *, follow: bool = False

@@ -62,17 +62,9 @@ class Openings:
 
         A closed step is the identity, but that it may clip: bytes are in [0, 1], and what passes keep there is.
         """
-        if image.dtype != torch.uint8 or not lowered.taped or len(image) == 0:
-            return None
         plan, size_in = lowered.plan, (image.shape[2], image.shape[3])
         size = _one_size(groups, size_in)
-        if size is None:
-            return None
-        if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
-            return None
-        if len(groups) == 1 and copies(plan, groups[0]):  # whose pass copies the closed samples as fast as anyone
-            return None
-        if not may_close(lowered, groups):
+        if size is None or cls.never(lowered, image, groups):
             return None
         steps: tuple[Tensor | None, ...] = lowered.of_all("openings", _gates)
         open_in = np.ones((len(groups), len(image)), bool)
@@ -89,6 +81,18 @@ class Openings:
             if not _bounded(plan, group):
                 break
         return None if open_in.all() else cls(groups, open_in, size)
+
+    @staticmethod
+    def never(lowered: Lowered, image: Shaped[Tensor, "b c h w"], groups: Sequence[Group]) -> bool:
+        """Whether `of` gives None for all such pictures, whatever is drawn."""
+        if image.dtype != torch.uint8 or not lowered.taped or len(image) == 0:
+            return True
+        plan = lowered.plan
+        if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
+            return True
+        if len(groups) == 1 and copies(plan, groups[0]):  # whose pass copies the closed samples as fast as anyone
+            return True
+        return not may_close(lowered, groups)
 
     def __iter__(self) -> Iterator[Opening]:
         """Pass by pass."""

@@ -62,13 +62,14 @@ def _probed(
     channel is constant: the colours at a mean of one unit in that channel, less the colours at a mean of zero.
     """
     first = int(with_mean)
-    probes = np.stack([rows] * (first + 1 + channels))  # the inputs themselves, a mean of 0, and a unit of each channel
+    samples, numbers = rows.shape
+    probes = np.empty((first + 1 + channels, samples, numbers))  # the inputs themselves, a mean of 0, and a unit of each channel
+    probes[:] = rows
     probes[first, :, -channels:] = 0.0
     probes[first + 1 :, :, -channels:] = np.eye(channels)[:, None]
-    played: Resample = recording.play(probes.reshape(-1, rows.shape[1]), mixed=mixed)
+    played: Resample = recording.play(probes.reshape(-1, numbers), mixed=mixed)
     if played.prologue or played.epilogue:
         return played, None
-    samples = len(rows)
     mapping, window, params, _, links, *_ = (None if part is None else part[:samples] for part in played[1:7])
     every = played.params.unflatten(0, (-1, samples))
     base, units = every[first], every[first + 1 :]

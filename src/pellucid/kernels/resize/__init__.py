@@ -8,6 +8,7 @@ Read next: ``reference.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,11 +26,11 @@ from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.stages.chain import has_curve, has_stages
 from pellucid.kernels.warp import stages_by
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts, takes_pictures
-from pellucid.kernels.warp.operators import backwards, forwards, without_fills
+from pellucid.kernels.warp.operators import backwards, compiled_call, forwards, without_fills
 from pellucid.kernels.warp.packing import Opened, Recipe, Resample
 from pellucid.kernels.warp.tangents import has_tangent, tangents
 
-__all__ = ["AVAILABLE", "compute", "resize", "settled", "settles"]
+__all__ = ["AVAILABLE", "call_of", "compute", "resize", "settled", "settles"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
@@ -55,6 +56,14 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: 
         resample = resample.with_stages_after(image.shape[1])
     function = _by_reference if chosen == "reference" else partial(_compiled, chosen)
     return between_stages(function, image, resample, stages_by(chosen))
+
+
+def call_of(impl: str, image: Tensor, resample: Resample) -> Callable[[Tensor, Sequence[Tensor | None]], Tensor] | None:
+    """As :func:`pellucid.kernels.warp.call_of`, of a resize."""
+    more = resample.prologue or resample.epilogue or forward_mode()
+    if more or choose(impl, available=AVAILABLE, device=image.device.type) != "cpu":
+        return None
+    return compiled_call(_PRIMITIVES["cpu"], cpu.direct, image, resample, 3, resample.mapping.dtype)
 
 
 def settles(impl: str, device: torch.device) -> bool:

@@ -38,7 +38,7 @@ from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
 from pellucid.kernels.warp.layout import BENDS
-from pellucid.kernels.warp.operators import backwards, copy_labels, forwards, without_fills
+from pellucid.kernels.warp.operators import backwards, compiled_call, copy_labels, forwards, without_fills
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, pack, unpack
 from pellucid.kernels.warp.pairs import paired
 from pellucid.kernels.warp.tangents import has_tangent, tangents
@@ -51,6 +51,7 @@ __all__ = [
     "Link",
     "Recipe",
     "Resample",
+    "call_of",
     "compute",
     "implementation",
     "pack",
@@ -97,6 +98,17 @@ def warp(image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, imp
     Bit for bit the same in every run, for any number of threads. The CPU's read pictures of several sizes in one call.
     """
     return compute(implementation(impl, image, resample), image, resample)
+
+
+def call_of(impl: str, image: Tensor, resample: Resample) -> Callable[[Tensor, Sequence[Tensor | None]], Tensor] | None:
+    """What :func:`warp` comes to for pictures like this one, and passes that differ from this one in numbers alone: one call of the
+    CPU's compiled code. None where it is more.
+    """
+    recipe = resample.recipe
+    more = recipe.footprint is not None or recipe.interpolation == "nearest" or resample.prologue or resample.epilogue
+    if more or implementation(impl, image, resample) != "cpu":
+        return None
+    return compiled_call(_PRIMITIVES["cpu"], cpu.direct, image, resample, 6)
 
 
 def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:

@@ -7,7 +7,7 @@ Read next: ``cpu/op.py``, ``triton/op.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.kernels.explicit import batched
+from pellucid.kernels.derivatives import needs_grad
+from pellucid.kernels.explicit import Primitive, batched, run
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import gradient_of
@@ -27,6 +28,7 @@ __all__ = [
     "Gradients",
     "arguments",
     "backwards",
+    "compiled_call",
     "copy_labels",
     "define",
     "define_dual",
@@ -105,6 +107,35 @@ def forwards(operator: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     def call(*given: Any) -> Tensor:
         return operator(*given[:-1], *arguments(given[0], given[1], given[-1]))
+
+    return call
+
+
+def compiled_call(
+    primitive: Primitive,
+    direct: Callable[..., Tensor],
+    image: Tensor,
+    resample: Resample,
+    count: int,
+    dtype: torch.dtype | None = None,
+) -> Callable[[Tensor, Sequence[Tensor | None]], Tensor]:
+    """A pass as a function of pictures and its tensors.
+
+    Args:
+        primitive: the pass, for pictures that have a gradient, if this one has.
+        direct: its compiled code, for others.
+        image, resample: a picture and the pass.
+        count: how many of its tensors it takes.
+        dtype: of pictures that it reads, beside bytes; None: any.
+    """
+    static = arguments(image, resample.mapping, resample.recipe)
+    learns = needs_grad(image) and resample.recipe.dtype != torch.uint8  # which has no derivative
+
+    def call(image: Tensor, tensors: Sequence[Tensor | None]) -> Tensor:
+        image = image if dtype is None or image.dtype == torch.uint8 else image.to(dtype)
+        if learns:
+            return run(primitive, (resample.recipe,), image, *tensors[:count], None)
+        return direct(image, *tensors[:count], *static)
 
     return call
 

@@ -146,7 +146,9 @@ class _Call:
 
 def _room(scales: Any, length: int, cubic: bool) -> int:
     """How many taps the widest output pixel of a batch may need, rounded up as the tables want it."""
-    widest = max((abs(float(scale)) for scale in scales if math.isfinite(scale)), default=1.0)
+    widest = 0.0
+    for scale in abs(scales).tolist():
+        widest = scale if widest < scale < math.inf else widest
     taps = min(length, math.ceil((4 if cubic else 2) * max(widest, 1.0)) + 3) if widest < length else length
     return -(-max(taps, 2) // 4) * 4
 

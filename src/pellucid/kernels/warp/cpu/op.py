@@ -7,6 +7,7 @@ Read next: ``sweep.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures
-from pellucid.kernels.sources import own_memory, sources_of
+from pellucid.kernels.sources import Sources, own_memory, sources_of
 from pellucid.kernels.stages.chain import colors_of, has_curve, of_levels
 from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_split, scratch, written
@@ -72,11 +73,12 @@ class _Call:
         cubic: float,
         *,
         still: bool = False,
+        sources: Sources | None = None,
     ) -> None:
         control, table = (table, None) if links is not None else (None, table)
         if table is not None:  # rows are read eight pixels at a time
-            image = _in_rows(image) if isinstance(image, Tensor) else image.each(_in_rows)
-        pixels, pictures, height, width = sources_of(image, apart=image.dtype != mapping.dtype)
+            image, sources = _in_rows(image) if isinstance(image, Tensor) else image.each(_in_rows), None
+        pixels, pictures, height, width = sources or sources_of(image, apart=image.dtype != mapping.dtype)
         batch, channels = image.shape[:2]
         taps, mode, flags, out_channels, *kinds = options
         self.out_shape = (batch, out_channels, size[0], size[1])
@@ -220,13 +222,16 @@ def direct(
     dtype: torch.dtype,
 ) -> Tensor:
     """The operator's kernel, for pictures of several sizes, too."""
-    maps = shifts(image, mapping, window, (field, links, table), (size[0], size[1]), options) if dtype == image.dtype else None
-    if maps is not None:
-        return _moved(image, maps, size, in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype, device=image.device)))
+    sources = sources_of(image, apart=image.dtype != mapping.dtype)
+    if dtype == image.dtype and field is links is table is None:
+        maps = shifts(image, sources.table, mapping, window, size, options)
+        if maps is not None:
+            out = in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype, device=image.device))
+            return _moved(sources, maps, size, out)
     from pellucid.kernels.warp.cpu.sweep import forward
 
     still = _moves_nothing(image, mapping, window, field, links, table, size)
-    call = _Call(image, mapping, window, params, field, links, table, size, options, cubic, still=still)
+    call = _Call(image, mapping, window, params, field, links, table, size, options, cubic, still=still, sources=sources)
     out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device))
     if out.numel():
         planes, rows = (
@@ -244,14 +249,13 @@ def direct(
 torch.library.impl("pellucid::cpu_warp", "CPU")(direct)
 
 
-def _moved(image: Tensor | Pictures, maps: Shifts, size: list[int] | torch.Size, out: Tensor) -> Tensor:
+def _moved(sources: Sources, maps: Shifts, size: Sequence[int], out: Tensor) -> Tensor:
     """Write to ``out`` the pictures that ``maps`` move by whole pixels."""
     from pellucid.kernels.warp.cpu.moves import move
 
     if out.numel():
-        bits = _UNSIGNED[image.dtype.itemsize]
-        planes, channels = out.view(bits).view(-1, size[0] * size[1]).numpy(), image.shape[1]
-        source, pictures, *_ = sources_of(image.view(bits))
+        bits, channels, (flat, pictures, *_) = f"u{out.itemsize}", out.shape[1], sources
+        source, planes = flat.view(bits), memory(out).view(bits).reshape(-1, size[0] * size[1])
 
         def task(start: int, stop: int) -> None:
             move(source, pictures, channels, maps, size[1], planes, start, stop)
@@ -276,13 +280,13 @@ def back(
     needs: list[bool],
 ) -> Gradients:
     """The backward operator's kernel, for pictures of several sizes, too: their gradients follow one another, part after part."""
-    others = (field, links, table)
     alone = needs[0] and not any(needs[1:]) and grad.dtype == image.dtype
-    maps = shifts(image, mapping, window, others, (size[0], size[1]), options) if alone and grad.numel() else None
-    if maps is not None and isinstance(image, Tensor):
-        results = empty_gradients(image, mapping, window, params, field, links, table, needs)
-        _moved(grad, undone(maps), image.shape[2:], results[0])
-        return results
+    if alone and grad.numel() and field is links is table is None and isinstance(image, Tensor):
+        maps = shifts(image, sources_of(image).table, mapping, window, size, options)
+        if maps is not None:
+            results = empty_gradients(image, mapping, window, params, field, links, table, needs)
+            _moved(sources_of(grad), undone(maps), image.shape[2:], results[0])
+            return results
     from pellucid.kernels.warp.cpu.adjoint import backward, round_into
     from pellucid.kernels.warp.cpu.knots import from_polynomials
 

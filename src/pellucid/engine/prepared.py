@@ -1,0 +1,95 @@
+"""A pass over pictures of one kind as one function of what is drawn: the tape of its numbers, and one compiled call.
+
+Owns: whether a plan comes to that, and the function.
+Must not: compute anything that :func:`pellucid.engine.execution.apply_image` does not.
+Read next: ``execution.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from pellucid.core.tape import Rows, TapeError
+from pellucid.engine.lowering import Lowered, Openings, Replayed
+from pellucid.engine.passes import compute_dtype
+from pellucid.engine.plan import Plan, Run
+from pellucid.kernels.derivatives import needs_grad
+from pellucid.kernels.resize import call_of as resize_of
+from pellucid.kernels.resize import settled, settles
+from pellucid.kernels.warp import call_of as warp_of
+from pellucid.kernels.warp.packing import Opened, Resample
+
+__all__ = ["image_pass"]
+
+
+def image_pass(
+    plan: Plan, drawn: Replayed, image: Shaped[Tensor, "b c h w"], impl: str, dtype: torch.dtype
+) -> Callable[[Replayed, Tensor], Tensor] | None:
+    """What :func:`apply_image` comes to for pictures like this one, where that is a tape and a compiled call; else None."""
+    lowered, run = Lowered(plan, drawn, image.device), plan.groups[0] if len(plan.groups) == 1 else None
+    scale = 255.0 if image.dtype == torch.uint8 else 1.0
+    if not isinstance(run, Run) or run.bends or run.interpolation == "nearest" or (plan.parts and scale == 255.0):
+        return None
+    if not lowered.taped or not Openings.never(lowered, image, plan.groups):
+        return None
+    try:
+        return (_settling if run.settled else _passing)(lowered, run, image, impl, dtype, scale)
+    except TapeError:  # for this size
+        return None
+
+
+def _passing(
+    lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float
+) -> Callable[[Replayed, Tensor], Tensor] | None:
+    """A pass of a warp or a resize, and perhaps of colours that need no mean."""
+    computed = compute_dtype(image.dtype)
+    tape, rows = lowered.recorded(run, None, scale, computed)
+    if run.pivot or tape is None or rows is None:
+        return None
+    like = tape.recording.play(rows, computed).returning(dtype)
+    call = (resize_of if run.separable and run.warps else warp_of)(impl, image, like)
+    if call is None:
+        return None
+    places, play = tape.recording.pinned(rows, computed)
+    tensors = itemgetter(*(-1 if place is None else place for place in places[1:7]))
+
+    def passing(drawn: Replayed, image: Tensor) -> Tensor:
+        found = play(drawn.rows)
+        found[-1] = None  # the sizes, which stand for what a pass does not have
+        return call(image, tensors(found))
+
+    return passing
+
+
+def _settling(
+    lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float
+) -> Callable[[Replayed, Tensor], Tensor] | None:
+    """A resize, whose colours wait for the mean of what it makes."""
+    channels, computed = image.shape[1], compute_dtype(image.dtype)
+    tape, rows = lowered.recorded(run, torch.zeros((len(image), channels), dtype=torch.float64, device="cpu"), scale, computed)
+    if not run.separable or not settles(impl, image.device) or needs_grad(image) or tape is None or rows is None:
+        return None
+    like, play = tape.recording.pinned(rows, torch.float64)
+    if like.prologue or like.epilogue:
+        return None
+    (mapping, window, params), recipe = like[1:4], like.recipe
+    means = np.concatenate((np.zeros((1, channels)), np.eye(channels)))[:, None]
+
+    def opened(rows: Rows) -> Opened:
+        samples, numbers = rows.shape
+        probes = np.empty((1 + channels, samples, numbers + channels))
+        probes[:, :, :numbers], probes[:, :, numbers:] = rows, means
+        found = play(probes.reshape(-1, numbers + channels))
+        every = found[params].numpy().reshape(1 + channels, samples, -1)
+        slopes = (every[1:] - every[0]).transpose(1, 2, 0)
+        edges = found[window][:samples].to(computed)
+        moves = Resample(recipe, found[mapping][:samples].to(computed), edges, torch.from_numpy(every[0]))
+        return Opened(moves, torch.from_numpy(slopes))
+
+    return lambda drawn, image: settled(image, opened(drawn.rows), dtype)

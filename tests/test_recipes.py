@@ -1,0 +1,135 @@
+"""Calls by recipe: the same bits, draws and gradients as calls that look at the batch, and a bound on what Python does."""
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import pellucid as P
+from pellucid.pipeline import recipes
+
+PIPELINES = {
+    "flip": lambda **options: P.Pipeline([P.RandomHorizontalFlip()], seed=3, **options),
+    "affine": lambda **options: P.Pipeline([P.RandomAffine(degrees=20, translate=(0.2, 0.1))], seed=3, **options),
+    "normalise": lambda **options: P.Pipeline([P.Normalize(0.4, 0.2)], seed=3, **options),
+    "gray": lambda **options: P.Pipeline([P.RandomGrayscale(p=0.5)], seed=3, **options),
+    "blur": lambda **options: P.Pipeline([P.RandomGaussianBlur(kernel_size=3, p=0.5)], seed=3, **options),
+    "shared": lambda **options: P.Pipeline([P.RandomInvert(), P.RandomResizedCrop((9, 7))], seed=3, same_on_batch=True, **options),
+    "flagship": lambda **options: P.Pipeline(
+        [P.RandomResizedCrop((10, 12)), P.RandomHorizontalFlip(), P.ColorJitter(0.4, 0.4, 0.4, 0.1), P.Normalize(0.4, 0.2)],
+        seed=3,
+        **options,
+    ),
+}
+PICTURES = {
+    "one of bytes": lambda: torch.randint(0, 256, (3, 13, 17), dtype=torch.uint8),
+    "floats": lambda: torch.rand(5, 3, 13, 17),
+    "strided": lambda: torch.rand(4, 17, 13, 3).movedim(-1, 1),
+    "array": lambda: np.random.default_rng(0).integers(0, 256, (13, 17, 3), dtype=np.uint8),
+    "array that cannot be written to": lambda: np.broadcast_to(np.float32(0.5), (13, 17, 3)),
+}
+
+
+@pytest.fixture
+def looking(monkeypatch):
+    """Calls without recipes."""
+
+    def call(pipeline, *given, **options):
+        with monkeypatch.context() as patched:
+            patched.setattr("pellucid.pipeline.module.kind_of_call", lambda batch: None)
+            return pipeline(*given, **options)
+
+    return call
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_recipe_gives_the_bits_of_a_call_that_looks(name, picture, looking):
+    batch = PICTURES[picture]()
+    warm, other = PIPELINES[name](), PIPELINES[name]()
+    for _ in range(6):  # the stream advances alike; the first calls make the recipe
+        (found, record), (wanted, expected) = warm(batch, return_record=True), looking(other, batch, return_record=True)
+        assert type(found) is type(wanted)
+        assert torch.equal(torch.as_tensor(found), torch.as_tensor(wanted))
+        assert found.dtype == wanted.dtype
+        assert torch.as_tensor(found).stride() == torch.as_tensor(wanted).stride()
+        for values, others in zip(record.params, expected.params, strict=True):
+            assert all(torch.equal(values[key], others[key]) for key in others)
+        assert torch.equal(torch.as_tensor(warm.apply(batch, record)), torch.as_tensor(found))
+    assert len(warm._recipes) == 1
+    key = P.Key(5, step=9)
+    assert torch.equal(torch.as_tensor(warm(batch, key=key)), torch.as_tensor(looking(other, batch, key=key)))
+    assert warm.step == other.step == 6
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_gradients_by_recipe_are_those_of_a_call_that_looks(name, looking):
+    batch, weights = torch.rand(3, 3, 13, 17, requires_grad=True), None
+    pipeline = PIPELINES[name]()
+    for step in range(4):
+        found, wanted = pipeline(batch, key=P.Key(1, step)), looking(pipeline, batch, key=P.Key(1, step))
+        weights = torch.rand_like(wanted)
+        gradients = [torch.autograd.grad(out, batch, weights)[0] for out in (found, wanted)]
+        assert torch.equal(found, wanted)
+        assert torch.equal(*gradients)
+
+
+def test_channels_last_come_back_last(looking):
+    pipeline, batch = PIPELINES["flagship"](channels_last=True), torch.rand(2, 13, 17, 3)
+    for step in range(3):
+        assert torch.equal(pipeline(batch, key=P.Key(1, step)), looking(pipeline, batch, key=P.Key(1, step)))
+
+
+def test_who_listens_is_heard():
+    batch = torch.rand(2, 3, 5, 5)
+    assert recipes.kind_of_call(batch) is not None
+    assert recipes.kind_of_call({"image": batch}) is None
+    assert recipes.kind_of_call(batch.to("meta")) is None
+    assert recipes.kind_of_call(torch.nn.Parameter(batch)) is None
+    assert recipes.kind_of_call(torch._neg_view(batch)) is None
+    seen = []
+    torch.func.vmap(lambda one: (seen.append(recipes.kind_of_call(one)), one)[1])(batch)
+    assert seen == [None]
+
+
+def test_copies_share_nothing():
+    pipeline, batch = PIPELINES["flip"](), torch.rand(2, 3, 5, 5)
+    for _ in range(3):
+        pipeline(batch)
+    for other in (copy.deepcopy(pipeline), pickle.loads(pickle.dumps(pipeline))):
+        assert not other._recipes
+        assert torch.equal(other(batch, key=P.Key(1)), pipeline(batch, key=P.Key(1)))
+
+
+def test_many_kinds_of_calls_stay_bounded(monkeypatch):
+    monkeypatch.setattr(recipes, "_MOST", 3)
+    pipeline = PIPELINES["normalise"]()
+    for width in range(4, 12):
+        pipeline(torch.rand(1, 3, 4, width))
+    assert len(pipeline._recipes) <= 3
+
+
+COUNT = """
+import json, torch, pellucid as P
+from pellucid_bench.calls import count_calls
+torch.set_num_threads(1)
+x = torch.randint(0, 256, (3, 16, 16), dtype=torch.uint8)
+def count(*transforms):
+    pipeline = P.Pipeline(list(transforms), seed=0)
+    return count_calls(lambda: pipeline(x)).python - 1
+jitter = P.RandomResizedCrop(16), P.RandomHorizontalFlip(), P.ColorJitter(.4, .4, .4, .1), P.Normalize(.5, .2)
+print(json.dumps([count(P.RandomHorizontalFlip()), count(*jitter)]))
+"""
+
+
+def test_python_calls_of_one_picture_stay_few():
+    """Counted in a process of its own: run-time shape checks, on in tests, are calls too."""
+    done = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True, check=True)
+    one, four = json.loads(done.stdout.splitlines()[-1])
+    assert one <= 40
+    assert four <= 66
