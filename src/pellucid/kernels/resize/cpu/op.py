@@ -108,16 +108,16 @@ class _Call:
         self.size, self.width = (size[0], size[1]), width
         self.call = Call(
             *(size[0], size[1], cubic, mode == MODES["zeros"], is_sharp(flags)),
-            *(int(part.shape[0] > 1) for part in (mapping, window, params)),
+            *[int(part.shape[0] > 1) for part in (mapping, window, params)],
             *(self.rows, width + self.taps[0], work(1 / 255 if image.dtype == torch.uint8 and not of_levels(flags) else 1)),
         )
 
     def room(self, rows: Any, lines: _Array) -> Room:
         """Memory of a pass with these rows of a strip, and such lines."""
         (height, width), eights = self.size, -(-self.taps[0] // 8) * 8
-        places = tuple(np.empty(n, np.int64) for n in (width, width, height, height))
+        places = tuple([np.empty(n, np.int64) for n in (width, width, height, height)])
         sizes = self.taps[0] * width, width, self.taps[1] * height, height, eights * width
-        tables = Tables(*(np.empty(n, self.work) for n in (*sizes, self.taps[1], 4 * self.width + eights)))
+        tables = Tables(*[np.empty(n, self.work) for n in (*sizes, self.taps[1], 4 * self.width + eights)])
         floats = scratch("floats", rows.height * self.rows * width, self.work)
         return Room(rows, floats, lines, places, np.empty(width, np.uint64), tables)
 
