@@ -17,6 +17,9 @@ from tests.peers import albumentations
 
 READERS = {"albumentations": read_albumentations, "torchvision": read_torchvision, "kornia": read_kornia}
 NEEDED = {
+    "CropNonEmptyMaskIfExists": {"height": 64, "width": 64},
+    "RandomSizedBBoxSafeCrop": {"height": 64, "width": 64},
+    "AtLeastOneBBoxRandomCrop": {"height": 64, "width": 64},
     "RandomSizedCrop": {"min_max_height": (90, 100), "size": (64, 64)},
     "Crop": {"x_max": 64, "y_max": 64},
     "OneOrOther": {"first": {"name": "InvertImg"}, "second": {"name": "ToGray"}},

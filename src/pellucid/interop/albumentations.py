@@ -394,8 +394,8 @@ def _elastic(given: Given, reader: Reader, where: str) -> Made:
     alpha, sigma = float(given("alpha", 1.0)), float(given("sigma", 50.0))
     if reader.version >= 2 and given("noise_distribution", "gaussian") != "uniform":
         reason = "normal noise is divided by its largest value, which depends on the picture's size"
-        given.near("noise_distribution='gaussian'", reason, "a third of alpha as its deviation")
-        alpha *= 2.0 * math.sqrt(math.pi / 3.0) * max(sigma, 1.2)
+        given.near("noise_distribution='gaussian'", reason, "uniform noise of the same deviation in a picture of 256 pixels")
+        alpha *= 0.385
     reader.note("ElasticTransform: fields are splines here, of the same deviation and width")
     text = "ElasticTransform: keypoints follow the field exactly here, within a pixel or two there"
     given.noted("keypoint_remapping_method", default="mask", text=text)

@@ -36,15 +36,17 @@ def _compression(given: Given, reader: Reader, where: str) -> Made:
 
 def _motion(given: Given, reader: Reader, where: str) -> Made:
     """Lines of a kernel's width, as long as it; any direction."""
-    lengths = tuple(float(n - 1) for n in odd(given("blur_limit", (3, 7))) if n < 64)
+    lengths = tuple(float(n) for n in odd(given("blur_limit", (3, 7))) if n < 64)
     return ours.RandomMotionBlur(lengths[0] if len(lengths) == 1 else Categorical(lengths), p=given("p", 0.5))
 
 
 def _perspective(given: Given, reader: Reader, where: str) -> Made:
-    """Half a side times a uniform number has the root mean square of a normal one."""
-    low, high = (given("scale", (0.05, 0.1)),) * 2 if is_number(given("scale", (0.05, 0.1))) else given("scale", (0.05, 0.1))
-    reach = 2.0 * math.sqrt(low * low + low * high + high * high)
-    return ours.RandomPerspective(min(reach, 0.99), p=given("p", 0.5), **_shown(given))
+    """Corners move inward by 0.8 of the deviation on average there, and the picture fills the frame: enlarged by as much here."""
+    scale = given("scale", (0.05, 0.1))
+    middle = min(float(scale) / 2 if is_number(scale) else sum(scale) / 2, 0.2)
+    size = (1.0 + 1.6 * middle) / (1.0 - 2.0 * middle)
+    warp = ours.RandomPerspective(min(4.0 * middle, 0.8), p=1.0, **_shown(given))
+    return gated([warp, ours.RandomScale((size, size))], given("p", 0.5))
 
 
 _BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
@@ -65,20 +67,23 @@ def _grid(given: Given, reader: Reader, where: str) -> Made:
     reach = min(max(abs(low), abs(high)), 1 / 3)
     cells = max(2, min(int(given("num_steps", 5)), 64))
     shown = _shown(given, 4 if reader.version < 2 else 0)
-    return ours.GridDistortion(cells, (0.0, reach), p=given("p", 0.5), **shown)
+    return ours.GridDistortion(cells, (reach, reach), p=given("p", 0.5), **shown)
 
 
 def _lens(given: Given, reader: Reader, where: str) -> Made:
     """Its focal length is the width, ours half of the diagonal."""
     low, high = pair(given("distort_limit", 0.05), "distort_limit", around=0.0)
     shown = _shown(given, 4 if reader.version < 2 else 0)
-    return ours.LensDistortion(k1=clamped(-0.3, 1.0)((low / 2, high / 2)), p=given("p", 0.5), **shown)
+    return ours.LensDistortion(k1=clamped(-0.3, 1.0)((low, high)), p=given("p", 0.5), **shown)
 
 
 def _sharpen(given: Given, reader: Reader, where: str) -> Made:
     """Both are the picture and a multiple of its difference from its neighbours: 8 x - their sum, and a thirteenth of that."""
     low, high = up_to(0.0)(given("alpha", (0.2, 0.5)))
-    return ours.RandomSharpness((1.0 + 13.0 * low, 1.0 + 13.0 * high), p=given("p", 0.5))
+    dark, light = up_to(0.0)(given("lightness", (0.5, 1.0)))
+    share, p = (low + high) / 2, given("p", 0.5)
+    sharp = ours.RandomSharpness((1.0 + 13.0 * low, 1.0 + 13.0 * high), p=1.0)
+    return gated([ours.RandomBrightness((1.0 - share * (1.0 - dark), 1.0 - share * (1.0 - light))), sharp], p)
 
 
 def _additive(given: Given, reader: Reader, where: str) -> Made:
@@ -96,11 +101,8 @@ def _crop(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _borders(given: Given, reader: Reader, where: str) -> Made:
-    """Strips of all sides, resized back where the size is known."""
-    cut = [float(given(f"crop_{side}", 0.1)) for side in ("top", "bottom", "left", "right")]
-    height, width = reader.size or reader.pixels(given, "size")
-    left = (1.0 - sum(cut) / 2) ** 2
-    return ours.RandomResizedCrop((height, width), (left, 1.0), (0.9, 1 / 0.9), p=given("p", 1.0), antialias=False)
+    parts = {side: clamped(0.0, 0.49)((0.0, given(f"crop_{side}", 0.1))) for side in ("left", "top", "right", "bottom")}
+    return ours.RandomCropFromBorders(**parts, p=given("p", 1.0), same_on_batch=not reader.follows(where))
 
 
 def _sized(given: Given, reader: Reader, where: str) -> Made:
@@ -114,16 +116,60 @@ def _sized(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _random_scale(given: Given, reader: Reader, where: str) -> Made:
-    return ours.RandomScale(around(1.0, 0.05)(given("scale_limit", 0.1)), p=given("p", 0.5))
+    sizes = around(1.0, 0.05)(given("scale_limit", 0.1))
+    return ours.RandomRescale(sizes, antialias=False, p=given("p", 0.5), same_on_batch=not reader.follows(where))
+
+
+def _downscale(given: Given, reader: Reader, where: str) -> Made:
+    scale = given("scale_range", (given("scale_min", 0.25), given("scale_max", 0.25)))
+    return ours.RandomDownscale(clamped(0.01, 1.0)(scale), p=given("p", 0.5))
+
+
+def _sun(given: Given, reader: Reader, where: str) -> Made:
+    left, top, right, bottom = given("flare_roi", (0, 0, 1, 0.5))
+    radius = clamped(0.01, 1.0)(given("src_radius", 400) / max(reader.pixels(given, "src_radius")) / 3.0)
+    return ours.RandomSunFlare(x=(left, right), y=(top, bottom), radius=(radius / 2, radius), p=given("p", 0.5))
+
+
+def _tones(given: Given, reader: Reader, where: str) -> Made:
+    """Two heights drawn normally around a quarter and three."""
+    reach = 1.73 * float(given("scale", 0.1))
+    low, high = (clamped(0.0, 1.0)((middle - reach, middle + reach)) for middle in (0.25, 0.75))
+    return ours.RandomToneCurve(low, high, p=given("p", 0.5))
+
+
+def _factor(given: Given, reader: Reader, where: str) -> Made:
+    """One factor for the picture, or one for each element."""
+    low, high = (
+        pair(given("multiplier", (0.9, 1.1)), "multiplier") if not is_number(given("multiplier")) else (given("multiplier"),) * 2
+    )
+    if given("elementwise", False):
+        return ours.MultiplicativeNoise(clamped(0.0, 1.0)((high - low) / math.sqrt(12.0)), p=given("p", 0.5))
+    return ours.RandomBrightness((float(low), float(high)), p=given("p", 0.5))
+
+
+def _box_crop(given: Given, reader: Reader, where: str) -> Made:
+    size = (given("height"), given("width")) if given.has("height") else reader.follows(where) or reader.pixels(given, "size")
+    reader.ends(where, size)
+    erosion = float(given("erosion_rate|erosion_factor", 0.0))
+    return ours.RandomBoxSafeCrop(size, min(erosion, 0.49), antialias=False, p=given("p", 1.0))
+
+
+def _mask_crop(given: Given, reader: Reader, where: str) -> Made:
+    size = (given("height"), given("width"))
+    reader.ends(where, size)
+    return ours.RandomMaskCrop(size, p=given("p", 1.0))
+
+
+def _rain(given: Given, reader: Reader, where: str) -> Made:
+    """Streaks, and a picture that is darker."""
+    dark = clamped(0.0, 1.0)(given("brightness_coefficient", 0.7))
+    return gated([ours.RandomRain(), ours.RandomBrightness((dark, dark))], given("p", 0.5))
 
 
 def _safe(given: Given, reader: Reader, where: str) -> Made:
-    """Turned, and shrunk so that all is seen, as far as the widest turn needs."""
-    low, high = pair(given("limit", 90), "limit", around=0.0)
-    shown = _shown(given, 4 if reader.version < 2 else 0)
-    turn = math.radians(min(max(abs(low), abs(high)), 45.0))
-    shrunk = 1.0 / (math.cos(turn) + math.sin(turn))
-    return ours.RandomAffine((low, high), scale=(shrunk, 1.0), p=given("p", 0.5), **shown)
+    limit = around(0.0)(given("limit", 90))
+    return ours.RandomSafeRotation(limit, p=given("p", 0.5), **_shown(given, 4 if reader.version < 2 else 0))
 
 
 def _piecewise(given: Given, reader: Reader, where: str) -> Made:
@@ -153,7 +199,7 @@ def _one_or_other(given: Given, reader: Reader, where: str) -> Made:
 def _unsharp(given: Given, reader: Reader, where: str) -> Made:
     taps = odd(given("blur_limit", (3, 7)))
     sigma = given("sigma_limit", 0.0)
-    widths = up_to(0.3)(sigma) if sigma else tuple(0.3 * ((n - 1) * 0.5 - 1) + 0.8 for n in (taps[0], taps[-1]))
+    widths = up_to(0.3)(sigma) if sigma not in (0, (0, 0)) else tuple(0.3 * ((n - 1) * 0.5 - 1) + 0.8 for n in (taps[0], taps[-1]))
     return ours.RandomUnsharpMask(clamped(0.01, 10.0)(widths), up_to(0.0)(given("alpha", (0.2, 0.5))), p=given("p", 0.5))
 
 
@@ -187,7 +233,7 @@ NEAR: Table = {
     **dict.fromkeys(("ImageCompression", "JpegCompression"), Near(
         "what it decodes is not what Pillow reads: 37 to 47 dB apart", "RandomJPEG", _compression)),
     "GridDistortion": Near("its grid is a pixel off at rest, and its cells reach outside", "GridDistortion", _grid),
-    "OpticalDistortion": Near("a lens has other parameters here: k1 alone, of half the size", "LensDistortion", _lens),
+    "OpticalDistortion": Near("a lens has other parameters here: k1 alone", "LensDistortion", _lens),
     "MotionBlur": Near("its lines are drawn with whole pixels, and off the middle", "RandomMotionBlur", _motion),
     "CLAHE": Near("it equalises lightness alone, and channels here", "RandomCLAHE", made(
         "RandomCLAHE", clip_limit=("clip_limit", 4.0, up_to(1.0)), tiles=("tile_grid_size", (8, 8), asis))),
@@ -196,29 +242,49 @@ NEAR: Table = {
     "Cutout": Near("holes are fractions of the size here", "CoarseDropout", _cutout),
     "GridDropout": Near(_PATCHES, "GridDropout", _grid_dropout),
     "Crop": Near("a fixed window; one of its size anywhere here", "RandomCrop", _crop),
-    "RandomCropFromBorders": Near("its size is drawn, and a batch keeps one", "RandomResizedCrop to the size before", _borders),
+    "RandomCropFromBorders": Near("its size is drawn; one for a batch, unless a resize follows", "RandomCropFromBorders", _borders),
     "RandomSizedCrop": Near("its crops are of drawn heights in pixels", "RandomResizedCrop", _sized),
-    "RandomScale": Near("its size is drawn, and a batch keeps one", "RandomScale, on the same canvas", _random_scale),
-    "SafeRotate": Near("it shrinks by what each angle needs", "RandomAffine with a drawn scale", _safe),
+    "RandomScale": Near("its size is drawn; one for a batch, unless a resize follows", "RandomRescale", _random_scale),
+    "SafeRotate": Near("it rounds its canvas to whole pixels", "RandomSafeRotation", _safe),
     "Defocus": Near("its disc is smoothed by a drawn width", "RandomDefocusBlur", made(
         "RandomDefocusBlur", radius=("radius", (3, 10), lambda value: clamped(0.0, 30.0)(up_to(3.0)(value))))),
     "ZoomBlur": Near("its steps are drawn", "RandomZoomBlur", made(
         "RandomZoomBlur", factor=("max_factor", (1.02, 1.31), lambda value: clamped(1.001, 4.0)(up_to(1.02)(value))))),
-    "ISONoise": Near("its noise is of hue and lightness", "PoissonGaussianNoise", made(
-        "PoissonGaussianNoise", gain=("intensity", (0.1, 0.5), scaled(0.02)), sigma=("color_shift", (0.01, 0.05), scaled(0.5)))),
+    "ISONoise": Near("its noise is of a Poisson distribution", "ISONoise", made(
+        "ISONoise", color_shift=("color_shift", (0.01, 0.05), clamped(0.0, 0.5)),
+        intensity=("intensity", (0.1, 0.5), clamped(0.001, 1.0)))),
+    "Downscale": Near("its blocks are resampled as it is told", "RandomDownscale", _downscale),
+    "MultiplicativeNoise": Near("factors differ from element to element in another way", "RandomBrightness, or noise", _factor),
+    "AdvancedBlur": Near("its kernel is noisy, too", "RandomAnisotropicBlur", made(
+        "RandomAnisotropicBlur",
+        along=("sigma_x_limit|sigmaX_limit", (0.2, 1.0), lambda value: clamped(0.2, 8.0)(up_to(0.2)(value))),
+        across=("sigma_y_limit|sigmaY_limit", (0.2, 1.0), lambda value: clamped(0.2, 8.0)(up_to(0.2)(value))),
+        degrees=("rotate_limit", (-90, 90), around(0.0)),
+        beta=("beta_limit", (0.5, 8.0), lambda value: clamped(0.5, 8.0)(up_to(0.5)(value))))),
+    "GlassBlur": Near("its pixels are exchanged one after another", "RandomGlassBlur", made(
+        "RandomGlassBlur", sigma=("sigma", 0.7, clamped(0.1, 10.0)), reach=("max_delta", 4, lambda value: min(int(value), 16)))),
+    "FancyPCA": Near("its axes are those of each picture, and ImageNet's here", "FancyPCA", made(
+        "FancyPCA", alpha=("alpha", 0.1, asis))),
+    "RandomToneCurve": Near("its heights are drawn normally", "RandomToneCurve", _tones),
+    "RandomSunFlare": Near("its circles along the ray are left out", "RandomSunFlare", _sun),
+    "CropNonEmptyMaskIfExists": Near("it tries, and other pixels of masks count", "RandomMaskCrop", _mask_crop),
+    **dict.fromkeys(("RandomSizedBBoxSafeCrop", "BBoxSafeRandomCrop", "AtLeastOneBBoxRandomCrop"), Near(
+        "its rectangles are drawn in another way, and end in one size here", "RandomBoxSafeCrop", _box_crop)),
     "AdditiveNoise": Near("other distributions than the normal one", "RandomGaussianNoise", _noise_of),
     "PixelDropout": Near("its pixels drop in all channels at once", "SaltAndPepper without salt", made(
         "SaltAndPepper", 0.5, {"salt": 0.0}, amount=("dropout_prob", 0.01, clamped(0.0, 1.0)))),
     "SaltAndPepper": Near("it paints whole pixels, and single channels here", "SaltAndPepper", made(
         "SaltAndPepper", amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", (0.4, 0.6), asis))),
     "ShotNoise": Near("its scale is that of the light", "ShotNoise", made("ShotNoise")),
-    "RandomFog": Near("its fog is of discs", "RandomPlasmaFog", made("RandomPlasmaFog")),
-    "RandomRain": Near("its drops are lines of one brightness, under a blur", "RandomRain", made("RandomRain")),
-    "RandomSnow": Near("it brightens what is dark", "RandomSnow", made("RandomSnow")),
-    **dict.fromkeys(("RandomShadow", "PlasmaShadow"), Near(
-        "its shadows have other outlines", "RandomPlasmaShadow", made("RandomPlasmaShadow"))),
-    **dict.fromkeys(("PlasmaBrightnessContrast", "Illumination"), Near(
-        "its light is uneven in another way", "RandomPlasmaBrightness", made("RandomPlasmaBrightness"))),
+    "RandomFog": Near("its fog is of discs", "RandomPlasmaFog", made("RandomPlasmaFog", 0.5, {"strength": (0.2, 1.2)})),
+    "RandomRain": Near("its drops are lines of one brightness, under a blur", "RandomRain and RandomBrightness", _rain),
+    "RandomSnow": Near("it brightens what is dark", "RandomSnow", made("RandomSnow", 0.5, {"severity": 1, "strength": (0.1, 0.5)})),
+    "RandomShadow": Near("its shadows are polygons, and bands here", "RandomShadow", made(
+        "RandomShadow", darkness=("shadow_intensity_range", (0.5, 0.5), clamped(0.0, 1.0)))),
+    "PlasmaShadow": Near("its clouds have other parameters", "RandomPlasmaShadow", made("RandomPlasmaShadow")),
+    "Illumination": Near("its corners and spots are straight here", "RandomLinearIllumination", made("RandomLinearIllumination")),
+    "PlasmaBrightnessContrast": Near(
+        "its light is uneven in another way", "RandomPlasmaBrightness", made("RandomPlasmaBrightness")),
     "PlanckianJitter": Near("its colours are drawn from a table", "PlanckianJitter", made("PlanckianJitter")),
     "RandomGridShuffle": Near("its cells are of whole pixels", "GridShuffle", made("GridShuffle", grid=("grid", (3, 3), asis))),
     "UnsharpMask": Near("it leaves small differences alone", "RandomUnsharpMask", _unsharp),

@@ -52,14 +52,11 @@ def _scale_jitter(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _shortest(given: Given, reader: Reader, where: str) -> Made:
-    """The middle one of the sizes, for all pictures."""
-    sizes = given("min_size")
-    sizes = (sizes,) if is_number(sizes) else tuple(sorted(sizes))
+    sizes, longest = given("min_size"), given("max_size")
     if given.name == "RandomResize":
-        return ours.Resize((int(sizes[0]) + int(given("max_size", sizes[0]))) // 2)
-    if len(sizes) > 1:
-        given.near(f"min_size={sizes}", "one size for all pictures here", str(sizes[len(sizes) // 2]))
-    return ours.Resize(int(sizes[len(sizes) // 2]))
+        sizes, longest = tuple(range(int(sizes), max(int(longest or sizes), int(sizes) + 1))), None
+    sizes = (sizes,) if is_number(sizes) else tuple(sizes)
+    return ours.RandomShortestSize(tuple(map(int, sizes)), longest, same_on_batch=not reader.follows(where))
 
 
 def _fixed_crop(given: Given, reader: Reader, where: str) -> Made:
@@ -82,6 +79,7 @@ def _resized(given: Given, reader: Reader, where: str) -> Made:
     return gated(ours.Resize(given("size")), given("p", 1.0))
 
 
+_DRAWN = "its size is drawn; one for a batch, unless a resize follows"
 _SIZE = "its size is drawn, and a batch keeps one"
 _MIXED = "labels are mixed with the pictures, by another key"
 
@@ -91,8 +89,8 @@ TORCHVISION: Table = {
     ),
     "ScaleJitter": Near(_SIZE, "ScaleJitter, which is it and a crop or pad", _scale_jitter),
     "RandomIoUCrop": Near(_SIZE, "RandomIoUCrop, which is it and a resize", _iou_crop),
-    "RandomShortestSize": Near(_SIZE, "Resize to the middle one", _shortest),
-    "RandomResize": Near(_SIZE, "Resize to the middle one", _shortest),
+    "RandomShortestSize": Near(_DRAWN, "RandomShortestSize", _shortest),
+    "RandomResize": Near(_DRAWN, "RandomShortestSize", _shortest),
     "FixedSizeCrop": Near("a transform of the references", "RandomCrop", _fixed_crop),
     "ConvertBoundingBoxFormat": Near("boxes keep their format here", "Pipeline(box_format=...)", lambda given, reader, where: None),
     "MixUp": Near(_MIXED, "MixUp", made("MixUp", 1.0)),

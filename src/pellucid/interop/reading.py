@@ -231,6 +231,7 @@ class Reader:
     noted: set[tuple[str, str]] = field(default_factory=set)
     count: int = 0
     later: tuple[int, int] | None = None
+    steps: list[tuple[int, int] | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_choice("match", self.match, get_args(Match))
@@ -254,7 +255,13 @@ class Reader:
 
     def comes(self, steps: Any) -> None:
         """Look for the first size that a row of steps brings pictures to."""
-        self.later = next(filter(None, map(_ends_in, steps if isinstance(steps, list | tuple) else ())), None)
+        self.steps = [_ends_in(step) for step in steps] if isinstance(steps, list | tuple) else []
+        self.later = next(filter(None, self.steps), None)
+
+    def follows(self, where: str) -> tuple[int, int] | None:
+        """The first size that a step after this one brings pictures to."""
+        place = where.partition(".transforms[")[2].partition("]")[0]
+        return next(filter(None, self.steps[int(place) + 1 :]), None) if place else None
 
     def ends(self, where: str, size: Any) -> None:
         """A picture is (height, width) from here on; None where that is not known, as after anything inside a choice."""
@@ -306,11 +313,11 @@ class Reader:
         return [self.one(one, f"{where}[{i}]") for i, one in enumerate(described)]
 
     def _sorted(self, steps: tuple[Transform, ...]) -> tuple[Transform, ...]:
-        """What draws by the boxes of the batch stands first."""
-        first = tuple(one for one in steps if isinstance(one, transforms.RandomIoUCrop))
+        """What draws by the boxes or masks of the batch stands first."""
+        first = tuple(one for one in steps if type(one).__name__ in ("RandomIoUCrop", "RandomBoxSafeCrop", "RandomMaskCrop"))
         rest = tuple(one for one in steps if one not in first)
         if first and (*first, *rest) != steps:
-            self.note(f"{NEAR}RandomIoUCrop: it draws by the boxes of the batch; taken before all else")
+            self.note(f"{NEAR}{type(first[0]).__name__}: it draws by the boxes or masks of the batch; taken before all else")
         return (*first, *rest)
 
     def imported(self, described: Any) -> Imported:
