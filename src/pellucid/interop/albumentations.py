@@ -18,7 +18,7 @@ from pellucid.interop.albumentations_colors import COLORS
 from pellucid.interop.albumentations_nearest import NEAR, NEAREST
 from pellucid.interop.albumentations_tables import chance_of, described, read_targets
 from pellucid.interop.nearest import elastic_of, holes, odd
-from pellucid.interop.reading import TARGETS, Given, Imported, Made, Match, Reader, Table, gated, pair, whole
+from pellucid.interop.reading import TARGETS, Given, Imported, Made, Match, Reader, Table, Unknown, gated, pair, whole, wraps
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
 from pellucid.random.arguments import is_number, plain
@@ -28,7 +28,9 @@ ours: Any = transforms  # whose options are only known when they are read
 __all__ = ["described", "from_albumentations", "read_albumentations"]
 
 
-def from_albumentations(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Pipeline:
+def from_albumentations(
+    source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
+) -> Pipeline:
     """Import a pipeline of albumentations.
 
     Args:
@@ -38,6 +40,8 @@ def from_albumentations(source: Any, *, match: Match = "nearest", size: tuple[in
             not the same results for the same drawn values.
         size: (height, width) of the pictures, by which options in pixels become fractions; (256, 256) is assumed where neither
             this nor a resize says so.
+        unknown: ``refuse`` what has no stand-in here, or ``wrap`` its original in a `Lambda`, where it changes pictures alone and
+            its library is installed.
 
     Returns:
         A pipeline; its seed is not in ``A.to_dict``. Notes as for `read_albumentations`.
@@ -50,14 +54,16 @@ def from_albumentations(source: Any, *, match: Match = "nearest", size: tuple[in
         >>> from_albumentations({"__class_fullname__": "Rotate", "limit": 20, "p": 1.0})[0].degrees
         (-20.0, 20.0)
     """
-    return whole(read_albumentations(source, match=match, size=size))
+    return whole(read_albumentations(source, match=match, size=size, unknown=unknown))
 
 
-def read_albumentations(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Imported:
+def read_albumentations(
+    source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
+) -> Imported:
     """Return what :func:`from_albumentations` imports, with notes, and with a list of what is missing instead of an error.
 
     Args:
-        source, match, size: as there.
+        source, match, size, unknown: as there.
 
     Example:
         >>> from pellucid.interop import read_albumentations
@@ -65,7 +71,7 @@ def read_albumentations(source: Any, *, match: Match = "nearest", size: tuple[in
         ()
     """
     version, plain = described(source)
-    return Reader(_TABLE, NEAREST, version, match, NEAR, size).imported(plain)
+    return Reader(_TABLE, NEAREST, version, match, NEAR, size, wraps(unknown, "albumentations")).imported(plain)
 
 
 def _compose(given: Given, reader: Reader, where: str) -> Made:

@@ -41,12 +41,12 @@ def _motion(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _perspective(given: Given, reader: Reader, where: str) -> Made:
-    """Corners move inward by 0.8 of the deviation on average there, and the picture fills the frame: enlarged by as much here."""
+    """Corners move inward there, and what lies between them fills the frame: enlarged by as much here."""
     scale = given("scale", (0.05, 0.1))
     middle = min(float(scale) / 2 if is_number(scale) else sum(scale) / 2, 0.2)
-    size = (1.0 + 1.6 * middle) / (1.0 - 2.0 * middle)
-    warp = ours.RandomPerspective(min(4.0 * middle, 0.8), p=1.0, **_shown(given))
-    return gated([warp, ours.RandomScale((size, size))], given("p", 0.5))
+    reach = min(5.3 * middle, 0.8)  # of all pairs of the two numbers, these come nearest in what they change
+    warp = ours.RandomPerspective(reach, p=1.0, **_shown(given))
+    return gated([warp, ours.RandomScale((1.0 + reach, 1.0 + reach))], given("p", 0.5))
 
 
 _BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
@@ -74,7 +74,7 @@ def _lens(given: Given, reader: Reader, where: str) -> Made:
     """Its focal length is the width, ours half of the diagonal."""
     low, high = pair(given("distort_limit", 0.05), "distort_limit", around=0.0)
     shown = _shown(given, 4 if reader.version < 2 else 0)
-    return ours.LensDistortion(k1=clamped(-0.3, 1.0)((low, high)), p=given("p", 0.5), **shown)
+    return ours.LensDistortion(k1=clamped(-0.3, 1.0)((low / 2, high / 2)), p=given("p", 0.5), **shown)
 
 
 def _sharpen(given: Given, reader: Reader, where: str) -> Made:
@@ -233,7 +233,7 @@ NEAR: Table = {
     **dict.fromkeys(("ImageCompression", "JpegCompression"), Near(
         "what it decodes is not what Pillow reads: 37 to 47 dB apart", "RandomJPEG", _compression)),
     "GridDistortion": Near("its grid is a pixel off at rest, and its cells reach outside", "GridDistortion", _grid),
-    "OpticalDistortion": Near("a lens has other parameters here: k1 alone", "LensDistortion", _lens),
+    "OpticalDistortion": Near("its middle is half a pixel off, and its second coefficient left out", "LensDistortion", _lens),
     "MotionBlur": Near("its lines are drawn with whole pixels, and off the middle", "RandomMotionBlur", _motion),
     "CLAHE": Near("it equalises lightness alone, and channels here", "RandomCLAHE", made(
         "RandomCLAHE", clip_limit=("clip_limit", 4.0, up_to(1.0)), tiles=("tile_grid_size", (8, 8), asis))),

@@ -16,7 +16,20 @@ from pellucid import transforms
 from pellucid.interop.nearest import half_turn
 from pellucid.interop.nearest_tables import KORNIA as NEAR
 from pellucid.interop.nearest_tables import KORNIA_NEAREST as NEAREST
-from pellucid.interop.reading import Given, Imported, Made, Match, Reader, Table, arguments_of, mask_fill_of, pair, whole
+from pellucid.interop.reading import (
+    Given,
+    Imported,
+    Made,
+    Match,
+    Reader,
+    Table,
+    Unknown,
+    arguments_of,
+    mask_fill_of,
+    pair,
+    whole,
+    wraps,
+)
 from pellucid.pipeline import Pipeline
 from pellucid.random.arguments import is_number
 
@@ -25,7 +38,9 @@ ours: Any = transforms  # whose options are only known when they are read
 __all__ = ["described", "from_kornia", "read_kornia"]
 
 
-def from_kornia(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Pipeline:
+def from_kornia(
+    source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
+) -> Pipeline:
     """Import augmentations of kornia.
 
     Args:
@@ -35,6 +50,8 @@ def from_kornia(source: Any, *, match: Match = "nearest", size: tuple[int, int] 
         match: ``nearest`` takes every augmentation that exists here, and a warning says what differs; ``exact`` refuses what has
             not the same results for the same drawn values.
         size: (height, width) of the pictures, by which displacements become pixels.
+        unknown: ``refuse`` what has no stand-in here, or ``wrap`` its original in a `Lambda`, where it changes pictures alone and
+            its library is installed.
 
     Returns:
         A pipeline. Notes as for :func:`read_kornia`.
@@ -47,21 +64,23 @@ def from_kornia(source: Any, *, match: Match = "nearest", size: tuple[int, int] 
         >>> from_kornia({"name": "RandomAffine", "degrees": [0, 30], "p": 1.0})[0].degrees  # which turns clockwise there
         (-30.0, 0.0)
     """
-    return whole(read_kornia(source, match=match, size=size))
+    return whole(read_kornia(source, match=match, size=size, unknown=unknown))
 
 
-def read_kornia(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Imported:
+def read_kornia(
+    source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
+) -> Imported:
     """Return what :func:`from_kornia` imports, with notes, and with a list of what is missing instead of an error.
 
     Args:
-        source, match, size: as there.
+        source, match, size, unknown: as there.
 
     Example:
         >>> from pellucid.interop import read_kornia
         >>> read_kornia({"name": "RandomAffine", "degrees": [0, 30], "p": 1.0}).missing
         ()
     """
-    return Reader(_TABLE, NEAREST, 0, match, NEAR, size).imported(described(source))
+    return Reader(_TABLE, NEAREST, 0, match, NEAR, size, wraps(unknown, "kornia")).imported(described(source))
 
 
 def described(source: Any) -> Any:

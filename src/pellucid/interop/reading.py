@@ -30,6 +30,7 @@ __all__ = [
     "Missing",
     "Reader",
     "Table",
+    "Unknown",
     "Unread",
     "Unsupported",
     "arguments_of",
@@ -39,6 +40,7 @@ __all__ = [
     "mask_fill_of",
     "pair",
     "whole",
+    "wraps",
 ]
 
 TARGETS = "Targets: "
@@ -48,6 +50,8 @@ NEAR = "Nearest: "
 """How notes begin that name what stands in for an operation or an option, and how it differs."""
 
 Match = Literal["nearest", "exact"]
+
+Unknown = Literal["refuse", "wrap"]
 
 ASSUMED = (256, 256)
 """The size of pictures that nobody tells."""
@@ -216,6 +220,7 @@ class Reader:
         match: whether what has no equal is taken as the nearest, or refused.
         near: as `table`, of what is only near.
         size: (height, width) of the pictures, where that is known.
+        wraps: the library whose originals are steps where nothing else is; empty for none.
     """
 
     table: Table
@@ -224,6 +229,7 @@ class Reader:
     match: Match = "exact"
     near: Table = field(default_factory=dict)
     size: tuple[int, int] | None = None
+    wraps: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
@@ -290,6 +296,8 @@ class Reader:
         self.count += "transforms" not in described
         try:
             table = self.table if name in self.table or self.match == "exact" else self.near
+            if name not in table and self.wraps:
+                return self._original(given)
             if name not in table:
                 raise Cannot("", *self.nearest.get(name, ("nothing here does what it does", "")))
             made = table[name](given, self, where)
@@ -305,6 +313,16 @@ class Reader:
             self.missing.append(Missing(where, name, "", f"its options have no meaning here ({error})", ""))
             return ()
         return () if made is None else (made,) if isinstance(made, Transform) else tuple(made)
+
+    def _original(self, given: Given) -> tuple[Transform, ...]:
+        """The original as a step."""
+        from pellucid.interop.wrapping import wrapped
+
+        found = wrapped(self.wraps, given.name, {key: given(key) for key in given.options})
+        if isinstance(found, str):
+            raise Cannot("", f"nothing here does what it does, and {found}")
+        self.note(f"{NEAR}{given.name}: the original of {self.wraps}, on pictures alone, with its own draws and no gradient")
+        return (found,)
 
     def each(self, described: Any, where: str) -> list[tuple[Transform, ...]]:
         """Ours for each of several."""
@@ -324,6 +342,12 @@ class Reader:
         """A whole pipeline."""
         steps = self._sorted(self.one(described, "pipeline"))
         return Imported(Pipeline(steps, **self.settings), tuple(self.notes), tuple(self.missing), self.count)
+
+
+def wraps(unknown: str, library: str) -> str:
+    """The library whose originals are steps, by the word that callers say."""
+    check_choice("unknown", unknown, get_args(Unknown))
+    return library if unknown == "wrap" else ""
 
 
 def whole(imported: Imported) -> Pipeline:

@@ -24,12 +24,14 @@ from pellucid.interop.reading import (
     Match,
     Reader,
     Table,
+    Unknown,
     arguments_of,
     fractions,
     gated,
     integers,
     mask_fill_of,
     whole,
+    wraps,
 )
 from pellucid.pipeline import Pipeline
 from pellucid.policy import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
@@ -38,7 +40,9 @@ from pellucid.random.arguments import is_number, plain
 __all__ = ["described", "from_torchvision", "read_torchvision"]
 
 
-def from_torchvision(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Pipeline:
+def from_torchvision(
+    source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
+) -> Pipeline:
     """Import a pipeline of ``torchvision.transforms`` or ``torchvision.transforms.v2``.
 
     Args:
@@ -47,6 +51,8 @@ def from_torchvision(source: Any, *, match: Match = "nearest", size: tuple[int, 
         match: ``nearest`` takes every operation that exists here, and a warning says what differs; ``exact`` refuses what has
             not the same results for the same drawn values.
         size: (height, width) of the pictures, which sets the size of crops that have one of their own for every picture there.
+        unknown: ``refuse`` what has no stand-in here, or ``wrap`` its original in a `Lambda`, where it changes pictures alone and
+            its library is installed.
 
     Returns:
         A pipeline. What differs in its draws only (whole pixels there, continuous ones here) is in the notes of
@@ -60,21 +66,23 @@ def from_torchvision(source: Any, *, match: Match = "nearest", size: tuple[int, 
         >>> from_torchvision({"name": "RandomAffine", "degrees": [0, 30]})[0].degrees  # which turns clockwise there
         (-30.0, 0.0)
     """
-    return whole(read_torchvision(source, match=match, size=size))
+    return whole(read_torchvision(source, match=match, size=size, unknown=unknown))
 
 
-def read_torchvision(source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None) -> Imported:
+def read_torchvision(
+    source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
+) -> Imported:
     """Return what :func:`from_torchvision` imports, with notes, and with a list of what is missing instead of an error.
 
     Args:
-        source, match, size: as there.
+        source, match, size, unknown: as there.
 
     Example:
         >>> from pellucid.interop import read_torchvision
         >>> read_torchvision({"name": "RandomHorizontalFlip"}).notes
         ()
     """
-    return Reader(_TABLE, NEAREST, 0, match, NEAR, size).imported(described(source))
+    return Reader(_TABLE, NEAREST, 0, match, NEAR, size, wraps(unknown, "torchvision")).imported(described(source))
 
 
 def described(source: Any) -> Any:
