@@ -460,16 +460,6 @@ def _chance(kind: Any, default: float = 0.5) -> Any:
     return lambda given, reader, where: kind(p=given("p", default))
 
 
-def _transpose(given: Given, reader: Reader, where: str) -> Made:
-    turn = [ours.RandomRotation90((1,)), ours.RandomVerticalFlip(p=1.0)]
-    return ours.Apply(turn, p=given("p", 0.5))
-
-
-def _symmetry(given: Given, reader: Reader, where: str) -> Made:
-    """A quarter turn and a flip: each of the square's eight symmetries, as likely."""
-    return gated([ours.RandomRotation90(), ours.RandomHorizontalFlip()], given("p", 1.0))
-
-
 _TABLE: Table = {
     **COLORS,
     "Compose": _compose,
@@ -484,8 +474,8 @@ _TABLE: Table = {
         p=given("p", 0.5),
     ),
     "RandomRotate90": lambda given, reader, where: ours.RandomRotation90(p=given("p", _old(reader, 1, 2) / 2)),
-    "Transpose": _transpose,
-    **dict.fromkeys(("D4", "SquareSymmetry"), _symmetry),
+    "Transpose": lambda given, reader, where: ours.RandomD4((5,), p=given("p", 0.5)),
+    **dict.fromkeys(("D4", "SquareSymmetry"), _chance(ours.RandomD4, 1.0)),
     "Rotate": _rotate,
     "ShiftScaleRotate": _shift_scale_rotate,
     "Affine": _affine,
