@@ -50,8 +50,8 @@ def collect(  # type: ignore[no-untyped-def]
     grad, mapping, window, table, colors, to_image, grad_b, grad_c, grad_y, grad_x, height, width, out_height, out_width, sample,
     map_step, window_step, param_step, table_step,
     C: tl.constexpr, OC: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, MODE: tl.constexpr, SHARP: tl.constexpr,
-    FLAGS: tl.constexpr, EPS: tl.constexpr, K: tl.constexpr, N: tl.constexpr, BW: tl.constexpr, WW: tl.constexpr, P: tl.constexpr,
-    F: tl.constexpr, INDEX: tl.constexpr,
+    FLAGS: tl.constexpr, SLOTS: tl.constexpr, EPS: tl.constexpr, K: tl.constexpr, N: tl.constexpr, BW: tl.constexpr,
+    WW: tl.constexpr, P: tl.constexpr, F: tl.constexpr, INDEX: tl.constexpr,
 ):  # fmt: skip
     """Program (tile of the image across, down, sample and group): N channels are collected, K written; as `gather` is.
 
@@ -93,7 +93,7 @@ def collect(  # type: ignore[no-untyped-def]
             total = add_scaled(total, share, g, N)
             i += 1
         j += 1
-    total = unmixed(from_sample(colors, b, param_step), scaled(total, tl.where(concerned, part, 0.0), N), C, OC, FLAGS)
+    total = unmixed(from_sample(colors, b, param_step), scaled(total, tl.where(concerned, part, 0.0), N), C, OC, FLAGS, SLOTS)
     plane = width.to(INDEX) * height
     pixels = from_sample(to_image, b * C + first, plane) + (row.to(INDEX) * width + column)
     store_channels(pixels, plane, owned, first, total, C, GROUPS, K)

@@ -76,6 +76,7 @@ def forward(  # type: ignore[no-untyped-def]
     CUBIC: tl.constexpr,
     UNIT: tl.constexpr,
     FLAGS: tl.constexpr,
+    SLOTS: tl.constexpr,
     K: tl.constexpr,
     N: tl.constexpr,
     BW: tl.constexpr,
@@ -127,26 +128,22 @@ def forward(  # type: ignore[no-untyped-def]
                 picture, stride_c, stride_y, stride_x, first, height, width,
                 x, y, usable, x0, y0, x1, y1, C, GROUPS, TAPS, MODE, WINDOW, CUBIC, UNIT, False, RAW, K, P, F, NEAR, INDEX,
             )  # fmt: skip
-    numbers = from_sample(colors, b, param_step)
-    p = numbers
+    p = from_sample(colors, b, param_step)
+    bias, second, last = p + SLOTS[0], p + SLOTS[2], p + SLOTS[3]
     if FIRST_MIX & FLAGS:
         if MATRIX & FLAGS:
             colour = mix(p, colour, OC, C)
-            p += OC * C
-        colour = cover(p, p + OC, colour, covered, first, OC, GROUPS, N)
-        p += 2 * OC
+        colour = cover(bias, bias + OC, colour, covered, first, OC, GROUPS, N)
     if LINKS:
-        colour = lay_over(colour, share, uncovered, numbers + GROUNDS, first, LINKS, SOFT, GROUNDS >= 0, OC, GROUPS, N)
+        colour = lay_over(colour, share, uncovered, p + GROUNDS, first, LINKS, SOFT, GROUNDS >= 0, OC, GROUPS, N)
     if HUE & FLAGS:
-        colour = hue(tl.load(p), colour)
-        p += 1
+        colour = hue(tl.load(p + SLOTS[1]), colour)
     if SECOND_MIX & FLAGS:
-        colour = shift(p + OC * OC, mix(p, colour, OC, OC), OC)
-        p += OC * OC + 2 * OC
+        colour = shift(second + OC * OC, mix(second, colour, OC, OC), OC)
     if CLIP & FLAGS:
         colour = clip(colour, N)
     if LAST_MIX & FLAGS:
-        colour = shift(p + OC * OC, mix(p, colour, OC, OC), OC)
+        colour = shift(last + OC * OC, mix(last, colour, OC, OC), OC)
     plane = out_width.to(INDEX) * out_height
     STEPS: tl.constexpr = 1.0 if LEVELS & FLAGS else 255.0
     pixels = from_sample(out, b * OC + first, plane) + (v.to(INDEX) * out_width + u)

@@ -154,6 +154,7 @@ def gather(  # type: ignore[no-untyped-def]
     PROJECTIVE: tl.constexpr,
     CUBIC: tl.constexpr,
     FLAGS: tl.constexpr,
+    SLOTS: tl.constexpr,
     REACH: tl.constexpr,
     EPS: tl.constexpr,
     K: tl.constexpr,
@@ -234,5 +235,5 @@ def gather(  # type: ignore[no-untyped-def]
             own = own + (total[k * N + c],)
         if FIELD or MODE != FILLED:
             own = _add_fixed(own, from_sample(folded, b * OC, plane), at, plane, lane, first, unfold + b * 2, OC, GROUPS, N)
-        own = unmixed(from_sample(colors, b, param_step), own, C, OC, FLAGS)
+        own = unmixed(from_sample(colors, b, param_step), own, C, OC, FLAGS, SLOTS)
         store_channels(from_sample(to_image, b * C + first, plane) + at, plane, lane, first, own, C, GROUPS, K)

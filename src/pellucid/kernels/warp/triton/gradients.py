@@ -142,6 +142,7 @@ def gradients(  # type: ignore[no-untyped-def]
     CUBIC: tl.constexpr,
     UNIT: tl.constexpr,
     FLAGS: tl.constexpr,
+    SLOTS: tl.constexpr,
     TO_MAP: tl.constexpr,
     TO_PARAMS: tl.constexpr,
     TO_SOURCE: tl.constexpr,
@@ -185,10 +186,10 @@ def gradients(  # type: ignore[no-untyped-def]
     picture = from_sample(image, b, stride_b) + first.to(INDEX) * stride_c
     upstream = from_sample(grad, b, grad_b) + first.to(INDEX) * grad_c
     plane = out_width.to(INDEX) * out_height
-    bias_at: tl.constexpr = OC * C if MATRIX & FLAGS else 0
-    turns_at: tl.constexpr = bias_at + (2 * OC if FIRST_MIX & FLAGS else 0)
-    second_at: tl.constexpr = turns_at + (1 if HUE & FLAGS else 0)
-    last_at: tl.constexpr = second_at + (OC * OC + 2 * OC if SECOND_MIX & FLAGS else 0)
+    bias_at: tl.constexpr = SLOTS[0]
+    turns_at: tl.constexpr = SLOTS[1]
+    second_at: tl.constexpr = SLOTS[2]
+    last_at: tl.constexpr = SLOTS[3]
     one = tl.full((P,), 1.0, F)
     map_sums, window_sums, turns_sum = zeros(6 if PROJECTIVE and SPAN != AXES else 4, P, F), zeros(4, P, F), tl.zeros((P,), F)
     matrix_sums, offset_sums, fill_sums = zeros(OC * C if MATRIX & FLAGS else 1, P, F), zeros(N, P, F), zeros(N, P, F)

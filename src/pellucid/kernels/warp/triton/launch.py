@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pellucid.kernels.stages.chain import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, LEVELS, MATRIX, SECOND_MIX, SHARP
+from pellucid.kernels.stages.chain import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, LEVELS, MATRIX, SECOND_MIX, SHARP, place
 from pellucid.kernels.warp.footprint import PHASES
 from pellucid.kernels.warp.layout import BENDS, CANVASES, LINK
 from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, spread
@@ -145,7 +145,7 @@ class _Call:
             "LINKS": len(canvases),
             "KINDS": sum(kind << 3 * k for k, kind in enumerate(canvases)),
             "SOFT": CANVASES["zeros"] in canvases,
-            "GROUNDS": params.shape[1] - len(canvases) * out_channels if grounds else -1,
+            "GROUNDS": place(GROUND, flags, image.shape[1], out_channels) if grounds else -1,
         }
         self.planes = 2 if not self.chain["SOFT"] else 3 + len(canvases) * grounds
         self.field_strides = _field_strides(field)
@@ -169,6 +169,7 @@ class _Call:
             "PROJECTIVE": mapping.shape[1] == 9,
             "CUBIC": cubic,
             "FLAGS": flags,
+            "SLOTS": tuple(place(stage, flags, self.channels, out_channels) for stage in (FIRST_MIX, HUE, SECOND_MIX, LAST_MIX)),
             "K": read,
             "N": written,
             "F": _FLOATS[mapping.dtype],
@@ -411,7 +412,7 @@ def _fold(source: Tensor, call: _Call, options: dict[str, Any], *, linear: bool)
     folded = source.new_zeros((call.batch, source.shape[1], *call.plane), dtype=torch.int64)
     units, halves = _units(torch.linalg.vector_norm(source, torch.inf, dim=(1, 2, 3)), call, 1)
     block, *tiles = _blocks(call.size, each=1)
-    kept = {name: value for name, value in options.items() if name not in ("C", "K", "FLAGS")}
+    kept = {name: value for name, value in options.items() if name not in ("C", "K", "FLAGS", "SLOTS")}
     chain = {name: call.chain[name] for name in ("LINKS", "KINDS")} | {"SOFT": linear and call.chain["SOFT"]}
     for sample, planes in _parts(call.batch, call.groups):
         if call.span:

@@ -64,13 +64,12 @@ def unmix(matrix, g, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore
 
 
 @triton.jit
-def unmixed(p, g, C: tl.constexpr, OC: tl.constexpr, FLAGS: tl.constexpr):  # type: ignore[no-untyped-def]
+def unmixed(p, g, C: tl.constexpr, OC: tl.constexpr, FLAGS: tl.constexpr, SLOTS: tl.constexpr):  # type: ignore[no-untyped-def]
     """A source's gradient from the output's, through the mixes that FLAGS name of a sample's parameters p; no other stage."""
-    matrix_at: tl.constexpr = (OC * C if MATRIX & FLAGS else 0) + (2 * OC if FIRST_MIX & FLAGS else 0)
     if LAST_MIX & FLAGS:
-        g = unmix(p + matrix_at + (OC * OC + 2 * OC if SECOND_MIX & FLAGS else 0), g, OC, OC)
+        g = unmix(p + SLOTS[3], g, OC, OC)
     if SECOND_MIX & FLAGS:
-        g = unmix(p + matrix_at, g, OC, OC)
+        g = unmix(p + SLOTS[2], g, OC, OC)
     if MATRIX & FLAGS:
         g = unmix(p, g, OC, C)
     return g
