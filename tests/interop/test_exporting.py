@@ -88,7 +88,7 @@ BYTES = np.random.default_rng(0).integers(0, 256, (21, 26, 3), dtype=np.uint8)
 @pytest.mark.parametrize("ours", ALBUMENTATIONS, ids=[f"{type(one).__name__}-{i}" for i, one in enumerate(ALBUMENTATIONS)])
 def test_what_albumentations_reads_comes_back(ours):
     wanted = P.Pipeline([ours])(BYTES).double()
-    found = from_albumentations(to_albumentations([ours], plain=True))(BYTES).double()
+    found = torch.from_numpy(from_albumentations(to_albumentations([ours], plain=True))(BYTES)).movedim(-1, 0).double()
     assert (found - wanted).abs().max() <= (1 if wanted.max() > 10 else 1e-5)
 
 

@@ -42,7 +42,7 @@ def test_what_a_file_spells_out_is_found_and_not_run(tmp_path):
         pellucid.RandomBrightnessContrast((-0.1, 0.1), (0.1, 0.1), p=0.5),
         pellucid.Normalize((0.5,) * 3, (0.5,) * 3),
     )
-    assert first.imported.pipeline.options.targets == {"kinds": "labels"}
+    assert first.imported.pipeline.options.targets == {"masks": "mask", "kinds": "labels"}
     assert (second.name, second.library) == ("self.turn", "torchvision")
     assert second.imported.pipeline[0].interpolation == "bilinear"
     assert second.imported.pipeline[1].size == 32

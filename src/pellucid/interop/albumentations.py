@@ -81,6 +81,7 @@ def _compose(given: Given, reader: Reader, where: str) -> Made:
     given.only("mask_interpolation", None, 0, default=None, reason="masks take the nearest pixel here", nearest="INTER_NEAREST")
     read_targets(given, reader)
     if where == "pipeline":
+        reader.set(out="same")
         reader.comes(given("transforms"))
     return gated(_row(given, reader, where), given("p", 1.0 if given.name == "Compose" else 0.5))
 
@@ -387,6 +388,8 @@ def _nothing(given: Given, reader: Reader, where: str) -> Made:
     given.idle("it changes no value", "p")
     text = "ToTensorV2(transpose_mask=True): masks keep the order of the axes that they have here"
     given.noted("transpose_mask", False, default=False, text=text)
+    if given.name.startswith("ToTensor"):
+        reader.set(out="tensor")
     return None
 
 

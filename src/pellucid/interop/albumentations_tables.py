@@ -104,7 +104,7 @@ def read_targets(given: Given, reader: Reader) -> None:
         named[key] = _KINDS[kind]
     boxes, points = (_options(given(name), name, reader) for name in ("bbox_params", "keypoint_params"))
     if boxes is not None:
-        named |= _read_boxes(boxes, reader)
+        named |= {"masks": "mask", **_read_boxes(boxes, reader)}  # which stay there when boxes go
     if points is not None:
         named |= _read_points(points, reader, dropped=boxes is not None)
     reader.set(targets={**reader.settings.get("targets", {}), **named})

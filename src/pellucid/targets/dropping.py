@@ -22,7 +22,7 @@ __all__ = ["sieved"]
 
 _BESIDE = ("labels", "label", "class_labels", "category_ids", "iscrowd", "masks")
 """What has a row for every box, where it is no single number; ``labels_left`` goes with ``boxes_left``. So have labels that
-``targets=`` names.
+``targets=`` names; masks that it names are pictures of their own.
 """
 
 
@@ -56,7 +56,7 @@ def _beside(key: str, entries: dict[str, Any], options: Options) -> list[str]:
     if kind_in(key, entries[key], options) is not BOXES:
         return []
     rest = "".join(key.partition("_")[1:])
-    names = [f"{name}{rest}" for name in _BESIDE if f"{name}{rest}" in entries]
+    names = [f"{name}{rest}" for name in _BESIDE if f"{name}{rest}" in entries and options.targets.get(f"{name}{rest}") != "mask"]
     names += [name for name, kind in options.targets.items() if kind == "labels" and name in entries and not rest]
     kinds = {name: kind_in(name, entries[name], options) for name in names}
     return [name for name, kind in kinds.items() if kind is not None and (not kind.axes or name.startswith("masks"))]

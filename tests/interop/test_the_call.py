@@ -1,0 +1,41 @@
+"""A script that calls albumentations runs with another import: same keys, layouts, dtypes and labels."""
+
+import numpy as np
+import pytest
+import torch
+
+from pellucid.interop import from_albumentations
+from tests.peers import albumentations
+
+RNG = np.random.default_rng(1)
+GIVEN = {
+    "image": RNG.integers(0, 256, (40, 50, 3), dtype=np.uint8),
+    "mask": RNG.integers(0, 4, (40, 50), dtype=np.uint8),
+    "masks": [np.eye(40, 50, dtype=np.uint8), np.ones((40, 50), np.uint8)],
+    "bboxes": [[0.0, 0.0, 3.0, 3.0], [10.0, 12.0, 30.0, 35.0]],
+    "keypoints": [(20.0, 20.0), (11.0, 13.0)],
+    "class_labels": ["gone", "kept"],
+}
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+def test_both_calls_return_the_same(tensors):
+    A = albumentations()
+    steps = [A.CenterCrop(24, 28), A.HorizontalFlip(p=1.0), *([A.pytorch.ToTensorV2()] if tensors else [])]
+    theirs = A.Compose(
+        steps,
+        bbox_params=A.BboxParams(format="pascal_voc", label_fields=["class_labels"]),
+        keypoint_params=A.KeypointParams(format="xy"),
+    )
+    found, wanted = from_albumentations(theirs)(**GIVEN), theirs(**GIVEN)
+    for key, value in wanted.items():
+        if key in ("bboxes", "keypoints"):
+            assert np.allclose(found[key], value, atol=1e-5), key
+        elif key == "class_labels":
+            assert list(found[key]) == list(value)
+        elif key == "masks":
+            assert all(np.array_equal(one, other) for one, other in zip(found[key], value, strict=True))
+        else:
+            assert type(found[key]) is (torch.Tensor if tensors else np.ndarray), key
+            assert (found[key].shape, found[key].dtype) == (value.shape, value.dtype), key
+            assert np.array_equal(np.asarray(found[key]), np.asarray(value)), key
