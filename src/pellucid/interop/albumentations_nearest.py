@@ -217,6 +217,11 @@ def _grid_dropout(given: Given, reader: Reader, where: str) -> Made:
     return ours.GridDropout(clamped(1.0, 32.0)(cells), float(given("ratio", 0.5)), value=fill, p=given("p", 0.5), hides=True)
 
 
+def _pad(given: Given, reader: Reader, where: str) -> Made:
+    reader.ends(where, None)
+    return gated(ours.Pad(given("padding", 0), **_shown(given)), given("p", 1.0))
+
+
 def _masking(given: Given, reader: Reader, where: str) -> Made:
     return ours.CoarseDropout((1.0, 2.0), (0.05, 0.25), (0.05, 0.25), p=given("p", 0.5), hides=True)
 
@@ -297,6 +302,8 @@ NEAR: Table = {
         "its mesh is bent at the points of a grid, and smooth here", "RandomThinPlateSpline", _piecewise)),
     "GridElasticDeform": Near("its mesh breaks where cells meet", "RandomElastic", made("RandomElastic")),
     "CropAndPad": Near("its sides are cut or padded one by one, and the middle is scaled here", "RandomScale", _crop_and_pad),
+    "Pad": Near("a pair of its numbers is of other sides", "Pad", _pad),
+    "ToRGB": Near("pictures keep their channels here", "nothing", lambda given, reader, where: given.idle("nothing changes", "p")),
     "OneOrOther": Near("a choice of two", "OneOf", _one_or_other),
     **dict.fromkeys(("XYMasking", "TimeMasking", "FrequencyMasking", "MaskDropout", "ConstrainedCoarseDropout"), Near(
         "its stripes and holes have places of their own", "CoarseDropout", _masking)),

@@ -93,6 +93,7 @@ TORCHVISION: Table = {
     "RandomResize": Near(_DRAWN, "RandomShortestSize", _shortest),
     "FixedSizeCrop": Near("a transform of the references", "RandomCrop", _fixed_crop),
     "ConvertBoundingBoxFormat": Near("boxes keep their format here", "Pipeline(box_format=...)", lambda given, reader, where: None),
+    "RGB": Near("pictures keep their channels here", "nothing", lambda given, reader, where: None),
     "MixUp": Near(_MIXED, "MixUp", made("MixUp", 1.0)),
     "CutMix": Near(_MIXED, "CutMix", made("CutMix", 1.0)),
 }
@@ -149,6 +150,15 @@ KORNIA: Table = {
     "RandomSnow": Near("it brightens what is dark", "RandomSnow", made("RandomSnow")),
     "RandomPlasmaShadow": Near("its clouds have other parameters", "RandomPlasmaShadow", made("RandomPlasmaShadow")),
     "RandomPlasmaBrightness": Near("its clouds have other parameters", "RandomPlasmaBrightness", made("RandomPlasmaBrightness")),
+    **{name: Near("it says its sides in another way", ours, made(ours, 1.0, size=("max_size", 256, int)))
+       for name, ours in (("LongestMaxSize", "LongestMaxSize"), ("SmallestMaxSize", "Resize"))},
+    "PadTo": Near("it pads at the right and below, and cuts nothing", "CenterCrop", made(
+        "CenterCrop", 1.0, size=("size", 256, asis))),
+    "RandomRotation90": Near("it turns by interpolation", "RandomRotation90", made("RandomRotation90")),
+    "RandomGaussianIllumination": Near("its light has other parameters", "RandomSpotIllumination", made("RandomSpotIllumination")),
+    **dict.fromkeys(("RandomLinearIllumination", "RandomLinearCornerIllumination"), Near(
+        "its light has other parameters", "RandomLinearIllumination", made("RandomLinearIllumination"))),
+    "RandomPlasmaContrast": Near("its clouds have other parameters", "RandomPlasmaContrast", made("RandomPlasmaContrast")),
     "RandomJigsaw": Near("its pieces are of whole pixels", "GridShuffle", made("GridShuffle", grid=("grid", (4, 4), asis))),
     "RandomMixUpV2": Near(_MIXED, "MixUp", made("MixUp", 1.0)),
     "RandomCutMixV2": Near(_MIXED, "CutMix", made("CutMix", 1.0)),
