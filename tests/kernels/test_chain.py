@@ -1,12 +1,18 @@
 """The table of the colour chain: what is laid out in a row comes back, with and without what a pass has beside its stages."""
 
+import re
 from itertools import product
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from pellucid.kernels import stages as folder
+from pellucid.kernels import warp
 from pellucid.kernels.stages.chain import GROUND, colors_of, fusable, place
 from pellucid.kernels.warp import pack
+from pellucid.kernels.warp.cpu import op
 from pellucid.kernels.warp.packing import Link, unpack
 from pellucid.segments.chain import AffineStage
 from tests.kernels.test_stages import ORDERS, numbers, stages
@@ -62,3 +68,24 @@ def test_what_backward_reads_ends_before_the_last_mixes(order):
     colors = colors_of(made.recipe.flags, 3, 3)
     kinds = [isinstance(stage, AffineStage) for stage in unpack(made, 3).stages]
     assert len(colors.steps) - colors.deep == next((k for k, kind in enumerate(reversed(kinds)) if not kind), len(kinds))
+
+
+def test_flags_are_read_in_the_table_alone():
+    table = Path(folder.__file__).parent / "chain.py"
+    files = [path for path in table.parents[1].rglob("*.py") if path != table and "triton" not in path.parts]
+    assert [path.name for path in files if re.search(r"flags *&|& *flags", path.read_text())] == []
+
+
+@pytest.mark.parametrize("order", ["hac", "acpa"])
+def test_a_strip_stays_in_its_rows(order, monkeypatch):
+    made = []
+
+    def guarded(name, size, dtype):
+        made.append(np.full(size + 64, 7, dtype))
+        return made[-1][:size]
+
+    monkeypatch.setattr(op, "scratch", guarded)
+    image, *given = [part.requires_grad_() for part in (torch.rand(3, 3, 7, 9, dtype=torch.float64), *numbers())]
+    warp.stages_by("cpu")(image, stages(order, given), torch.float64, False).sum().backward()
+    assert len(made) > 5
+    assert all((whole[-64:] == 7).all() for whole in made)

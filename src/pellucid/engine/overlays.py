@@ -18,7 +18,7 @@ from pellucid.engine.plan import Group, Run
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import warp
 from pellucid.kernels import color
-from pellucid.kernels.stages.chain import FIRST_MIX, GROUND
+from pellucid.kernels.stages.chain import adds_colors
 from pellucid.kernels.warp.dtypes import rounded
 from pellucid.kernels.warp.packing import Resample, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
@@ -69,7 +69,7 @@ class Sticker(NamedTuple):
         one = image.new_ones(()).expand(image.shape[0], 1, *image.shape[2:])
         shown = read(one, resample.without_colors()) * shown
         out = (1 - cover) * read(image, mixed) + (shown if matrix is None else color.affine(shown, matrix.to(shown.dtype), None))
-        if mixed.recipe.flags & (FIRST_MIX | GROUND):  # what the pass shows of a black picture is there below and above
+        if adds_colors(mixed.recipe.flags):  # what the pass shows of a black picture is there below and above
             black = torch.zeros_like(one).expand(-1, channels, -1, -1)
             out = out + cover * read(black, mixed._replace(prologue=()))
         return rounded(color.stages(out, (*stages, *resample.epilogue)), resample.recipe.dtype)

@@ -14,11 +14,12 @@ from pellucid.kernels.bytewise.layout import AUTOCONTRAST, BILINEAR, COLOR, EQUA
 from pellucid.kernels.bytewise.levels import blended, colored, copied, counted, extremes_of, looked_up, rounded, sharpened, total_of
 from pellucid.kernels.bytewise.moves import bilinear, moves_nothing
 from pellucid.kernels.color.cpu.rows import mix_whole
-from pellucid.kernels.curve.cpu.rows import curved, flattened, kept, mixed
+from pellucid.kernels.curve.cpu.rows import curved, flattened, mixed
 from pellucid.kernels.curve.cpu.rows import looked_up as brightness
 from pellucid.kernels.curve.cpu.strips import bent
 from pellucid.kernels.curve.layout import GATE
 from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
+from pellucid.kernels.stages.sums import copy
 from pellucid.kernels.warp.cpu.labels import copy_plainly
 
 __all__ = ["sweep"]
@@ -92,7 +93,7 @@ def _tabled_curve(kind, own, source, unit, tables, counts, known, values, room):
             for k in range(256):
                 levels[table[k]] += counts[c, k]
             if flattened(levels, below, flat, rise):
-                kept(x, y)
+                copy(x, y)
             else:
                 brightness(table, flat, y)
         else:

@@ -20,9 +20,9 @@ from pellucid.segments.chain import AffineStage, ClipStage, CurveStage, HueStage
 
 __all__ = [
     *("CLIP", "CURVE", "FIRST_MIX", "GROUND", "HUE", "LAST_MIX", "LEVELS", "MATRIX", "SECOND_MIX", "SHARP", "STAGES"),
-    *("CLIPPED", "CURVED", "MIXED", "TURNED", "Colors", "Unpacked"),
-    *("as_read", "blends_channels", "colors_of", "fusable", "has_curve", "has_stages", "is_sharp", "kept_to_first_mix", "laid_out"),
-    *("of_levels", "parameter_count", "place", "read_back", "stretched", "without_colors"),
+    *("CLIPPED", "CURVED", "MIXED", "TURNED", "Colors", "Unpacked", "adds_colors", "as_read", "blends_channels", "colors_of"),
+    *("fusable", "has_curve", "has_stages", "is_sharp", "kept_to_first_mix", "laid_out", "of_levels", "parameter_count", "place"),
+    *("read_back", "stretched", "without_colors"),
 ]
 
 MATRIX, FIRST_MIX, HUE, SECOND_MIX, CLIP, LAST_MIX, LEVELS, SHARP, GROUND, CURVE, CURVE_CLIP = (1 << k for k in range(11))
@@ -265,6 +265,11 @@ def has_curve(flags: int) -> bool:
 def blends_channels(flags: int) -> bool:
     """Whether a channel depends on others."""
     return bool(flags & (MATRIX | STAGES))
+
+
+def adds_colors(flags: int) -> bool:
+    """Whether a black picture may show anything but black, up to the first mix."""
+    return bool(flags & (FIRST_MIX | GROUND))
 
 
 def without_colors(flags: int) -> int:

@@ -7,14 +7,15 @@ Read next: ``../warp/cpu/layout.py``, ``../resize/cpu/layout.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import TypeVar
 
 __all__ = ["laid"]
 
-_Rows = TypeVar("_Rows", bound=tuple[Any, ...])
+_Rows = TypeVar("_Rows")
 
 
-def laid(kind: type[_Rows], *counts: int, after: int = 0) -> _Rows:
+def laid(kind: Callable[..., _Rows], *counts: int, after: int = 0) -> _Rows:
     """Where each name's rows begin, of which it has so many, one name after the other; the last name is where all of them end."""
     return kind(*accumulate(counts, initial=after))

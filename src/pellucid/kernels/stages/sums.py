@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pellucid.kernels.jit import fused, noinline, summing, wide
 
-__all__ = ["copy_rows", "dot", "load", "row_sum", "store"]
+__all__ = ["add_rows", "copy", "copy_rows", "dot", "load", "row_sum", "store"]
 
 
 @summing
@@ -33,12 +33,27 @@ def dot(x, y):  # type: ignore[no-untyped-def]
 
 
 @fused
+def copy(x, y):  # type: ignore[no-untyped-def]
+    """Copy a row."""
+    for u in range(len(x)):
+        y[u] = x[u]
+
+
+@fused
 def copy_rows(source, target, rows):  # type: ignore[no-untyped-def]
     """Copy a row set."""
     for o in range(rows):
+        copy(source[o], target[o])
+
+
+@fused
+def add_rows(source, target):  # type: ignore[no-untyped-def]
+    """Add a row set to another."""
+    noinline()
+    for o in range(len(target)):
         x, y = source[o], target[o]
-        for u in range(len(x)):
-            y[u] = x[u]
+        for u in range(len(y)):
+            y[u] += x[u]
 
 
 @fused

@@ -7,10 +7,11 @@ Read next: ``../shift.py``.
 
 from __future__ import annotations
 
-from pellucid.kernels.color.cpu.steps import total
+from pellucid.kernels.curve.cpu.rows import mixed
 from pellucid.kernels.jit import entry, fused, without_refcount
 from pellucid.kernels.stages.printed.hsv import gated_hsv_backward
 from pellucid.kernels.stages.printed.hsv import hsv as shift
+from pellucid.kernels.stages.sums import row_sum
 
 __all__ = ["hsv", "hsv_backward"]
 
@@ -20,13 +21,6 @@ def _strip(image, first, length):  # type: ignore[no-untyped-def]
     """The channels of a strip, each known to be contiguous."""
     last = min(first + length, image.shape[1])
     return image[0, first:last], image[1, first:last], image[2, first:last]
-
-
-@fused
-def _mix(gate, x, y):  # type: ignore[no-untyped-def]
-    rest = type(gate)(1.0) - gate
-    for u in range(len(x)):
-        y[u] = gate * y[u] + rest * x[u]
 
 
 @entry
@@ -47,7 +41,7 @@ def hsv(images, numbers, length, out, start, stop):  # type: ignore[no-untyped-d
         shift(row[0], row[1], row[2], x, y)
         if len(row) == 4:
             for c in range(3):
-                _mix(row[3], x[c], y[c])
+                mixed(row[3], x[c], y[c])
 
 
 @entry
@@ -65,4 +59,4 @@ def hsv_backward(grad, images, numbers, length, into, sums, scratch, start, stop
         along = scratch[0, :n], scratch[1, :n], scratch[2, :n], scratch[3, :n]
         gated_hsv_backward(row[0], row[1], row[2], gate, x, g, along, y)
         for k in range(4):
-            sums[s, k] = total(scratch[k, :n])
+            sums[s, k] = row_sum(scratch[k, :n])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pellucid.kernels.color.cpu.rows import hue
 from pellucid.kernels.jit import exact, fused, noinline, summing
 from pellucid.kernels.stages.printed.hue import hue_backward
+from pellucid.kernels.stages.sums import row_sum
 
 __all__ = [
     "BRIGHTNESS",
@@ -18,11 +19,8 @@ __all__ = [
     "SATURATION",
     "add_to_rows",
     "grey_row",
-    "load",
     "step",
     "step_backward",
-    "store",
-    "total",
 ]
 
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
@@ -72,15 +70,6 @@ def step(kind, factor, pivot, weights, x, z, grey):  # type: ignore[no-untyped-d
 
 
 @summing
-def total(x):  # type: ignore[no-untyped-def]
-    """Sum over a row."""
-    summed = x.dtype.type(0.0)
-    for u in range(len(x)):
-        summed += x[u]
-    return summed
-
-
-@summing
 def _products(g, x, level):  # type: ignore[no-untyped-def]
     """Sum of g * (x - level), and of g."""
     product = alone = x.dtype.type(0.0)
@@ -122,7 +111,7 @@ def step_backward(kind, factor, pivot, weights, x, g, grey, whole):  # type: ign
     along, to_pivot, rest = 0.0, 0.0, cast(1.0) - factor
     if kind == HUE:
         hue_backward(factor, x, g, (whole,))
-        return float(total(whole)), 0.0
+        return float(row_sum(whole)), 0.0
     if kind == SATURATION:
         grey_row(x, weights, grey)
         whole[:] = cast(0.0)
@@ -140,26 +129,6 @@ def step_backward(kind, factor, pivot, weights, x, g, grey, whole):  # type: ign
         to_pivot += alone
         _scale(g[c], factor)
     return along, to_pivot * float(rest)
-
-
-@fused
-def load(image, first, target):  # type: ignore[no-untyped-def]
-    """Copy a strip out of a sample's planes."""
-    noinline()
-    for c in range(len(target)):
-        x, y = image[c], target[c]
-        for u in range(len(y)):
-            y[u] = x[first + u]
-
-
-@fused
-def store(source, image, first):  # type: ignore[no-untyped-def]
-    """Copy a strip to its place."""
-    noinline()
-    for c in range(len(source)):
-        x, y = source[c], image[c]
-        for u in range(len(x)):
-            y[first + u] = x[u]
 
 
 @fused

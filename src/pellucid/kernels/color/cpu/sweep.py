@@ -10,9 +10,12 @@ before it runs over the whole sample first; backward likewise, because that mean
 
 from __future__ import annotations
 
+import numpy as np
+
 from pellucid.kernels.color.cpu.rows import clip, clip_backward
-from pellucid.kernels.color.cpu.steps import CONTRAST, add_to_rows, grey_row, load, step, step_backward, store, total
+from pellucid.kernels.color.cpu.steps import CONTRAST, add_to_rows, grey_row, step, step_backward
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.stages.sums import load, row_sum, store
 
 __all__ = ["backward", "forward"]
 
@@ -41,6 +44,12 @@ def _run(kinds, first, last, factors, pivot, weights, states, values, grey):  # 
 
 
 @fused
+def _here(first, strip):  # type: ignore[no-untyped-def]
+    """Where a strip lies in a sample's planes, as `store` takes it."""
+    return np.int64(0), first, len(strip[0]), len(strip[0])
+
+
+@fused
 def _mean(image, kinds, last, factors, weights, out, keep, floats, length):  # type: ignore[no-untyped-def]
     """The mean luma after the first steps, which are kept in ``out`` if asked."""
     noinline()
@@ -50,12 +59,12 @@ def _mean(image, kinds, last, factors, weights, out, keep, floats, length):  # t
     for first in range(0, pixels, length):
         n = min(length, pixels - first)
         states, values, _, grey, _ = _buffers(floats, channels, n)
-        load(image, first, states[0])
+        load(image, _here(first, states[0]), states[0], channels)
         _run(kinds, 0, last, factors, cast(0.0), weights, states, values, grey)
         if keep:
-            store(states[last], out, first)
+            store(states[last], out, _here(first, states[last]), channels)
         grey_row(states[last], weights, grey)
-        summed += total(grey)
+        summed += row_sum(grey)
     return cast(summed / pixels)
 
 
@@ -84,9 +93,9 @@ def forward(images, orders, factors, weights, present, out, floats, kinds, lengt
             done = pivotal
         for first in range(0, pixels, length):
             states, values, _, grey, _ = _buffers(floats, channels, min(length, pixels - first))
-            load(out[b] if done > 0 else images[b], first, states[done])
+            load(out[b] if done > 0 else images[b], _here(first, states[done]), states[done], channels)
             _run(kinds, done, count, factor, pivot, weights, states, values, grey)
-            store(states[count], out[b], first)
+            store(states[count], out[b], _here(first, states[count]), channels)
 
 
 @fused
@@ -120,11 +129,11 @@ def backward(grad, images, orders, factors, weights, present, to_images, sums, f
             cut = pivotal
         for first in range(0, pixels, length):
             states, values, g, grey, whole = _buffers(floats, channels, min(length, pixels - first))
-            load(images[b], first, states[0])
+            load(images[b], _here(first, states[0]), states[0], channels)
             _run(kinds, 0, count, factor, pivot, weights, states, values, grey)
-            load(grad[b], first, g)
+            load(grad[b], _here(first, g), g, channels)
             to_pivot += _back(kinds, cut, count, factor, pivot, weights, states, values, g, grey, whole, into)
-            store(g, to_images[b], first)
+            store(g, to_images[b], _here(first, g), channels)
         if pivotal < 0:
             continue
         for c in range(channels):
@@ -134,8 +143,8 @@ def backward(grad, images, orders, factors, weights, present, to_images, sums, f
             continue
         for first in range(0, pixels, length):
             states, values, g, grey, whole = _buffers(floats, channels, min(length, pixels - first))
-            load(images[b], first, states[0])
+            load(images[b], _here(first, states[0]), states[0], channels)
             _run(kinds, 0, cut, factor, pivot, weights, states, values, grey)
-            load(to_images[b], first, g)
+            load(to_images[b], _here(first, g), g, channels)
             _back(kinds, 0, cut, factor, pivot, weights, states, values, g, grey, whole, into)
-            store(g, to_images[b], first)
+            store(g, to_images[b], _here(first, g), channels)

@@ -13,12 +13,12 @@ import numpy as np
 
 from pellucid.kernels.curve.layout import POSTERIZE, SLACK, SOLARIZE
 from pellucid.kernels.jit import exact, fused, noinline, number, rank, summing
+from pellucid.kernels.stages.sums import copy
 
 __all__ = [
     "curved",
     "extremes",
     "flattened",
-    "kept",
     "levels_of",
     "looked_up",
     "mixed",
@@ -27,9 +27,7 @@ __all__ = [
     "pulls",
     "slope_of",
     "sum_of_differences",
-    "sum_of_products",
     "sum_of_three",
-    "total_of",
 ]
 
 
@@ -92,13 +90,6 @@ def flattened(counts, below, table, rise):  # type: ignore[no-untyped-def]
 
 
 @exact
-def kept(x, y):  # type: ignore[no-untyped-def]
-    """A copy."""
-    for u in range(len(x)):
-        y[u] = x[u]
-
-
-@exact
 def mixed(gate, x, y):  # type: ignore[no-untyped-def]
     """The result y, as far as the gate is open."""
     rest = type(gate)(1.0) - gate
@@ -130,7 +121,7 @@ def curved(kind, x, a, b, scale, y):  # type: ignore[no-untyped-def]
         for u in range(len(y)):
             y[u] = one - x[u] if x[u] + slack >= a else x[u]
     elif a == b:
-        kept(x, y)
+        copy(x, y)
     else:
         span = b - a
         for u in range(len(y)):
@@ -191,24 +182,6 @@ def pulled(x, g, slope, a, down, b, up, into):  # type: ignore[no-untyped-def]
     zero = type(slope)(0.0)
     for u in range(len(x)):
         into[u] = g[u] * slope + (down if x[u] == a else zero) + (up if x[u] == b else zero)
-
-
-@summing
-def total_of(x):  # type: ignore[no-untyped-def]
-    """The sum over a strip."""
-    total = x.dtype.type(0.0)
-    for u in range(len(x)):
-        total += x[u]
-    return np.float64(total)
-
-
-@summing
-def sum_of_products(x, y):  # type: ignore[no-untyped-def]
-    """The sum of x y."""
-    total = x.dtype.type(0.0)
-    for u in range(len(x)):
-        total += x[u] * y[u]
-    return np.float64(total)
 
 
 @summing

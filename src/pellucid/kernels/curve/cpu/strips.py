@@ -7,20 +7,20 @@ Read next: ``rows.py``.
 
 from __future__ import annotations
 
+import numpy as np
+
 from pellucid.kernels.curve.cpu.powers import parts_of_power, slope_through_power
 from pellucid.kernels.curve.cpu.rows import (
     curved,
-    kept,
     mixed,
     mixed_slope,
     slope_of,
     sum_of_differences,
-    sum_of_products,
     sum_of_three,
-    total_of,
 )
 from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, POWER
 from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.stages.sums import copy, dot, row_sum
 
 __all__ = ["bent", "bent_backward"]
 
@@ -33,7 +33,7 @@ def bent(kind, clip, scale, own, x, y):  # type: ignore[no-untyped-def]
     if kind == POWER:
         parts_of_power(x, own[AMOUNT], own[GAIN], clip != 0, y, x[:0])
     elif own[GATE] == cast(0.0):
-        kept(x, y)
+        copy(x, y)
     else:
         curved(kind, x, own[AMOUNT], cast(0.0), scale, y)
         if own[GATE] != cast(1.0):
@@ -59,7 +59,7 @@ def bent_backward(options, scale, reach, own, x, g, target, scratch, along, want
         slope_through_power(clip != 0, exponent, gain, x, y, g, inside if wanted else inside[:0], target)
         if wanted:
             along[AMOUNT] += sum_of_three(inside, y, other) * gain
-            along[GAIN] += sum_of_products(inside, y)
+            along[GAIN] += dot(inside, y)
         return
     gate, zero = own[GATE], cast(0.0)
     slope_of(kind, slope, x, own[AMOUNT], scale, slopes)
@@ -69,7 +69,7 @@ def bent_backward(options, scale, reach, own, x, g, target, scratch, along, want
     curved(kind, x, own[AMOUNT], zero, scale, y)
     along[GATE] += sum_of_differences(g, y, x)
     if magnitude == 1:
-        along[AMOUNT] += total_of(g) * gate
+        along[AMOUNT] += np.float64(row_sum(g)) * gate
     elif magnitude == 2:
         curved(kind, x, own[AMOUNT] + reach, zero, scale, y)
         curved(kind, x, own[AMOUNT] - reach, zero, scale, other)

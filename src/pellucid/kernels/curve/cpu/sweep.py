@@ -13,7 +13,6 @@ from pellucid.kernels.curve.cpu.rows import (
     curved,
     extremes,
     flattened,
-    kept,
     levels_of,
     looked_up,
     mixed,
@@ -25,6 +24,7 @@ from pellucid.kernels.curve.cpu.rows import (
 from pellucid.kernels.curve.cpu.strips import bent, bent_backward
 from pellucid.kernels.curve.layout import AMOUNT, AUTOCONTRAST, EQUALIZE, GATE
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.stages.sums import copy
 
 __all__ = ["STRIP", "backward", "count", "forward", "look_up"]
 
@@ -114,7 +114,7 @@ def _spread(kind, x, a, b, scale, levels, table, y):  # type: ignore[no-untyped-
     if kind == AUTOCONTRAST:
         curved(kind, x, a, b, scale, y)
     elif a == type(scale)(1.0):
-        kept(x, y)
+        copy(x, y)
     else:
         looked_up(levels, table, y)
 
@@ -156,7 +156,7 @@ def forward(planes, weights, numbers, options, scale, channels, out, start, stop
     for p in range(start, stop):
         own, row = numbers[(p // channels) % len(numbers)], planes[p]
         if own[GATE] == cast(0.0):
-            kept(row, out[p])
+            copy(row, out[p])
             continue
         counts = None if weights is None else weights[p]
         a, b = _settle(kind, row, counts, cast(scale), own, table, rise, room)

@@ -106,11 +106,10 @@ class _Call:
         self.given = Given(pixels, pictures, maps, window.contiguous().numpy(), params.contiguous().numpy(), self.colors)
         self.taps, self.step = (_room(maps[:, 0], width, cubic), _room(maps[:, 4], height, cubic)), max(image.shape[1], 4)
         self.size, self.width = (size[0], size[1]), width
-        self.call = Call(
-            *(size[0], size[1], cubic, mode == MODES["zeros"], is_sharp(flags)),
-            *[int(part.shape[0] > 1) for part in (mapping, window, params)],
-            *(self.rows, width + self.taps[0], work(1 / 255 if image.dtype == torch.uint8 and not of_levels(flags) else 1)),
-        )
+        steps = int(mapping.shape[0] > 1), int(window.shape[0] > 1), int(params.shape[0] > 1)
+        kernel = cubic, mode == MODES["zeros"], is_sharp(flags)
+        unit = work(1 / 255 if image.dtype == torch.uint8 and not of_levels(flags) else 1)
+        self.call = Call(size[0], size[1], *kernel, *steps, self.rows, width + self.taps[0], unit)
 
     def room(self, rows: Any, lines: _Array) -> Room:
         """Memory of a pass with these rows of a strip, and such lines."""
@@ -139,9 +138,9 @@ class _Call:
         call = self.call._replace(line=max(self.call.line, 2 * width + 4))  # a row, and as many taps again
         lines = np.empty((self.rows + 2, self.step * call.line + 7), self.work)
         table = np.empty(4 * (self.taps[0] * width + self.width), self.work)
-        ends = (np.empty(self.width, np.int64) for _ in range(2))
+        low, high, index = np.empty(self.width, np.int64), np.empty(self.width, np.int64), np.empty(self.width, np.uint64)
         sums = np.empty(self.taps[0] * width), np.empty(self.taps[1] * self.size[0])
-        return call, self.room(rows, lines), Backwards(*ends, np.empty(self.width, np.uint64), table, *sums)
+        return call, self.room(rows, lines), Backwards(low, high, index, table, *sums)
 
 
 def _room(scales: Any, length: int, cubic: bool) -> int:
@@ -153,20 +152,11 @@ def _room(scales: Any, length: int, cubic: bool) -> int:
     return -(-max(taps, 2) // 4) * 4
 
 
-def direct(
-    image: Tensor | Pictures,
-    mapping: Tensor,
-    window: Tensor,
-    params: Tensor,
-    size: list[int],
-    options: list[int],
-    cubic: float,
-    dtype: torch.dtype,
-) -> Tensor:
+def direct(*given: Any) -> Tensor:
     """The operator's kernel, for pictures of several sizes, too."""
     from pellucid.kernels.resize.cpu.sweep import forward
 
-    del cubic
+    image, mapping, window, params, size, options, _, dtype = given
     out = in_large_pages(torch.empty((image.shape[0], options[3], *size), dtype=dtype, device=image.device))
     if out.numel() == 0:
         return out
@@ -226,22 +216,11 @@ def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Ten
     return out
 
 
-def back(
-    grad: Tensor,
-    image: Tensor | Pictures,
-    mapping: Tensor,
-    window: Tensor,
-    params: Tensor,
-    size: list[int],
-    options: list[int],
-    cubic: float,
-    dtype: torch.dtype,
-    needs: list[bool],
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def back(grad: Tensor, *given: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The backward operator's kernel, for pictures of several sizes, too: their gradients follow one another, part after part."""
     from pellucid.kernels.resize.cpu.sweep import backward
 
-    del cubic, dtype
+    image, mapping, window, params, size, options, _, _, needs = given
     results = _gradients(grad, image, mapping, window, params, needs)
     shares = needs[0], needs[1] or needs[2], needs[3]
     for sums in results[1:]:
@@ -266,23 +245,10 @@ torch.library.impl("pellucid::cpu_resize_backward", "CPU")(back)
 
 
 @torch.library.impl("pellucid::cpu_resize_dual", "CPU")
-def _(
-    image: Tensor,
-    by_image: Tensor | None,
-    mapping: Tensor,
-    window: Tensor,
-    params: Tensor,
-    others: Tensor,
-    by_mapping: Tensor | None,
-    by_window: Tensor | None,
-    size: list[int],
-    options: list[int],
-    cubic: float,
-    dtype: torch.dtype,
-) -> tuple[Tensor, Tensor]:
+def _(*given: Any) -> tuple[Tensor, Tensor]:
+    image, by_image, mapping, window, params, others, by_mapping, by_window, size, options, _, dtype = given
     from pellucid.kernels.resize.cpu.sweep import dual
 
-    del cubic
     if by_image is not None and by_image.stride() != image.stride():
         image, by_image = image.contiguous(), by_image.contiguous()
     out, along = (in_large_pages(_empty(image, size, options, dtype)) for _ in range(2))

@@ -20,7 +20,7 @@ from pellucid.kernels.narrow import steps
 from pellucid.kernels.resize.cpu.dots import FEW, across_many, by_output
 from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
 from pellucid.kernels.resize.cpu.weights import spread, spread_backward, spread_moved, turn
-from pellucid.kernels.stages.sums import load, store
+from pellucid.kernels.stages.sums import add_rows, load, store
 
 __all__ = ["backward", "dual", "forward", "prepare", "read", "strip_at"]
 
@@ -205,13 +205,6 @@ def forward(given, call, bends, out, room, start, stop):  # type: ignore[no-unty
 
 
 @fused
-def _add(source, target):  # type: ignore[no-untyped-def]
-    noinline()
-    for i in range(len(target)):
-        target[i] += source[i]
-
-
-@fused
 def _read_moved(given, change, call, sample, v, room, moves, moved, found, follow, near):  # type: ignore[no-untyped-def]
     """Read a strip into ``found``, and how it changes into ``follow``."""
     img, channels, width, tables = given.img, given.colors.channels, call.width, room.tables
@@ -226,13 +219,13 @@ def _read_moved(given, change, call, sample, v, room, moves, moved, found, follo
         if len(change) > 0:
             _read_row(change, call, sample, channels, v + row, room, tables.down, last)
             if moving:
-                _add(last, other)
+                add_rows(room.lines[2:3], room.lines[1:2])
             else:
                 follows = last
         _sum_across(follows, sample, room, tables.across, tables.turned, channels, follow, at)
         if moving:
             for c in range(channels):
-                _add(near[c][at : at + width], follow[c][at : at + width])
+                add_rows(near[c : c + 1, at : at + width], follow[c : c + 1, at : at + width])
 
 
 @fused

@@ -12,7 +12,7 @@ import numpy as np
 from pellucid.kernels.jit import exact, fused, inlined, noinline, wide
 from pellucid.kernels.warp.cpu.layout import ACROSS, COLUMNS, DOWN, LEFT, LINES, RING, STAGED, TOP, US, VS, X, Y
 
-__all__ = ["BORDER", "FILLED", "boxes", "displace", "fold", "half_up", "locate", "resolve", "settle"]
+__all__ = ["BORDER", "FILLED", "boxes", "cover_of", "displace", "fold", "half_up", "locate", "resolve", "settle"]
 
 FILLED, BORDER, REFLECTION, REFLECT_101 = 0, 1, 2, 3  # and 4: wrap
 _FAR = float(1 << 22)  # as in taps.py
@@ -246,3 +246,15 @@ def resolve(x, y, shape, taps, cubic, mode, window, index, weight, slope):  # ty
     _axis(x, width, taps, cubic, mode, index[0], weight[0], slope[0])
     _axis(y, height, taps, cubic, mode, index[1], weight[1], slope[1])
     return True
+
+
+@fused
+def cover_of(weight, slope, taps):  # type: ignore[no-untyped-def]
+    """What the taps that :func:`resolve` found cover, and how that changes with x and y."""
+    cover_x = cover_y = along_x = along_y = weight.dtype.type(0.0)
+    for k in range(taps):
+        cover_x += weight[0, k]
+        cover_y += weight[1, k]
+        along_x += slope[0, k]
+        along_y += slope[1, k]
+    return cover_x * cover_y, along_x * cover_y, cover_x * along_y

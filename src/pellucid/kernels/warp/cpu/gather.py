@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.blocks import BLOCK, lerps
-from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
+from pellucid.kernels.warp.cpu.coordinates import FILLED, cover_of, resolve
 from pellucid.kernels.warp.cpu.layout import X, Y
 from pellucid.kernels.warp.cpu.quads import cubic, cubic_moved, lerp, moved, pick, soon_written
 
@@ -136,13 +136,7 @@ def gather_edge(img, call, window, strip, edge, out, cover):  # type: ignore[no-
                     across += weight[0, i] * cast(img[line + np.uint64(tap_index[0, i]) * sx])
                 total += weight[1, j] * across
             out[c, u] = total * call.unit
-        cover_x = cover_y = cast(1.0)
-        if mode == FILLED and len(window) == 0:
-            cover_x = cover_y = zero
-            for k in range(taps):
-                cover_x += weight[0, k]
-                cover_y += weight[1, k]
-        cover[u] = cover_x * cover_y
+        cover[u] = cover_of(weight, slope, taps)[0] if mode == FILLED and len(window) == 0 else cast(1.0)
 
 
 @fused
@@ -184,10 +178,5 @@ def gather_moved_edge(img, call, window, strip, dx, dy, edge, out, cover):  # ty
                 total += dx[u] * (weight[1, j] * step) + dy[u] * (slope[1, j] * across)
             out[c, u] = total * call.unit
         if mode == FILLED and len(window) == 0:
-            cover_x = cover_y = step_x = step_y = zero
-            for k in range(taps):
-                cover_x += weight[0, k]
-                cover_y += weight[1, k]
-                step_x += slope[0, k]
-                step_y += slope[1, k]
-            cover[u] = dx[u] * (step_x * cover_y) + dy[u] * (cover_x * step_y)
+            _, along_x, along_y = cover_of(weight, slope, taps)
+            cover[u] = dx[u] * along_x + dy[u] * along_y

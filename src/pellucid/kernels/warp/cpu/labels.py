@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
+from pellucid.kernels.stages.sums import copy
 from pellucid.kernels.warp.cpu.coordinates import BORDER, displace, half_up, locate, resolve
 from pellucid.kernels.warp.cpu.links import follow
 from pellucid.kernels.warp.cpu.strips import at_sample
@@ -101,14 +102,6 @@ def _fill_ends(fill, first, end, row):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _follow(img, at, row):  # type: ignore[no-untyped-def]
-    noinline()
-    line = img[at : at + len(row)]
-    for u in range(len(row)):
-        row[u] = line[u]
-
-
-@fused
 def _gather(img, base, index, row):  # type: ignore[no-untyped-def]
     noinline()
     for u in range(len(row)):
@@ -140,7 +133,7 @@ def copy_plainly(img, call, pictures, maps, fills, ramp, cells, out, start, stop
                 row, first, end, at = out[(b * channels + c) * height + v + k], ends[k, 0], ends[k, 1], ends[k, 2]
                 _fill_ends(fill, first, end, row)
                 if at >= 0:
-                    _follow(img, base + at, row[first:end])
+                    copy(img[base + at : base + at + end - first], row[first:end])
                 else:
                     _gather(img, np.uint64(base), cells[k * width + first : k * width + end], row[first:end])
         r += count

@@ -8,7 +8,7 @@ Read next: ``sweep.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -56,27 +56,31 @@ _MOVED = 1 << 20  # the fewest bytes, where they are only moved
 _STILL = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]  # the map that moves nothing
 
 
+class _Asked(NamedTuple):
+    """What an operator is given."""
+
+    image: Tensor | Pictures
+    mapping: Tensor
+    window: Tensor | None
+    params: Tensor
+    field: Tensor | None
+    links: Tensor | None
+    table: Tensor | None
+    size: list[int]
+    options: list[int]
+    cubic: float
+
+    def moves(self) -> tuple[Any, ...]:
+        """What says where to read, but for the map."""
+        return self.window, self.field, self.links, self.table
+
+
 class _Call:
     """The arguments both compiled functions share, as NumPy arrays without copies, and the scratch memory of a thread."""
 
-    def __init__(
-        self,
-        image: Tensor | Pictures,
-        mapping: Tensor,
-        window: Tensor | None,
-        params: Tensor,
-        field: Tensor | None,
-        links: Tensor | None,
-        table: Tensor | None,
-        size: list[int],
-        options: list[int],
-        cubic: float,
-        *,
-        still: bool = False,
-        sources: Sources | None = None,
-    ) -> None:
-        control, table = (table, None) if links is not None else (None, table)
-        if table is not None:  # rows are read eight pixels at a time
+    def __init__(self, asked: _Asked, *, still: bool = False, sources: Sources | None = None) -> None:
+        image, mapping, window, params, field, links, table, size, options, cubic = asked
+        if links is None and table is not None:  # rows are read eight pixels at a time
             image, sources = _in_rows(image) if isinstance(image, Tensor) else image.each(_in_rows), None
         pixels, pictures, height, width = sources or sources_of(image, apart=image.dtype != mapping.dtype)
         batch, channels = image.shape[:2]
@@ -90,69 +94,36 @@ class _Call:
         rows, blocks = max(1, min(size[0], _STRIP // max(block, 1))), -(-size[1] // max(block, 1))
         self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
-        self.work, self.colored = work, (flags, channels, out_channels)
+        self.work, self.colored, self.canvases = work, (flags, channels, out_channels), -1 if links is None else len(kinds)
         self.colors = colors_of(*self.colored)
         self.bends = True if has_curve(flags) else None  # where it is None, they are not compiled
         # Only rules that fold know pixels too far outside to be laid out. What reads those and cubic weights are compiled
         # together or not at all: every choice doubles what there is to compile.
-        folds = mode > MODES["border"] and window is None and table is None
-        self.rare, self.cubics = table is None and (folds or taps == 4), taps == 4
+        spread = table is not None and links is None
+        folds = mode > MODES["border"] and window is None and not spread
+        self.rare, self.cubics = not spread and (folds or taps == 4), taps == 4
         # What one staging may need: four numbers a pixel, with the ring and the empty lines; where rules fold, of nine images.
         tall = wide = 3 if folds else 1
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
         self.quads = max(self.quads, 4 * taps * taps * self.strip) if not still else 0  # or those around every pixel of a strip
         own_fields = field is not None and field.shape[0] > 1 and field.stride(0) != 0
+        windowed, unit = window is not None and window.shape[0] > 1, image.dtype == torch.uint8 and not of_levels(flags)
+        steps = int(mapping.shape[0] > 1), int(windowed), int(params.shape[0] > 1), int(own_fields)
+        sizes, projective = (channels, out_channels, size[0], size[1], taps, mode), mapping.shape[1] == 9
         call = Call(
-            *(0, 0, 0, 0, 0, 0, 0),
-            channels=channels,
-            out_channels=out_channels,
-            out_height=size[0],
-            out_width=size[1],
-            taps=taps,
-            mode=mode,
-            projective=mapping.shape[1] == 9,
-            map_step=int(mapping.shape[0] > 1),
-            window_step=int(window is not None and window.shape[0] > 1),
-            param_step=int(params.shape[0] > 1),
-            field_step=int(own_fields),
-            strip=rows,
-            block=block,
-            blocks=blocks,
-            still=still,
-            cubic=cubic,
-            unit=work(1 / 255 if image.dtype == torch.uint8 and not of_levels(flags) else 1),
+            0, 0, 0, 0, 0, 0, 0, *sizes, projective, *steps, rows, block, blocks, still, cubic, work(1 / 255 if unit else 1)
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
         # None where nothing but corners tells what an affine map reads: the rest is not compiled.
         fields = None if (mapping.shape[1] == 6 and not self.rare) or links is not None else np.empty((1, 0), work)
         if field is not None:  # one for all may also come expanded
             fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
-        chain = None
-        if links is not None:
-            knots, shape, most = np.zeros((1, 0), work), (0, 0), np.zeros((1, 2), work)
-            if control is not None:
-                from pellucid.kernels.warp.cpu.knots import polynomials
-
-                shape, most = (control.shape[2], control.shape[3]), np.empty((len(control), 2), work)
-                knots = np.empty((len(control), (shape[0] - 3) * 8 * shape[1]), work)
-                given = control.contiguous().numpy()
-                polynomials(given, _spline(kinds), knots, most, np.empty((shape[0], 2 * shape[1]), given.dtype))
-            chain = Chain(
-                links.contiguous().numpy(),
-                np.array(kinds, np.int64),
-                int(links.shape[0] > 1),
-                knots,
-                shape,
-                most,
-                int(len(knots) > 1),
-            )
         rows_of = Rows(pictures, mapping.contiguous().numpy(), windows, params.contiguous().numpy(), self.colors)
-        self.canvases = -1 if chain is None else len(kinds)
         # None, too, where nothing is antialiased.
-        weights = None if table is None or table.ndim == 3 else _weights(table, pictures[:, 5], pictures[:, 8])
-        shapes = None if table is None or table.ndim != 3 else table.contiguous().numpy()
+        weights = _weights(table, pictures[:, 5], pictures[:, 8]) if spread and table is not None and table.ndim != 3 else None
+        shapes = table.contiguous().numpy() if spread and table is not None and table.ndim == 3 else None
         self.image = image  # whose memory the arrays show
-        self.arguments = (pixels, call, rows_of, fields, chain, weights, shapes)
+        self.arguments = (pixels, call, rows_of, fields, _chain(links, table, kinds, work), weights, shapes)
 
     def scratch(self, rows: Any, *, gradients: bool) -> tuple[Any, ...]:
         """The thread's own memory, with these rows of a strip."""
@@ -167,6 +138,22 @@ class _Call:
         """For the taps of one pixel: positions, weights and slopes along both axes."""
         taps, tables = scratch("taps", 8, np.int64), scratch("tables", 16, self.work)
         return taps.reshape(2, 4), tables[:8].reshape(2, 4), tables[8:].reshape(2, 4)
+
+
+def _chain(links: Tensor | None, control: Tensor | None, kinds: list[int], work: Any) -> Chain | None:
+    """The canvases of a call; ``control``: displacements of the one that bends."""
+    if links is None:
+        return None
+    knots, shape, most = np.zeros((1, 0), work), (0, 0), np.zeros((1, 2), work)
+    if control is not None:
+        from pellucid.kernels.warp.cpu.knots import polynomials
+
+        shape, most = (control.shape[2], control.shape[3]), np.empty((len(control), 2), work)
+        knots = np.empty((len(control), (shape[0] - 3) * 8 * shape[1]), work)
+        given = control.contiguous().numpy()
+        polynomials(given, _spline(kinds), knots, most, np.empty((shape[0], 2 * shape[1]), given.dtype))
+    steps = int(links.shape[0] > 1), int(len(knots) > 1)
+    return Chain(links.contiguous().numpy(), np.array(kinds, np.int64), steps[0], knots, shape, most, steps[1])
 
 
 def _spline(kinds: list[int]) -> np.ndarray[Any, Any]:
@@ -208,36 +195,24 @@ def _moves_nothing(image: Tensor | Pictures, mapping: Tensor, *moves: Any) -> bo
     return numbers == _STILL[: len(numbers)] and image.stride(2) == image.shape[3] * image.stride(3)
 
 
-def direct(
-    image: Tensor | Pictures,
-    mapping: Tensor,
-    window: Tensor | None,
-    params: Tensor,
-    field: Tensor | None,
-    links: Tensor | None,
-    table: Tensor | None,
-    size: list[int],
-    options: list[int],
-    cubic: float,
-    dtype: torch.dtype,
-) -> Tensor:
+def direct(*given: Any) -> Tensor:
     """The operator's kernel, for pictures of several sizes, too."""
+    *most, dtype = given
+    asked = _Asked(*most)
+    image, mapping, window, _, *others, size, options, _ = asked
     sources = sources_of(image, apart=image.dtype != mapping.dtype)
-    if dtype == image.dtype and field is links is table is None:
+    if dtype == image.dtype and all(part is None for part in others):
         maps = shifts(image, sources.table, mapping, window, size, options)
         if maps is not None:
             out = in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype, device=image.device))
             return _moved(sources, maps, size, out)
     from pellucid.kernels.warp.cpu.sweep import forward
 
-    still = _moves_nothing(image, mapping, window, field, links, table, size)
-    call = _Call(image, mapping, window, params, field, links, table, size, options, cubic, still=still, sources=sources)
+    call = _Call(asked, still=_moves_nothing(image, mapping, *asked.moves(), size), sources=sources)
     out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device))
     if out.numel():
-        planes, rows = (
-            written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2])),
-            forward_rows(*call.colored, call.canvases),
-        )
+        planes = written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2]))
+        rows = forward_rows(*call.colored, call.canvases)
 
         def task(start: int, stop: int) -> None:
             forward(*call.arguments, planes, *call.scratch(rows, gradients=False), start, stop)
@@ -264,37 +239,25 @@ def _moved(sources: Sources, maps: Shifts, size: Sequence[int], out: Tensor) -> 
     return out
 
 
-def back(
-    grad: Tensor,
-    image: Tensor | Pictures,
-    mapping: Tensor,
-    window: Tensor | None,
-    params: Tensor,
-    field: Tensor | None,
-    links: Tensor | None,
-    table: Tensor | None,
-    size: list[int],
-    options: list[int],
-    cubic: float,
-    dtype: torch.dtype,
-    needs: list[bool],
-) -> Gradients:
+def back(grad: Tensor, *given: Any) -> Gradients:
     """The backward operator's kernel, for pictures of several sizes, too: their gradients follow one another, part after part."""
+    *most, _, needs = given
+    asked = _Asked(*most)
+    image, mapping, window, _, *others, size, options, _ = asked
     alone = needs[0] and not any(needs[1:]) and grad.dtype == image.dtype
-    if alone and grad.numel() and field is links is table is None and isinstance(image, Tensor):
+    if alone and grad.numel() and all(part is None for part in others) and isinstance(image, Tensor):
         maps = shifts(image, sources_of(image).table, mapping, window, size, options)
         if maps is not None:
-            results = empty_gradients(image, mapping, window, params, field, links, table, needs)
+            results = empty_gradients(*asked[:7], needs)
             _moved(sources_of(grad), undone(maps), image.shape[2:], results[0])
             return results
     from pellucid.kernels.warp.cpu.adjoint import backward, round_into
     from pellucid.kernels.warp.cpu.knots import from_polynomials
 
-    del dtype
+    links, table = asked.links, asked.table
     shares = needs[0], needs[1] or needs[2] or needs[5] or needs[6], needs[3], needs[4]
-    still = not (shares[1] or shares[3]) and _moves_nothing(image, mapping, window, field, links, table, size)
-    call = _Call(image, mapping, window, params, field, links, table, size, options, cubic, still=still)
-    results = empty_gradients(image, mapping, window, params, field, links, table, needs)
+    call = _Call(asked, still=not (shares[1] or shares[3]) and _moves_nothing(image, mapping, *asked.moves(), size))
+    results = empty_gradients(*asked[:7], needs)
     for gradient in (*results[1:4], *results[5:]):
         gradient.zero_()
     if not grad.numel():
@@ -336,27 +299,14 @@ torch.library.impl("pellucid::cpu_warp_backward", "CPU")(back)
 
 
 @torch.library.impl("pellucid::cpu_warp_dual", "CPU")
-def _(
-    image: Tensor,
-    by_image: Tensor | None,
-    mapping: Tensor,
-    window: Tensor | None,
-    params: Tensor,
-    differences: Tensor,
-    field: Tensor | None,
-    by_mapping: Tensor | None,
-    by_window: Tensor | None,
-    by_field: Tensor | None,
-    size: list[int],
-    options: list[int],
-    cubic: float,
-    dtype: torch.dtype,
-) -> tuple[Tensor, Tensor]:
+def _(*given: Any) -> tuple[Tensor, Tensor]:
+    image, by_image, mapping, window, params, differences, field, by_mapping, by_window, by_field, *sizes, dtype = given
+    size, options, cubic = sizes
     from pellucid.kernels.warp.cpu.tangent import tangent
 
     if by_image is not None and by_image.stride() != image.stride():
         image, by_image = image.contiguous(), by_image.contiguous()
-    call, batch = _Call(image, mapping, window, params, field, None, None, size, options, cubic), image.shape[0]
+    call, batch = _Call(_Asked(image, mapping, window, params, field, None, None, size, options, cubic)), image.shape[0]
     out, along = (in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device)) for _ in range(2))
     if out.numel():
         edges, pixels = mapping.new_zeros((1, 4 if window is not None else 0)), size[0] * size[1]
@@ -401,7 +351,7 @@ def copied(
     bits = _UNSIGNED[image.dtype.itemsize]
     numbers = [1, options[0], 0, image.shape[1], *options[1:]]
     field, control = (field, None) if links is None else (None, field)
-    call = _Call(image.view(bits), mapping, window, fills.view(bits), field, links, control, size, numbers, 0.0)
+    call = _Call(_Asked(image.view(bits), mapping, window, fills.view(bits), field, links, control, size, numbers, 0.0))
     out = in_large_pages(torch.empty(call.out_shape, dtype=image.dtype, device=image.device))
     pixels, numbers_of, rows_of, fields, chain, *_ = call.arguments
     fields = np.empty((1, 0), call.work) if fields is None else fields  # compiled either way

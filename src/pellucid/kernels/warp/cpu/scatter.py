@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.blocks import BLOCK, slopes_of
-from pellucid.kernels.warp.cpu.coordinates import FILLED, resolve
+from pellucid.kernels.warp.cpu.coordinates import FILLED, cover_of, resolve
 from pellucid.kernels.warp.cpu.layout import X, Y
 from pellucid.kernels.warp.cpu.quads import cubic_slopes, cubic_spread, drop, slopes, spread
 
@@ -111,14 +111,9 @@ def scatter_edge(img, call, needs, window, strip, edge, g, to_cover, gradient, a
                 total_y += g[c, u] * step_y
             total_x, total_y = total_x * call.unit, total_y * call.unit
             if mode == FILLED and len(window) == 0:
-                cover_x = cover_y = cover_x_slope = cover_y_slope = zero
-                for k in range(taps):
-                    cover_x += weight[0, k]
-                    cover_y += weight[1, k]
-                    cover_x_slope += slope[0, k]
-                    cover_y_slope += slope[1, k]
-                total_x += to_cover[u] * (cover_x_slope * cover_y)
-                total_y += to_cover[u] * (cover_x * cover_y_slope)
+                _, cover_x, cover_y = cover_of(weight, slope, taps)
+                total_x += to_cover[u] * cover_x
+                total_y += to_cover[u] * cover_y
             along_x[u], along_y[u] = total_x, total_y
         if needs[0]:
             for c in range(channels):

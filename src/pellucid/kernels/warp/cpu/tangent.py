@@ -12,7 +12,7 @@ import numpy as np
 from pellucid.kernels.color.cpu.paint import first_mix
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
-from pellucid.kernels.stages.sums import store
+from pellucid.kernels.stages.sums import add_rows, store
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, locate, settle
 from pellucid.kernels.warp.cpu.copies import copy_strip
 from pellucid.kernels.warp.cpu.gather import gather_moved, gather_moved_edge
@@ -63,14 +63,6 @@ def _hold(kind, x, low, high, low_moved, high_moved, last, clamped, dx):  # type
         a = min(max(x[u], low), high)
         still = (kind[u] == 0) | (clamped & (kind[u] == 2) & ((a < zero) | (a >= last)))
         dx[u] = zero if still else step
-
-
-@fused
-def _add(source, target):  # type: ignore[no-untyped-def]
-    noinline()
-    for c in range(len(target)):
-        for u in range(len(target[c])):
-            target[c][u] += source[c][u]
 
 
 @fused
@@ -166,7 +158,7 @@ def tangent(  # type: ignore[no-untyped-def]
         if points_move:
             _read_moved(img, call, sample, moves, spot, strip, cubics, edge, lay)
             if changes:
-                _add(changed, moved)
+                add_rows(changed, moved)
         if whole:
             copy_strip(img, call, sample.m, spot, n // width, source, (zero, zero, width), cover)
         following, place = moved if points_move else changed, place_of(call, spot)
