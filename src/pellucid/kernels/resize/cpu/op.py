@@ -52,7 +52,7 @@ forward = torch.ops.pellucid.cpu_resize.default
 * mapping: (b or 1, 6 or 9); the scales and shifts of both axes are read.
 * window: (b or 1, 4).
 * params: (b or 1, n); like the two before of the dtype in which everything is computed.
-* size, options, dtype: as the warp's; ``../../warp/layout.py`` says what the options and parameters mean.
+* size, options, dtype: as the warp's; ``../../warp/layout.py`` and ``../../stages/chain.py`` say what options and parameters mean.
 """
 
 backward = torch.ops.pellucid.cpu_resize_backward.default

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import back, first_back, first_mix, keep, paint
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused, inlined, noinline, without_refcount
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.resize.cpu.dots import FEW, across_many, by_output
 from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
@@ -111,7 +111,7 @@ def prepare(call, given, b, room, rows):  # type: ignore[no-untyped-def]
 @fused
 def _read_row(img, call, sample, channels, v, room, down, line):  # type: ignore[no-untyped-def]
     """Sum the image's rows under output row v into a line, by weights ``down``."""
-    noinline()
+    inlined()
     (_, _, first, count), w, n, step = room.places, room.tables.weights, sample.count, sample.step
     taps, (stride_c, stride_y, stride_x) = count[v], sample.strides
     for k in range(taps):
@@ -127,7 +127,7 @@ def _read_row(img, call, sample, channels, v, room, down, line):  # type: ignore
 @fused
 def _sum_across(line, sample, room, weights, turned, channels, out, at):  # type: ignore[no-untyped-def]
     """The sums within a line, into ``out`` from place ``at`` on, by weights; ``turned`` are the same, output by output."""
-    noinline()
+    inlined()
     taps, step = sample.taps[0], sample.step
     if taps <= FEW:
         across(line, sample.plane, np.uint64(step), room.index, weights, taps, channels, out, at)
@@ -144,6 +144,7 @@ def _sum_across(line, sample, room, weights, turned, channels, out, at):  # type
 @fused
 def read(img, call, sample, channels, v, room, lines, out):  # type: ignore[no-untyped-def]
     """Read the rows of a strip, from row v of the result on, each into a line (one line may do for all), and on into ``out``."""
+    inlined()
     tables, width = room.tables, call.width
     for row in range(len(out[0]) // width):
         line = lines[row if len(lines) > 1 else 0]
@@ -207,6 +208,7 @@ def forward(given, call, bends, out, room, start, stop):  # type: ignore[no-unty
 @fused
 def _read_moved(given, change, call, sample, v, room, moves, moved, found, follow, near):  # type: ignore[no-untyped-def]
     """Read a strip into ``found``, and how it changes into ``follow``."""
+    inlined()
     img, channels, width, tables = given.img, given.colors.channels, call.width, room.tables
     line, other, last, moving = room.lines[0], room.lines[1], room.lines[2], len(moves[0]) > 0
     for row in range(len(found[0]) // width):
@@ -291,6 +293,7 @@ def dual(given, change, call, others, moves, out, along, room, moved, start, sto
 @fused
 def _turn(call, sample, channels, room, turned, upstream):  # type: ignore[no-untyped-def]
     """Transpose a sample's table across. Returns the taps of that, 0 where it has too many."""
+    inlined()
     first, count, _, _ = room.places
     n, width = sample.count, call.width
     taps = turn(first, count, room.tables.across, sample.low, n, turned.low, turned.high, turned.table)
@@ -304,6 +307,7 @@ def _turn(call, sample, channels, room, turned, upstream):  # type: ignore[no-un
 @fused
 def _give_down(given, call, sample, v, needs, room, turned, line, to_image):  # type: ignore[no-untyped-def]
     """A line's gradient, to the rows of the image that it sums and to the weights down."""
+    inlined()
     _, _, first, count = room.places
     stride_c, stride_y, stride_x = sample.strides
     n, area = sample.count, sample.height * sample.width
@@ -321,6 +325,7 @@ def _give_down(given, call, sample, v, needs, room, turned, line, to_image):  # 
 @fused
 def _give_back(given, call, sample, v, needs, room, turned, taps, to_source, to_image):  # type: ignore[no-untyped-def]
     """A strip's gradient, to the image and to the weights of both axes."""
+    inlined()
     width, channels, n = call.width, given.colors.channels, sample.count
     upstream, line, pitch = room.lines[call.strip], room.lines[call.strip + 1], width + taps
     first, count, _, _ = room.places

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import back, first_back, first_mix, keep
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused, inlined, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.stages.sums import copy_rows, dot, load, row_sum, store
 from pellucid.kernels.warp.cpu.coordinates import BORDER, locate
@@ -79,6 +79,7 @@ def _window_sums(sums, low, high, low_at, high_at, x, along):  # type: ignore[no
 @fused
 def _held(call, window, spot, strip, sums, along):  # type: ignore[no-untyped-def]
     """Where the image or the window held a point, its gradient belongs to nobody, or to the window's edge."""
+    inlined()
     x, y, zero, two = strip.rows[X], strip.rows[Y], np.int64(0), np.int64(2)  # variables: literals would be compiled once more
     cast = x.dtype.type
     low_x, low_y, high_x, high_y = -cast(np.inf), -cast(np.inf), cast(np.inf), cast(np.inf)
@@ -117,6 +118,7 @@ def _map_sums(sums, v, projective, rows, along, third):  # type: ignore[no-untyp
 @fused
 def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, cubics, edge, chain, what):  # type: ignore[no-untyped-def]
     """What forward did to a strip, as far as backward reads it; ``what``: is it copied, cut by canvases, all of it kept."""
+    inlined()
     whole, cut, all_of_it = what
     rows, cover, zero, outputs = strip.rows, strip.rows[COVER], np.int64(0), call.out_channels
     source, mixed = rows[lay.source : lay.source + call.channels], rows[lay.shown - outputs : lay.shown]
@@ -137,6 +139,7 @@ def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, c
 @fused
 def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, edge, shares, reads, sums):  # type: ignore[no-untyped-def]
     """The gradients of places, footprints and the image from that of what was read."""
+    inlined()
     rows, to_cover, along = strip.rows, strip.rows[lay.to_cover], strip.rows[lay.along : lay.third]
     to_source, to_table = rows[lay.to_source : lay.grad], sums.tables[spot.b if shares[1] else 0]
     if tables is not None:
@@ -153,6 +156,7 @@ def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, edge, s
 @fused
 def _to_moves(call, rows, lay, sample, spot, strip, fields, chain, needs, sums, g):  # type: ignore[no-untyped-def]
     """The gradients of maps, canvases and fields, from those of the places."""
+    inlined()
     b, along, third, grounds = spot.b, strip.rows[lay.along : lay.third], strip.rows[lay.third], rows.colors.grounds
     _, needs_map, needs_params, needs_field = needs
     if needs_field:
@@ -174,6 +178,7 @@ def _to_moves(call, rows, lay, sample, spot, strip, fields, chain, needs, sums, 
 @fused
 def _recoloured(grad, call, colors, lay, bends, sample, spot, strip, chain, cut, needs, sums, place):  # type: ignore[no-untyped-def]
     """From the result's gradient to those of what was read, its coverage and the colours; returns that of what canvases show."""
+    inlined()
     rows, p, outputs, needs_params = strip.rows, sample.p, call.out_channels, needs[2]
     g, spare, to_params = rows[lay.grad : lay.spare], rows[lay.spare : lay.scratch], sums.params[spot.b if needs_params else 0]
     load(grad, place, g, outputs)
