@@ -2,7 +2,7 @@
 
 Owns: a strip's gradients of x and y, and adding to an image gradient that this thread alone owns, staged or not.
 Must not: need atomics; the order is always row by row, pixel by pixel.
-Read next: ``stages.py``.
+Read next: ``../../color/cpu/paint.py``.
 """
 
 from __future__ import annotations
