@@ -65,6 +65,9 @@ def read_albumentations(
     Args:
         source, match, size, unknown: as there.
 
+    Errors:
+        InvalidArgument for another ``match`` or ``unknown``, InvalidType for what describes no transform.
+
     Example:
         >>> from pellucid.interop import read_albumentations
         >>> read_albumentations({"__class_fullname__": "Rotate", "limit": 20, "p": 1.0}).missing

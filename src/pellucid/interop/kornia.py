@@ -75,6 +75,9 @@ def read_kornia(
     Args:
         source, match, size, unknown: as there.
 
+    Errors:
+        InvalidArgument for another ``match`` or ``unknown``, InvalidType for what describes no transform.
+
     Example:
         >>> from pellucid.interop import read_kornia
         >>> read_kornia({"name": "RandomAffine", "degrees": [0, 30], "p": 1.0}).missing

@@ -77,6 +77,9 @@ def read_torchvision(
     Args:
         source, match, size, unknown: as there.
 
+    Errors:
+        InvalidArgument for another ``match`` or ``unknown``, InvalidType for what describes no transform.
+
     Example:
         >>> from pellucid.interop import read_torchvision
         >>> read_torchvision({"name": "RandomHorizontalFlip"}).notes
