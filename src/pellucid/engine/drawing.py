@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pellucid.core.compilers import numba_works
 from pellucid.core.constants import constant
-from pellucid.core.tape import Recording, Rows, TapeError, cached_recording, is_plain_eager, record
+from pellucid.core.tape import Recording, TapeError, cached_recording, is_plain_eager, record
 from pellucid.engine.lowering import Replayed
 from pellucid.engine.plan import Draw, Plan, for_size
 from pellucid.kernels.threads import memory
@@ -136,7 +136,7 @@ class DrawTape:
         """The tape of plans of this kind; None where they cannot be taped."""
         return cached_recording(plan.owner, "draw", lambda: cls(plan))
 
-    def rows(self, plan: Plan, seed: int, step: int, index: Tensor) -> Rows:
+    def rows(self, plan: Plan, seed: int, step: int, index: Tensor) -> NDArray[np.float64]:
         """Words, room for the values that are rounded, and the size."""
         rows = np.empty((index.shape[0], self._words + len(self.rounded) + 2))
         rows[:, -2], rows[:, -1] = plan.specs[0].height, plan.specs[0].width
