@@ -39,6 +39,10 @@ def as_albumentations(pipeline: Given, *, p: float = 1.0) -> Any:
 
     Errors:
         ModuleNotFoundError where albumentations is not installed; InvalidType for what is no pipeline.
+
+    Example:
+        >>> from pellucid.interop import as_albumentations
+        >>> A.Compose([as_albumentations(pipeline), A.CLAHE()])  # doctest: +SKIP
     """
     return _module("albumentations").PipelineTransform(_read(pipeline), p=p)
 
@@ -59,6 +63,13 @@ def as_torchvision(pipeline: Given) -> nn.Module:
 
     Errors:
         InvalidType for what is no pipeline; whatever the pipeline says of its targets.
+
+    Example:
+        >>> import torch, pellucid
+        >>> from pellucid.interop import as_torchvision
+        >>> flip = as_torchvision([pellucid.RandomHorizontalFlip(p=1.0)])
+        >>> flip(torch.tensor([[[1.0, 2.0, 3.0]]]), {"label": 7})
+        (tensor([[[3., 2., 1.]]]), {'label': 7})
     """
     module: nn.Module = _module("torchvision").PipelineTransform(_read(pipeline))
     return module
@@ -80,6 +91,13 @@ def as_kornia(pipeline: Given, *, data_keys: Sequence[str] | None = ("input",)) 
 
     Errors:
         InvalidArgument for a key that is not in the list, or another number of arguments; InvalidType for what is no pipeline.
+
+    Example:
+        >>> import torch, pellucid
+        >>> from pellucid.interop import as_kornia
+        >>> flip = as_kornia([pellucid.RandomHorizontalFlip(p=1.0)], data_keys=["input", "keypoints"])
+        >>> flip(torch.zeros(1, 1, 4, 4), torch.tensor([[[0.0, 1.0]]]))[1]
+        tensor([[[3., 1.]]])
     """
     module: nn.Module = _module("kornia").PipelineTransform(_read(pipeline), data_keys)
     return module
@@ -93,6 +111,10 @@ def as_detectron2(pipeline: Given) -> Any:
 
     Errors:
         ModuleNotFoundError where Detectron2 is not installed; InvalidType for what is no pipeline.
+
+    Example:
+        >>> from pellucid.interop import as_detectron2
+        >>> DatasetMapper(cfg, augmentations=[as_detectron2(pipeline)])  # doctest: +SKIP
     """
     return _module("detectron2").PipelineAugmentation(_read(pipeline))
 
@@ -108,6 +130,13 @@ def as_batchgenerators(pipeline: Given) -> Any:
 
     Errors:
         InvalidType for what is no pipeline.
+
+    Example:
+        >>> import torch, pellucid
+        >>> from pellucid.interop import as_batchgenerators
+        >>> flip = as_batchgenerators([pellucid.RandomHorizontalFlip(p=1.0)])
+        >>> flip(image=torch.tensor([[[1.0, 2.0]]]), segmentation=torch.tensor([[[0, 1]]]))["segmentation"]
+        tensor([[[1, 0]]])
     """
     return _module("batchgenerators").PipelineTransform(_read(pipeline))
 
