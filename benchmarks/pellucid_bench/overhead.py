@@ -114,10 +114,11 @@ def one_picture(*, impl: str = "auto") -> dict[str, Any]:
     image = (photographs(1, 16)[0] * 255).to(torch.uint8)
     array, learns, out = image.permute(1, 2, 0).contiguous().numpy(), (image / 255.0).requires_grad_(), torch.ones(3, 16, 16)
     calls: dict[str, Any] = {}
-    for name, transforms in {
+    named: dict[str, list[P.Transform]] = {
         "flip": [P.RandomHorizontalFlip()],
-        "four": [P.RandomResizedCrop(16), P.RandomHorizontalFlip(), P.ColorJitter(0.4, 0.4, 0.4, 0.1), P.Normalize(0.5, 0.2)],
-    }.items():
+        "four": [P.RandomResizedCrop(16), P.RandomHorizontalFlip(), P.ColorJitter(0.4, 0.4, 0.4, 0.1), P.Normalize((0.5,), (0.2,))],
+    }
+    for name, transforms in named.items():
         ours = P.Pipeline(transforms, seed=0, impl=impl)
         calls[f"{name}: pellucid"] = partial(ours, image)
         calls[f"{name}: pellucid, array"] = partial(ours, array)
