@@ -56,14 +56,31 @@ FITTING = {
     "a.bmp": by_opencv(".bmp", BYTES),
     "a.jp2": by_pillow("JPEG2000", Image.fromarray(BYTES), irreversible=False),
 }
-REFUSED = r"expected a picture of at most 8 bits a channel, got one of \d\d bits, which bytes cannot hold\. Write it with 8 bits"
+SIXTEEN = {
+    "pillow": {"a.png": GRAY, "a.tif": GRAY, "plain.tif": GRAY, "a.pgm": GRAY, "a.jp2": GRAY},
+    "opencv": {"a.png": GRAY, "a.tif": GRAY, "plain.tif": GRAY, "a.pgm": GRAY, "a.jp2": GRAY}
+    | dict.fromkeys(("colours.png", "colours.tif", "colours.ppm", "colours.jp2"), COLOURS)
+    | {"alpha.png": np.stack([GRAY // 2, GRAY // 3, GRAY], -1)},  # written from the last channel to the first
+}
+"""Files whose levels a backend reads whole."""
+REFUSED = r"expected a picture of 8 bits a channel, or of 16 that this backend reads whole, got one of \d\d bits\. Pass backend="
 
 
 @pytest.mark.parametrize("gray", [False, True])
 @pytest.mark.parametrize("backend", ["pillow", "opencv"])
 @pytest.mark.parametrize("name", DEEP)
-def test_files_of_more_than_eight_bits_are_refused(name, backend, gray, tmp_path):
+def test_files_keep_sixteen_bits_or_are_refused(name, backend, gray, tmp_path):
     (tmp_path / name).write_bytes(DEEP[name])
+    if name in SIXTEEN[backend]:
+        found = decode(tmp_path / name, backend=backend, gray=gray)
+        assert (found.dtype, found.shape) == (torch.uint16, (1 if gray else 3, 48, 64))
+        wanted = SIXTEEN[backend][name]
+        wanted = wanted if wanted.ndim == 2 else np.moveaxis(wanted, -1, 0)
+        assert (gray and wanted.ndim == 3) or np.array_equal(found.numpy(), np.broadcast_to(wanted, found.shape))
+        flip = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)])
+        batch = collate(flip, backend=backend, gray=gray)([(tmp_path / name, 1)])
+        assert torch.equal(batch[0][0].to(torch.int32), found.to(torch.int32).flip(-1))
+        return
     for source in (tmp_path / name, DEEP[name]):
         with pytest.raises(pellucid.InvalidArgument, match=REFUSED):
             decode(source, backend=backend, gray=gray)
@@ -89,18 +106,26 @@ def test_palettes_and_single_bits_keep_their_colours(backend):
     assert decode(by_pillow("PNG", bits), backend=backend, gray=True).unique().tolist() == [0, 255]
 
 
-def test_the_command_refuses_files_by_name_and_fails(tmp_path):
+def test_the_command_writes_sixteen_bits_or_refuses_by_name(tmp_path):
     source = tmp_path / "in"
     source.mkdir()
     (source / "deep.png").write_bytes(DEEP["a.png"])
-    pellucid.Pipeline([pellucid.RandomHorizontalFlip()]).save(tmp_path / "flip.toml")
-    for words in ((), ("--gray",)):
-        call = ["augment", str(source), str(tmp_path / f"out{len(words)}"), "-p", str(tmp_path / "flip.toml"), *words]
-        result = CliRunner().invoke(app, call)
-        assert result.exit_code != 0
-        assert "deep.png" in result.output
-        assert "8 bits" in result.output
-        assert not list((tmp_path / f"out{len(words)}").glob("*.png"))
+    pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)], out="numpy").save(tmp_path / "flip.toml")
+
+    def augmented(out, *words):
+        return CliRunner().invoke(app, ["augment", str(source), str(tmp_path / out), "-p", str(tmp_path / "flip.toml"), *words])
+
+    for out, words in (("colours", ()), ("gray", ("--gray",))):
+        assert augmented(out, *words).exit_code == 0
+        found = cv2.imread(str(next((tmp_path / out).glob("*.png"))), cv2.IMREAD_UNCHANGED)
+        assert found.dtype == np.uint16
+        assert np.array_equal(found if found.ndim == 2 else found[..., 1], GRAY[:, ::-1])
+    (source / "deep.png").write_bytes(DEEP["colours.png"])
+    result = augmented("refused")
+    assert result.exit_code != 0
+    assert "deep.png" in result.output
+    assert "16 bits" in result.output
+    assert not list((tmp_path / "refused").glob("*.png"))
 
 
 ARRAYS = ("uint16", "int16", "int32", "int64", "uint32", "bool", "float16", "float32", "float64", "uint8")

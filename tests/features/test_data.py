@@ -76,7 +76,7 @@ def test_sixteen_bits_alpha_and_palettes_are_read(tmp_path):
 
 def test_colours_of_sixteen_bits_are_refused(tmp_path):
     cv2.imwrite(str(tmp_path / "deep.png"), np.full((2, 2, 3), 1000, np.uint16))
-    with pytest.raises(InvalidArgument, match=r"deep\.png: .*at most 8 bits"):
+    with pytest.raises(InvalidArgument, match=r"deep\.png: .*got one of 16 bits"):
         ImageFolder(tmp_path)[0]
 
 

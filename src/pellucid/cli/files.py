@@ -48,7 +48,8 @@ def read_image(path: Path, *, gray: bool = False) -> Tensor:
 
     if path.is_dir():
         raise invalid("IMAGE", expected="an image file", got=f"the folder {path}")
-    return decode(path, gray=gray).float() / 255.0
+    image = decode(path, gray=gray)
+    return image.float() / (65535.0 if image.itemsize > 1 else 255.0)
 
 
 def to_tensor(picture: Any) -> Tensor:

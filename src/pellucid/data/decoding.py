@@ -1,4 +1,4 @@
-"""Pictures from files and bytes, as bytes (C, H, W).
+"""Pictures from files and bytes, as numbers of 8 or 16 bits (C, H, W).
 
 Owns: the choice of a decoder, orientation, and decoding at a fraction of the size.
 Must not: know of pipelines.
@@ -11,6 +11,7 @@ import io
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -37,7 +38,7 @@ _TURNED = (5, 6, 7, 8)
 
 
 def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least: Size | Enough | None = None) -> Tensor:
-    """Decode a picture as three channels, uint8 (3, H, W), or as one with ``gray``.
+    """Decode a picture as three channels (3, H, W), or as one with ``gray``: uint8, or uint16 where the file has 16 bits a channel.
 
     Args:
         source: a path, or the file's content.
@@ -46,14 +47,14 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
         least: (height, width) that are enough, or a function of the picture's own that says so: ``pillow`` and ``opencv`` then
             decode a JPEG at 1/2, 1/4 or 1/8 of its size if that is not less; ``torchvision`` decodes all of it.
 
-    The orientation that cameras note in EXIF is applied; an alpha channel is dropped. A picture of more than 8 bits a channel is
-    refused: its levels do not fit in bytes.
+    The orientation that cameras note in EXIF is applied; an alpha channel is dropped. Pillow reads 16 bits
+    of gray pictures alone; OpenCV those of colours, too. Other depths, such as 10 bits, are refused.
 
     Returns:
-        uint8, (3, H, W) or (1, H, W).
+        uint8 or uint16, (3, H, W) or (1, H, W).
 
     Errors:
-        InvalidArgument for what is no picture, not a whole one, or one of more than 8 bits; it names the file. ImplementationError
+        InvalidArgument for what is no picture, not a whole one, or one of another depth; it names the file. ImplementationError
         for a backend that is not installed.
 
     Example:
@@ -68,7 +69,9 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
     check_choice("backend", backend, BACKENDS)
     if backend == "pillow":
         pixels = pixels_of_pillow(_pillow(source, gray, least))
-        return pixels[None] if gray else pixels.permute(2, 0, 1)
+        pixels = pixels.to(torch.uint16) if pixels.dtype == torch.int32 else pixels  # 16 bits of a PGM
+        pixels = pixels[None] if pixels.dim() == 2 else pixels.permute(2, 0, 1)
+        return pixels if gray or len(pixels) == 3 else pixels.expand(3, -1, -1).clone()
     if not _installed(backend):
         raise ImplementationError(f"backend={backend!r}: it cannot be imported; 'pillow' always can.")
     content = source if isinstance(source, bytes) else Path(source).read_bytes()
@@ -108,9 +111,9 @@ def _broken(source: Source, why: object) -> Exception:
 def _too_deep(source: Source, bits: int) -> Exception:
     return invalid(
         _name(source),
-        expected="a picture of at most 8 bits a channel",
-        got=f"one of {bits} bits, which bytes cannot hold",
-        fix="Write it with 8 bits, or read it yourself and pass floats: torch.from_numpy(array / 65535).float() has all 16.",
+        expected="a picture of 8 bits a channel, or of 16 that this backend reads whole",
+        got=f"one of {bits} bits",
+        fix="Pass backend='opencv', which reads colours of 16 bits, or write the picture with 8 or 16 bits.",
     )
 
 
@@ -118,8 +121,8 @@ _GRAY = ("L", "P", "1", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 """Pillow's modes of one channel."""
 
 
-def opened(source: Source, least: Size | Enough | None = None, *, most: int = 8) -> Any:
-    """A picture of Pillow's, loaded and upright, of at most so many bits if it has one channel, or 8 if colours."""
+def opened(source: Source, least: Size | Enough | None = None, *, most: int = 16) -> Any:
+    """A picture of Pillow's, loaded and upright, of 8 bits, or if it has one channel of 16, or of any number up to ``most``."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not isinstance(source, bytes) and not Path(source).is_file():
@@ -127,7 +130,7 @@ def opened(source: Source, least: Size | Enough | None = None, *, most: int = 8)
     try:
         with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as picture:
             bits, turn = _bits(picture), _drafted(picture, least)
-            if bits > (most if picture.mode in _GRAY else 8):
+            if bits > 8 and not (picture.mode in _GRAY and (bits == 16 if most == 16 else bits <= most)):
                 raise _too_deep(source, bits)
             picture.load()
             if turn != 1:
@@ -141,14 +144,16 @@ def opened(source: Source, least: Size | Enough | None = None, *, most: int = 8)
 
 def _bits(picture: Any) -> int:
     """How many bits a channel has in the file, before it is loaded: Pillow brings colours down to 8 and does not say so."""
+    if picture.format == "PPM" and "I;16" in str(picture.tile):
+        return 16
+    if picture.format == "PPM" and isinstance(picture.tile[0].args, tuple):  # how its bytes are read, and the largest of them
+        return int(picture.tile[0].args[-1]).bit_length()
     if picture.mode in ("I", "F"):
         return 32
     if picture.format == "TIFF":
         return int(max(picture.tag_v2.get(258, (1,))))
     if picture.format in ("JPEG2000", "AVIF"):
         return _bits_in_head(picture.fp)
-    if picture.format == "PPM" and isinstance(picture.tile[0].args, tuple):  # how its bytes are read, and the largest of them
-        return int(picture.tile[0].args[-1]).bit_length()
     return 16 if re.search(r";16[BLN]|SGI16", str(picture.tile)) or picture.mode.startswith("I;16") else 8
 
 
@@ -180,7 +185,7 @@ def _pillow(source: Source, gray: bool, least: Size | Enough | None) -> Any:
     if picture.mode in ("P", "PA", "LA"):
         picture = picture.convert("RGBA")
     mode = "L" if gray else "RGB"
-    return picture if picture.mode == mode else picture.convert(mode)
+    return picture if picture.mode in (mode, "I") or picture.mode.startswith("I;16") else picture.convert(mode)
 
 
 def _opencv(source: Source, content: bytes, gray: bool, least: Size | Enough | None) -> Tensor:
@@ -196,7 +201,7 @@ def _opencv(source: Source, content: bytes, gray: bool, least: Size | Enough | N
     if pixels is None:
         raise _broken(source, "OpenCV finds no picture")
     if pixels.dtype != np.uint8:
-        raise _too_deep(source, 8 * pixels.itemsize)
+        _check_deep(source, content, 8 * pixels.itemsize)
     if gray:
         return torch.from_numpy(pixels)[None]
     return torch.from_numpy(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)).permute(2, 0, 1)
@@ -229,5 +234,16 @@ def _torchvision(source: Source, content: bytes, gray: bool) -> Tensor:
     except (RuntimeError, ValueError) as error:
         raise _broken(source, str(error).partition("\n")[0]) from error
     if pixels.dtype != torch.uint8:
-        raise _too_deep(source, 8 * pixels.itemsize)
+        _check_deep(source, content, 8 * pixels.itemsize)
     return pixels
+
+
+def _check_deep(source: Source, content: bytes, bits: int) -> None:
+    """Refuse numbers of 16 bits of which the file has fewer: their largest value is not 65535."""
+    from PIL import Image
+
+    if bits == 16:
+        with suppress(SyntaxError, ValueError, Image.DecompressionBombError, OSError), Image.open(io.BytesIO(content)) as picture:
+            bits = _bits(picture)
+    if bits != 16:
+        raise _too_deep(source, bits)

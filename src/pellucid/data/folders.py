@@ -10,6 +10,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -133,8 +135,8 @@ class Job:
         with torch.no_grad():
             result: dict[str, Any] = self.pipeline(batch, key=key)
         image, name = result["image"], name_of(picture, copy)
-        if image.dtype != torch.uint8:
-            raise invalid("--pipeline", expected="transforms that keep 8-bit pictures 8-bit", got=f"{image.dtype}")
+        if image.dtype != batch["image"].dtype:
+            raise invalid("--pipeline", expected="transforms that keep pictures of bytes bytes", got=f"{image.dtype}")
         files, part = self.annotations.made(known, result, name, (image.shape[1], image.shape[2]))
         return {**files, name: _encoded(image, name.suffix, self.quality)}, part
 
@@ -157,6 +159,7 @@ def for_files(pipeline: Pipeline, *, seed: int) -> Pipeline:
         "pairs": {},
         "channels_last": False,
         "return_valid": False,
+        "out": "tensor",
         "pad_targets": True,
         "drop_invalid": False,
     }
@@ -203,10 +206,24 @@ def _encoded(image: Tensor, suffix: str, quality: int) -> bytes:
     from PIL import Image
 
     values = np.ascontiguousarray(image.permute(1, 2, 0).numpy())
+    if values.dtype == np.uint16:
+        if suffix.lower() != ".png":
+            raise invalid(suffix, expected=".png, the form that pictures of 16 bits are written in", got=repr(suffix))
+        return _deep_png(values)
     picture = Image.fromarray(values[..., 0] if values.shape[2] == 1 else values)
     form, content = Image.registered_extensions()[suffix.lower()], io.BytesIO()
     picture.save(content, form, **({"quality": quality} if form in ("JPEG", "WEBP") else {}))
     return content.getvalue()
+
+
+def _deep_png(values: np.ndarray[Any, Any]) -> bytes:
+    """A PNG of 16 bits a channel, (H, W, 1) or (H, W, 3), which Pillow does not write in colours."""
+    height, width, channels = values.shape
+    head = struct.pack(">IIBBBBB", width, height, 16, 2 if channels == 3 else 0, 0, 0, 0)
+    rows = np.pad(values.astype(">u2").reshape(height, -1).view(np.uint8), ((0, 0), (1, 0)))  # each behind its filter, none
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b""))
+    chunks = [struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def _is_turned(content: bytes) -> bool:
