@@ -79,6 +79,15 @@ def test_gradients_by_recipe_are_those_of_a_call_that_looks(name, looking):
         assert torch.equal(*gradients)
 
 
+def test_many_gradients_at_once():
+    batch = torch.rand(2, 3, 5, 5, requires_grad=True)
+    pipeline = PIPELINES["affine"]()
+    for _ in range(3):
+        out, weights = pipeline(batch, key=P.Key(1)), torch.rand(4, 2, 3, 5, 5)
+        (many,) = torch.autograd.grad(out, batch, weights, is_grads_batched=True, retain_graph=True)
+        assert torch.equal(many[2], torch.autograd.grad(out, batch, weights[2])[0])
+
+
 def test_channels_last_come_back_last(looking):
     pipeline, batch = PIPELINES["flagship"](channels_last=True), torch.rand(2, 13, 17, 3)
     for step in range(3):

@@ -66,7 +66,9 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
         (image, *others), sigma, static, needs = given[:count], given[count], given[count + 1 : -1], given[-1][:count]
         none = grad.new_empty((0,))
         if sigma is None:
-            compute = primitive.backward if primitive.back is None or not is_plain_eager() else primitive.back
+            # In memory: ``torch.autograd.grad(..., is_grads_batched=True)`` sends stand-ins for many.
+            there = is_plain_eager() and torch._C._dispatch_keys(grad).has(torch._C.DispatchKey.CPU)
+            compute = primitive.backward if primitive.back is None or not there else primitive.back
             return (*compute(grad, image, *others, *static, needs), none)
         here = [need and place in moves for place, need in enumerate(needs)]
         rest = [need and place not in moves for place, need in enumerate(needs)]
