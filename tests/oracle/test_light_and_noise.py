@@ -138,3 +138,13 @@ def test_shadows_and_flares_are_their_formulas():
     light = np.exp(-((x - 10) ** 2 + (y - 6) ** 2) / (2 * 4.0**2))
     assert (flare >= 0.8 * light - 1e-12).all()
     assert flare[int(15 + 0.7 * 9), int(20 + 0.7 * 10)] > 0.1  # the last reflection, beyond the middle
+
+
+@pytest.mark.parametrize("kind", [P.RandomLinearIllumination, P.RandomSpotIllumination, P.RandomShadow, P.RandomSunFlare])
+def test_light_is_the_same_to_the_bit_for_a_picture_alone(kind):
+    """Torch's sigmoid differs in its last bit with where a number lies in memory."""
+    batch, augment = torch.rand(3, 1, 5, 5), P.Pipeline([kind(p=0.6)])
+    for step in range(20):
+        together = augment(batch, key=P.Key(1, step))
+        alone = torch.cat([augment(batch[i : i + 1], key=P.Key(1, step, torch.tensor([i]))) for i in range(3)])
+        assert torch.equal(together, alone)

@@ -13,6 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from pellucid.core.constants import wide_dtype
 from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.transforms.base import Names, drawn
 from pellucid.transforms.noise import Formula, wide
@@ -137,7 +138,9 @@ def _shaded(image: Tensor, darkness: Tensor, x: Tensor, width: Tensor, degrees: 
     side = image.shape[3]
     beside = (across - (wide(x) - 0.5) * side) * torch.cos(angle) - down * torch.sin(angle)
     inside = 0.5 * wide(width) * side - beside.abs()
-    return image * (1.0 - wide(darkness) * torch.sigmoid(2.0 * inside))
+    # The last bit of torch's sigmoid depends on where a number lies among others; rounded from a wider one, it does not.
+    share = torch.sigmoid((2.0 * inside).to(wide_dtype(image.device))).to(image.dtype)
+    return image * (1.0 - wide(darkness) * share)
 
 
 @dataclass(frozen=True)
