@@ -52,6 +52,7 @@ OPTIONS = {
     "same_on_batch": truth,
     "fuse": truth,
     "impl": choice("auto", "reference", "cpu", "triton"),
+    "out": choice("tensor", "same", "numpy"),
     "targets": _mapping,
     "passthrough": _texts,
     "interpolation": _mapping,
@@ -164,6 +165,7 @@ def option_fault(name, label):
     if refused:
         return fault if name != "impl" else None  # an implementation that is not there says so
     wanted = _picture() if name == "transforms" else _picture().flip(-1)
+    out = torch.from_numpy(out).movedim(-1, -3) if isinstance(out, np.ndarray) else out
     right = torch.equal(out, wanted) if meaning.exact else bool(torch.isfinite(out).all())
     return None if right else "another result"
 

@@ -86,7 +86,7 @@ HINTS = {
     **dict.fromkeys(("img", "images", "left_img", "imgLeft", "video", "rgb", "frames"), ("image", torch.rand(3, 8, 8))),
     **dict.fromkeys(("bbox", "gt_bboxes", "detections", "boxxes"), ("boxes", torch.rand(5, 4).sort(-1).values)),
     **dict.fromkeys(("landmarks", "kps", "joints"), ("keypoints", torch.rand(5, 2))),
-    **dict.fromkeys(("class_labels", "category_ids", "cls", "y", "target"), ("labels", torch.tensor([3]))),
+    **dict.fromkeys(("category", "classes", "cls", "y", "target"), ("labels", torch.tensor([3]))),
     **dict.fromkeys(("seg", "semantic", "gt", "targets2"), ("mask", torch.zeros(8, 8, dtype=torch.uint8))),
     **dict.fromkeys(("disparity", "gt_depth"), ("depth", torch.rand(8, 8))),
     "optical_flow": ("flow", torch.rand(2, 8, 8)),

@@ -29,8 +29,8 @@ def eight_bits(**options):
 @pytest.mark.parametrize("bits", [0, 1, 3, 4, 7, 8])
 def test_posterize_is_torchvisions(bits):
     wanted = torchvision_functional().posterize
-    x = photographs()
-    assert torch.equal(always(P.RandomPosterize(bits, p=1.0))(x), wanted(x, bits))
+    grays = (photographs() * 255).round().to(torch.uint8)  # as floats they have levels of their own there
+    assert torch.equal(always(P.RandomPosterize(bits, p=1.0))(grays / 255.0), wanted(grays, bits) / 255.0)
     every_level = torch.arange(256, dtype=torch.uint8).reshape(1, 1, 16, 16).expand(2, 3, -1, -1)
     assert torch.equal(always(P.RandomPosterize(bits, p=1.0))(every_level), wanted(every_level, bits))
 
@@ -114,14 +114,14 @@ def test_the_soft_slope_of_equalize_is_its_curves():
 
 
 def test_the_soft_slope_of_posterize_integrates_to_the_staircase():
-    x = torch.linspace(0, 1, 20001, dtype=F64)[None, None, None]
+    x = torch.linspace(0, 1, 255 * 80 + 1, dtype=F64)[None, None, None]
     leaf = x.clone().requires_grad_()
     out = always(P.RandomPosterize(3, p=1.0, image_gradient="soft"))(leaf)
     (slope,) = torch.autograd.grad(out.sum(), leaf)
-    smooth = slope.cumsum(-1) / 20000
+    smooth = slope.cumsum(-1) / (255 * 80)
     assert (smooth - 1 / 16 - out).abs().max() < 1 / 16 + 1e-3  # never more than half a step from it
-    assert slope[0, 0, 0, 2500].item() == pytest.approx(2.0)  # at a jump
-    assert slope[0, 0, 0, 1250].item() == pytest.approx(0.0, abs=1e-12)  # between two
+    assert slope[0, 0, 0, 80 * 32].item() == pytest.approx(2.0)  # at a jump: the byte 32
+    assert slope[0, 0, 0, 80 * 16].item() == pytest.approx(0.0, abs=1e-12)  # between two
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def kind_of_call(batch: Any) -> tuple[Any, ...] | None:
     if not is_plain_eager():
         return None
     if type(batch) is Tensor:
-        if batch.is_cpu and batch.layout is torch.strided and not batch.is_neg():
+        if batch.is_cpu and batch.layout is torch.strided and not (batch.is_neg() or batch.is_nested):
             learns = batch.requires_grad and torch.is_grad_enabled()
             return batch.shape, batch.stride(), batch.dtype, learns
     elif type(batch) is np.ndarray:

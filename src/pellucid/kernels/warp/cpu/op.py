@@ -201,7 +201,7 @@ def direct(*given: Any) -> Tensor:
     asked = _Asked(*most)
     image, mapping, window, _, *others, size, options, _ = asked
     sources = sources_of(image, apart=image.dtype != mapping.dtype)
-    if dtype == image.dtype and all(part is None for part in others):
+    if dtype == image.dtype and {*map(type, others)} <= {type(None)}:
         maps = shifts(image, sources.table, mapping, window, size, options)
         if maps is not None:
             out = in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype, device=image.device))
