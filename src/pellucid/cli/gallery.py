@@ -38,7 +38,7 @@ _DRAWS, _STEPS = 3, 5
 # For fields without a default, by the field's name: what shows on a photograph of this size.
 _REQUIRED: Mapping[str, Any] = {
     "size": (112, 128),
-    "sizes": (96, 128),
+    "sizes": (112,),
     "degrees": 30,
     "shear": 20,
     "padding": 24,
