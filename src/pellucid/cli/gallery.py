@@ -38,7 +38,7 @@ _DRAWS, _STEPS = 3, 5
 # For fields without a default, by the field's name: what shows on a photograph of this size.
 _REQUIRED: Mapping[str, Any] = {
     "size": (112, 128),
-    "sizes": (112,),
+    "sizes": (96, 128),
     "degrees": 30,
     "shear": 20,
     "padding": 24,
@@ -159,6 +159,7 @@ def entries(batch: Mapping[str, Tensor], *, seed: int = 0) -> Iterator[Entry]:
 def example(kind: type[Transform]) -> Transform:
     """A transform of this kind that does something to every picture: with its gate open, and numbers for what has no default."""
     from pellucid.transforms import RandomAffine, RandomHue, RandomSharpness
+    from pellucid.types import ImageSpec
 
     options: dict[str, Any] = {}
     for field in fields(kind):  # type: ignore[arg-type]
@@ -168,7 +169,10 @@ def example(kind: type[Transform]) -> Transform:
             options["transforms"] = (RandomAffine(degrees=30), RandomHue(0.3), RandomSharpness(sharpness=(4.0, 6.0)))
         elif field.default is MISSING and field.default_factory is MISSING:
             options[field.name] = _REQUIRED[field.name]
-    return kind(**{**options, **_SHOWN.get(kind.__name__, {})})
+    options |= _SHOWN.get(kind.__name__, {})
+    if kind(**options).decides(ImageSpec(3, SIZE, SIZE)):  # pictures of a batch that draws sizes must end in one
+        options["same_on_batch"] = True
+    return kind(**options)
 
 
 def _entry(transform: Transform, batch: Mapping[str, Tensor], seed: int) -> Entry:
