@@ -6,17 +6,11 @@ Read next: ``conftest.py``.
 """
 
 SIZES = "a draw that decides sizes is planned anew for each size, and ends alike where few sizes can be drawn"
-BITS = "values of a draw that nobody looks at are lowered by other operations, whose last bits differ"
 KNOWN = {
     "test_sizes.py::test_plans_are_those_that_would_be_made[RandomShortestSize": SIZES,
     "test_sizes.py::test_a_size_not_seen_before_gives_the_bits_of_a_pipeline_of_its_own[RandomBoxSafeCrop": SIZES,
     "test_sizes.py::test_a_size_not_seen_before_gives_the_bits_of_a_pipeline_of_its_own[RandomMaskCrop": SIZES,
     "test_sizes.py::test_a_size_not_seen_before_gives_the_bits_of_a_pipeline_of_its_own[RandomShortestSize": SIZES,
-    "test_lowering.py::test_a_draw_that_nobody_looks_at_moves_pixels_alike[ColorJitter": BITS,
-    "test_lowering.py::test_a_draw_that_nobody_looks_at_moves_pixels_alike[RandomContrast": BITS,
-    "test_lowering.py::test_a_draw_that_nobody_looks_at_moves_pixels_alike[RandomPhotometricDistort": BITS,
-    "test_lowering.py::test_a_draw_that_nobody_looks_at_moves_pixels_alike[flagship": BITS,
-    "test_lowering.py::test_a_draw_that_nobody_looks_at_moves_pixels_alike[colour before a filled warp": BITS,
     "test_values.py::test_seeds_and_steps_differ[RandomCropFromBorders": SIZES,
     "test_values.py::test_seeds_and_steps_differ[RandomShortestSize": SIZES,
     "test_values.py::test_seeds_and_steps_differ[RandomRescale": SIZES,

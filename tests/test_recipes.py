@@ -142,3 +142,11 @@ def test_python_calls_of_one_picture_stay_few():
     one, four = json.loads(done.stdout.splitlines()[-1])
     assert one <= 40
     assert four <= 76
+
+
+def test_a_first_call_with_a_record_leaves_the_next_right():
+    """Its draw is unpacked, and a recipe made of it took another pivot for contrasts."""
+    x, key = torch.rand(5, 3, 11, 11, dtype=torch.float64), P.Key(7, 3)
+    pipeline = PIPELINES["flagship"]()
+    first, _ = pipeline(x, key=key, return_record=True)
+    assert all(torch.equal(pipeline(x, key=key), first) for _ in range(3))
