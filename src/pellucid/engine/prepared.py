@@ -48,9 +48,11 @@ def _passing(
     lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float
 ) -> Callable[[Replayed, Tensor], Tensor] | None:
     """A pass of a warp or a resize, and perhaps of colours that need no mean."""
+    if run.pivot:  # a tape is kept for whoever comes next: one recorded without the mean would serve them, too
+        return None
     computed = compute_dtype(image.dtype)
     tape, rows = lowered.recorded(run, None, scale, computed)
-    if run.pivot or tape is None or rows is None:
+    if tape is None or rows is None:
         return None
     like = tape.recording.play(rows, computed).returning(dtype)
     call = (resize_of if run.separable and run.warps else warp_of)(impl, image, like)

@@ -228,7 +228,7 @@ class Pipeline(nn.Module):
         self.learned.hint()
         record = self._draw(parsed, key, unpacked=return_record)  # or else nobody will look at the drawn values
         out = apply_targets(record, parsed, self.options, gradient_scale)
-        if kind is not None and not (return_record or self._settles or self.learned.distributions) and self._look.saw(parsed):
+        if kind is not None and not (self._settles or self.learned.distributions) and self._look.saw(parsed):
             self._recipes.keep(kind, Recipe.of(record.plan, parsed, self.options))
         return (out, record) if return_record else out
 
