@@ -1,6 +1,8 @@
 """How kernels are compiled: once, where Python enters, and found again by the next process."""
 
 import errno
+import importlib
+import inspect
 import io
 import logging
 import operator
@@ -15,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from llvmlite import binding
+from numba.core.dispatcher import Dispatcher
 
 import pellucid
 from pellucid.core import compilers
@@ -79,6 +82,7 @@ def test_a_signature_is_searched_once(monkeypatch):
 
     monkeypatch.setattr(functions, "get_call_type", counted)
     monkeypatch.setattr(compiling, "_signatures", {})
+    context.refresh()  # a process that has compiled nothing yet knows no operators
     plus = context.resolve_value_type(operator.add)
     with compilers.quick_compiling():
         with compilers.quick_compiling():
@@ -274,12 +278,37 @@ def test_whoever_waits_for_the_compiler_is_told_once(spent, listening, monkeypat
     assert not (terminal.getvalue() if listening else lines)
 
 
-def test_kept_code_depends_on_every_file_with_compiled_functions_and_on_none_of_triton():
+def functions_called(dispatcher, seen):
+    """A compiled function and, in turn, those that its text names."""
+    if dispatcher not in seen:
+        seen.add(dispatcher)
+        function = dispatcher.py_func
+        for value in inspect.getclosurevars(function).globals.values():
+            inside = value if isinstance(value, tuple) else (value,)
+            for one in inside:
+                if isinstance(one, Dispatcher):
+                    functions_called(one, seen)
+    return seen
+
+
+def test_kept_code_depends_on_every_file_that_its_functions_come_from_and_on_none_of_triton():
     kernels = Path(jit.__file__).parent
-    compiled = {path for path in kernels.rglob("*.py") if "pellucid.kernels.jit import" in path.read_text()}
-    stamped = set(jit.sources())
-    assert compiled | {Path(jit.__file__)} <= stamped
-    assert not any("triton" in path.relative_to(kernels).parts for path in stamped)
+    entries = [path for path in sorted(kernels.rglob("*.py")) if "\n@entry" in path.read_text()]
+    assert len(entries) > 20
+    for path in entries:
+        module = importlib.import_module(".".join(path.relative_to(kernels.parents[1]).with_suffix("").parts))
+        stamped = set(jit.sources(path))
+        assert not any("triton" in one.parts for one in stamped)
+        for dispatcher in [one for one in vars(module).values() if isinstance(one, Dispatcher)]:
+            for one in functions_called(dispatcher, set()):
+                assert Path(one.py_func.__code__.co_filename) in stamped, f"{path}: {one}"
+
+
+def test_a_change_elsewhere_in_the_kernels_compiles_nothing_again():
+    kernels = Path(jit.__file__).parent
+    blended = set(jit.sources(kernels / "blend" / "cpu" / "holes.py"))
+    assert kernels / "stages" / "sums.py" not in blended
+    assert not any("warp" in one.parts for one in blended)
 
 
 @pytest.mark.skipif(not binding.get_host_cpu_features().get("avx512f", False), reason="needs registers of 512 bits")

@@ -8,6 +8,7 @@ Read next: ``warp/cpu/sweep.py``.
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -45,14 +46,36 @@ __all__ = [
 ]
 
 
-def sources() -> list[Path]:
-    """The files that what Numba compiles may come from: all of the kernels' but Triton's, which no kernel of the CPU imports."""
-    here = Path(__file__).parent
-    return [path for path in sorted(here.rglob("*.py")) if "triton" not in path.relative_to(here).parts]
+_ROOT = Path(__file__).parents[2]
+_IMPORT = re.compile(r"^\s*from (pellucid\.[\w.]+) import (\([^)]*\)|.+)", re.MULTILINE)
 
 
-# Makes the cache notice a change in any of them.
-_sources = hashlib.sha256(b"".join(path.read_bytes() for path in sources())).hexdigest()
+@cache
+def _imported(path: Path) -> list[Path]:
+    """Our files that a file imports from."""
+    found = []
+    for module, names in _IMPORT.findall(path.read_text()):
+        folder = _ROOT.joinpath(*module.split("."))
+        places = [folder, *(folder / name for name in re.findall(r"\w+", names))]
+        found += [file for place in places for file in (place.with_suffix(".py"), place / "__init__.py") if file.exists()]
+    return found
+
+
+def sources(path: Path) -> list[Path]:
+    """The files that code compiled from this one may come from: itself and, in turn, all of ours that it imports from."""
+    found, waiting = {Path(__file__)}, [path]
+    while waiting:
+        following = waiting.pop()
+        if following not in found:
+            found.add(following)
+            waiting += _imported(following)
+    return sorted(found)
+
+
+@cache
+def _stamp(path: Path) -> str:
+    """Makes the cache notice a change in any of them, and in no other."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sources(path))).hexdigest()
 
 
 def _quickly(dispatcher: Any) -> Any:
@@ -162,7 +185,8 @@ def _compiled(flags: set[str], *, callable_from_python: bool = False) -> Callabl
         options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": flags}
         if not callable_from_python:
             return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_CheckedPart, **options)(function)
-        return _quickly(translated(function, stamp=_sources, no_cfunc_wrapper=True, pipeline_class=_CheckedEntry, **options))
+        stamp = _stamp(Path(function.__code__.co_filename))
+        return _quickly(translated(function, stamp=stamp, no_cfunc_wrapper=True, pipeline_class=_CheckedEntry, **options))
 
     return decorate
 
