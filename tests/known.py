@@ -17,7 +17,5 @@ KNOWN = {
     "test_values.py::test_unbatched_empty_and_video[ISONoise": "torch warns of the deviation of an empty picture",
     "test_targets.py::test_a_dot_lands_where_its_keypoint_does[RandomMaskCrop": "its crop leaves no dot to look at",
     "test_targets.py::test_a_dot_lands_where_its_keypoint_does[RandomCropFromBorders": "its crop leaves no dot to look at",
-    "test_docs.py::test_docstring_examples[pellucid.interop.adapters.detectron2": "Detectron2 is not installed",
-    "test_docs.py::test_docstring_examples[pellucid.interop.code": "the example lacks an option that is printed now",
 }
 """The end of a case's name -> why it fails."""

@@ -31,7 +31,7 @@ def as_code(pipeline: Pipeline) -> str:
         Pipeline(
             [
                 RandomRotation(20.0),
-                RandomInvert(p=0.3),
+                RandomInvert(0.3),
             ],
             min_area=2.0,
         )
