@@ -21,9 +21,12 @@ from pellucid.cli.errors import need
 from pellucid_bench.antialias import antialias_table, measure_antialias
 from pellucid_bench.compare import Row, compare
 from pellucid_bench.documents import write_case, write_documents
+from pellucid_bench.every import SIZES as EVERY_SIZES
+from pellucid_bench.every import WAYS, every_table, measure_every
 from pellucid_bench.loader import loader_table, measure_loader
 from pellucid_bench.measure import on_threads
 from pellucid_bench.mixing import measure_mixing, mixing_table
+from pellucid_bench.operations import OPERATIONS
 from pellucid_bench.overhead import Overhead, measure_overhead
 from pellucid_bench.patches import NEEDED, measure_patches, patches_table, speedups
 from pellucid_bench.peers import MODULES
@@ -266,6 +269,30 @@ def real(
         rows = measure_real(batch=batch, budget=budget, only=pipeline or (), say=_say)
         data = report("real", {"batch": batch, "budget_s": budget}, rows)
     _finish("real", data, real_table(rows), output, docs_page)
+
+
+@app.command()
+def every(
+    batch: Annotated[int, typer.Option(min=1, help="Pictures per call; a quarter of it at 1080x1920.")] = 8,
+    threads: Threads = 1,
+    budget: Budget = 0.2,
+    operation: Annotated[list[str] | None, typer.Option(help="Only these; may be repeated.")] = None,
+    size: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(EVERY_SIZES)}; may be repeated.")] = None,
+    way: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(WAYS)}; may be repeated.")] = None,
+    output: Output = None,
+    docs_page: Annotated[
+        Path | None, typer.Option("--docs", help="The page whose section on single operations to rewrite.")
+    ] = None,
+) -> None:
+    """Every single operation that a peer has: bytes, arrays, floats and gradients, from 32x32 to 1080x1920."""
+    for given, known, name in ((operation, OPERATIONS, "operation"), (size, EVERY_SIZES, "size"), (way, WAYS, "way")):
+        for one in given or ():
+            if one not in known:
+                raise typer.BadParameter(f"expected one of {', '.join(known)}; got {one}", param_hint=f"--{name}")
+    with _setting(threads):
+        rows = measure_every(batch=batch, budget=budget, only=operation or (), sizes=size or (), ways=way or (), say=_say)
+        data = report("every", {"batch": batch, "budget_s": budget}, rows)
+    _finish("every", data, every_table(rows), output, docs_page)
 
 
 @app.command()

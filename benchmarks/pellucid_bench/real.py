@@ -21,7 +21,7 @@ from pellucid_bench.compare import Row
 from pellucid_bench.measure import Say, interleave, quiet
 from pellucid_bench.settings import MEAN, STD, photographs
 
-__all__ = ["PIPELINES", "SIZES", "behind", "measure_real", "real_table"]
+__all__ = ["PIPELINES", "SIZES", "behind", "libraries", "measure_real", "real_table"]
 
 Step = tuple[Any, ...]
 """What it is called in the tables of libraries below, and its numbers."""
@@ -208,7 +208,8 @@ def _each(compose: Any, arrays: Sequence[Any]) -> list[Any]:
     return [compose(image=array)["image"] for array in arrays]
 
 
-def _libraries() -> tuple[dict[str, Any], dict[str, str]]:
+def libraries() -> tuple[dict[str, Any], dict[str, str]]:
+    """The peers' modules that can be imported, and why the others cannot."""
     os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")  # it would ask the network on import
     found: dict[str, Any] = {}
     missing: dict[str, str] = {}
@@ -234,7 +235,7 @@ def measure_real(*, batch: int = 8, budget: float = 0.5, only: Sequence[str] = (
         only: names of pipelines; default all.
         say: told what is measured.
     """
-    libraries, missing = _libraries()
+    present, missing = libraries()
     rows: list[Row] = [{"subject": name, "status": "missing", "note": why} for name, why in missing.items()]
     for place, size in SIZES.items():
         count = batch if place == "480x640" else max(1, batch // 4)
@@ -244,7 +245,7 @@ def measure_real(*, batch: int = 8, budget: float = 0.5, only: Sequence[str] = (
                 if only and name not in only:
                     continue
                 say(f"{name}, {count} of {place}, {dtype}")
-                calls = _calls(steps, images, libraries)
+                calls = _calls(steps, images, present)
                 what = {"pipeline": name, "size": place, "dtype": dtype, "batch": count}
                 working: dict[str, Callable[[], Any]] = {}
                 for (library, regime), call in calls.items():
