@@ -11,7 +11,7 @@ ELSEWHERE = {
     **dict.fromkeys(("MixUp", "CutMix", "Mosaic", "CopyPaste"), "mix samples: `bench mixing`"),
     **dict.fromkeys(("Apply", "OneOf", "Shuffle", "SomeOf", "Mixture"), "choose among others"),
     **dict.fromkeys(("RandomBoxSafeCrop", "RandomIoUCrop", "RandomMaskCrop"), "read boxes or masks"),
-    **dict.fromkeys(("RandomCropFromBorders", "RandomRescale", "RandomShortestSize", "ScaleJitter", "RandomZoomOut"), "draw their sizes"),
+    **dict.fromkeys(("RandomCropFromBorders", "RandomRescale", "RandomShortestSize"), "draw their sizes"),
 }
 """Transforms that a peer has and that the table does not time, with the reason."""
 
