@@ -1,11 +1,13 @@
 """Batch normalisation that can be dropped in for torch's, with a gradient policy and statistics from another tensor.
 
-Owns: ``BatchNorm1d``, ``BatchNorm2d``, ``BatchNorm3d``: shapes, constructor and documentation.
+Owns: ``BatchNorm1d``, ``BatchNorm2d``, ``BatchNorm3d``, and what all batch norms here share: the policy, and a word against
+    ``torch.nn.SyncBatchNorm.convert_sync_batchnorm``, which would replace them by torch's without one.
 Must not: change a result, a state-dict key or a running statistic of ``torch.nn.BatchNorm*`` under the default policy.
 Read next: ``batch_normalize.py``, which does the work.
 """
 
-from typing import ClassVar, final
+import sys
+from typing import Any, ClassVar, NoReturn, final
 
 import torch
 from jaxtyping import Float
@@ -15,16 +17,29 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from pellucid.errors import invalid
 from pellucid.nn.batch_normalize import batch_normalize
 from pellucid.nn.policy import StatisticsGrad, check_policy
-from pellucid.nn.torch_sync import RAISES_IN_TORCH_SYNC
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "PolicyNorm"]
 
 
-class _WithPolicy(_BatchNorm):
-    """What the three share: torch's constructor and state, and our statistics."""
+class _RaisesInTorchSync:
+    # The one attribute the conversion reads of a norm that torch's layers do not have is qconfig, which quantisation puts there.
+    def __get__(self, norm: Any, owner: type) -> NoReturn:
+        if norm is not None and sys._getframe(1).f_code.co_name == "convert_sync_batchnorm":
+            raise invalid(
+                "convert_sync_batchnorm",
+                expected="batch norms of torch.nn",
+                got=f"a pellucid.nn.{owner.__name__}, whose statistics_grad and options would be lost",
+                fix="Call it on torch's norms, then pellucid.nn.convert_batchnorm on its result; or use pellucid.nn.SyncBatchNorm.",
+            )
+        raise AttributeError("qconfig")
 
-    ranks: ClassVar[tuple[int, ...]]
-    qconfig = RAISES_IN_TORCH_SYNC
+
+class PolicyNorm(_BatchNorm):
+    """What all batch norms here share: torch's state and constructor, and a gradient policy."""
+
+    options: ClassVar[tuple[str, ...]] = ("statistics_grad",)
+    """Those that torch's norms have not, as the module's text shows them."""
+    qconfig = _RaisesInTorchSync()  # one that is set on an instance goes before it
 
     def __init__(
         self,
@@ -41,6 +56,16 @@ class _WithPolicy(_BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
         check_policy("statistics_grad", statistics_grad)
         self.statistics_grad: StatisticsGrad = statistics_grad
+
+    def extra_repr(self) -> str:
+        """Torch's fields and the options."""
+        return ", ".join([super().extra_repr(), *(f"{name}={getattr(self, name)!r}" for name in self.options)])
+
+
+class _WithPolicy(PolicyNorm):
+    """What the three share: our statistics."""
+
+    ranks: ClassVar[tuple[int, ...]]
 
     def forward(
         self,
@@ -61,10 +86,6 @@ class _WithPolicy(_BatchNorm):
         if x.ndim not in self.ranks:
             raise invalid("x", expected=" or ".join(f"{rank} dimensions" for rank in self.ranks), got=tuple(x.shape))
         return batch_normalize(self, x, self.statistics_grad, statistics_from=statistics_from, weight=weight, mask=mask)
-
-    def extra_repr(self) -> str:
-        """Torch's fields and the policy."""
-        return f"{super().extra_repr()}, statistics_grad={self.statistics_grad!r}"
 
 
 @final

@@ -11,19 +11,18 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from pellucid.errors import invalid
 from pellucid.nn.batch_normalize import batch_normalize
+from pellucid.nn.batchnorm import PolicyNorm
 from pellucid.nn.moments import check_like
-from pellucid.nn.policy import StatisticsGrad, check_policy
-from pellucid.nn.torch_sync import RAISES_IN_TORCH_SYNC
+from pellucid.nn.policy import StatisticsGrad
 
 __all__ = ["DropoutBatchNorm"]
 
 
 @final
-class DropoutBatchNorm(_BatchNorm):
+class DropoutBatchNorm(PolicyNorm):
     """Drop activations, then normalise them with the mean and variance they had before.
 
     Dropout that keeps a share q turns a variance s^2 around a mean m into ``(s^2 + m^2) / q - m^2``. A batch norm behind it learns
@@ -58,7 +57,7 @@ class DropoutBatchNorm(_BatchNorm):
         torch.Size([4, 8, 5, 5])
     """
 
-    qconfig = RAISES_IN_TORCH_SYNC
+    options = ("p", "statistics_grad")
 
     def __init__(
         self,
@@ -73,12 +72,10 @@ class DropoutBatchNorm(_BatchNorm):
         *,
         statistics_grad: StatisticsGrad = "full",
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
-        check_policy("statistics_grad", statistics_grad)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, statistics_grad=statistics_grad)
         if not 0 <= p < 1:
             raise invalid("p", expected="a probability in [0, 1)", got=p, fix="With p=1 nothing would be left to normalise.")
         self.p = p
-        self.statistics_grad: StatisticsGrad = statistics_grad
 
     def forward(
         self, x: Float[Tensor, "b c *space"], *, keep: Bool[Tensor, "*#shape"] | None = None
@@ -97,7 +94,3 @@ class DropoutBatchNorm(_BatchNorm):
             check_like("keep", keep, x)
             dropped = torch.where(keep, x, 0) / (1 - self.p)
         return batch_normalize(self, dropped, self.statistics_grad, statistics_from=x)
-
-    def extra_repr(self) -> str:
-        """Torch's fields, the drop probability and the policy."""
-        return f"{super().extra_repr()}, p={self.p}, statistics_grad={self.statistics_grad!r}"

@@ -10,19 +10,18 @@ from typing import final
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from pellucid.errors import invalid
 from pellucid.nn.batch_normalize import batch_normalize
-from pellucid.nn.policy import StatisticsGrad, check_policy
+from pellucid.nn.batchnorm import PolicyNorm
+from pellucid.nn.policy import StatisticsGrad
 from pellucid.nn.running import uses_batch_statistics
-from pellucid.nn.torch_sync import RAISES_IN_TORCH_SYNC
 
 __all__ = ["GhostBatchNorm"]
 
 
 @final
-class GhostBatchNorm(_BatchNorm):
+class GhostBatchNorm(PolicyNorm):
     """Split the batch into ghost batches of at least ``ghost_size`` samples and normalise each with its own statistics.
 
     Training is exactly a loop over ghost batches with one shared batch norm: running statistics move once per ghost batch. The
@@ -54,7 +53,7 @@ class GhostBatchNorm(_BatchNorm):
         (torch.Size([64, 3, 8, 8]), 4)
     """
 
-    qconfig = RAISES_IN_TORCH_SYNC
+    options = ("ghost_size", "statistics_grad")
 
     def __init__(
         self,
@@ -69,12 +68,10 @@ class GhostBatchNorm(_BatchNorm):
         *,
         statistics_grad: StatisticsGrad = "full",
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
-        check_policy("statistics_grad", statistics_grad)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, statistics_grad=statistics_grad)
         if ghost_size < 1:
             raise invalid("ghost_size", expected="at least 1", got=ghost_size)
         self.ghost_size = ghost_size
-        self.statistics_grad: StatisticsGrad = statistics_grad
 
     def forward(
         self, x: Float[Tensor, "b c *space"], *, mask: Bool[Tensor, "*#shape"] | None = None
@@ -89,7 +86,3 @@ class GhostBatchNorm(_BatchNorm):
         masks = [None] * ghosts if mask is None else mask.expand(x.shape[0], *mask.shape[1:]).tensor_split(ghosts)
         parts = zip(x.tensor_split(ghosts), masks, strict=True)
         return torch.cat([batch_normalize(self, part, policy, mask=part_mask) for part, part_mask in parts])
-
-    def extra_repr(self) -> str:
-        """Torch's fields, the ghost size and the policy."""
-        return f"{super().extra_repr()}, ghost_size={self.ghost_size}, statistics_grad={self.statistics_grad!r}"

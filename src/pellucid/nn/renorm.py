@@ -10,21 +10,20 @@ from typing import final
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from pellucid.errors import invalid
 from pellucid.nn.batch_normalize import batch_normalize
+from pellucid.nn.batchnorm import PolicyNorm
 from pellucid.nn.moments import check_float, moments
-from pellucid.nn.policy import StatisticsGrad, check_policy
+from pellucid.nn.policy import StatisticsGrad
 from pellucid.nn.running import channel_dims, check_channels, per_channel, running_moments, update_running, uses_batch_statistics
 from pellucid.nn.standardize import normalize_with
-from pellucid.nn.torch_sync import RAISES_IN_TORCH_SYNC
 
 __all__ = ["BatchRenorm"]
 
 
 @final
-class BatchRenorm(_BatchNorm):
+class BatchRenorm(PolicyNorm):
     """Normalise with the batch, then correct towards the running statistics: ``xhat * r + d``.
 
     ``r = sigma_batch / sigma_running`` within [1 / r_max, r_max] and ``d = (mean_batch - mean_running) / sigma_running`` within
@@ -57,7 +56,7 @@ class BatchRenorm(_BatchNorm):
         torch.Size([4, 3, 8, 8])
     """
 
-    qconfig = RAISES_IN_TORCH_SYNC
+    options = ("r_max", "d_max", "statistics_grad")
 
     def __init__(
         self,
@@ -72,15 +71,13 @@ class BatchRenorm(_BatchNorm):
         *,
         statistics_grad: StatisticsGrad = "full",
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, True, device, dtype)
-        check_policy("statistics_grad", statistics_grad)
+        super().__init__(num_features, eps, momentum, affine, True, device, dtype, statistics_grad=statistics_grad)
         if not r_max >= 1:
             raise invalid("r_max", expected="at least 1", got=r_max, fix="1 switches the scale correction off.")
         if not d_max >= 0:
             raise invalid("d_max", expected="at least 0", got=d_max, fix="0 switches the shift correction off.")
         self.r_max = r_max
         self.d_max = d_max
-        self.statistics_grad: StatisticsGrad = statistics_grad
 
     def forward(
         self, x: Float[Tensor, "b c *space"], *, mask: Bool[Tensor, "*#shape"] | None = None
@@ -107,7 +104,3 @@ class BatchRenorm(_BatchNorm):
         r = (torch.sqrt(var + self.eps) * gain).clamp(1 / self.r_max, self.r_max)
         d = ((mean - running_mean) * gain).clamp(-self.d_max, self.d_max)
         return r, d
-
-    def extra_repr(self) -> str:
-        """Torch's fields, the bounds and the policy."""
-        return f"{super().extra_repr()}, r_max={self.r_max}, d_max={self.d_max}, statistics_grad={self.statistics_grad!r}"

@@ -33,13 +33,9 @@ def update_running(module: _BatchNorm, batch: Moments) -> None:
 
     A batch in which nothing counts leaves them alone.
     """
-    if not (module.training and module.track_running_stats):
+    if (moving := _moving(module)) is None:
         return
-    mean, var, tracked = module.running_mean, module.running_var, module.num_batches_tracked
-    if mean is None or var is None:
-        return
-    if tracked is not None:
-        tracked.add_(1)
+    mean, var = moving
     with torch.no_grad():
         new_var = unbiased_var(batch.var, batch.samples).reshape(mean.shape).to(var.dtype)
         new_mean = batch.mean.reshape(mean.shape).to(mean.dtype)
@@ -50,13 +46,9 @@ def update_running(module: _BatchNorm, batch: Moments) -> None:
 
 def update_running_plain(module: _BatchNorm, new_mean: Tensor, biased_var: Tensor, samples: int) -> None:
     """:func:`update_running` where every value counts, so that the count is known without asking the device: a third of the ops."""
-    if not (module.training and module.track_running_stats):
+    if (moving := _moving(module)) is None:
         return
-    mean, var, tracked = module.running_mean, module.running_var, module.num_batches_tracked
-    if mean is None or var is None:
-        return
-    if tracked is not None:
-        tracked.add_(1)
+    mean, var = moving
     with torch.no_grad():
         step = _step(module, mean) if module.momentum is None else module.momentum
         mean.lerp_(new_mean, step)
@@ -84,6 +76,16 @@ def check_channels(name: str, x: Tensor, num_features: int) -> None:
     """Raise unless ``x`` is (batch, channels, ...) with that number of channels."""
     if x.ndim < 2 or x.shape[1] != num_features:
         raise invalid(name, expected=f"(batch, {num_features} channels, ...)", got=tuple(x.shape))
+
+
+def _moving(module: _BatchNorm) -> tuple[Tensor, Tensor] | None:
+    """The running statistics where a batch moves them, which counts it."""
+    mean, var, tracked = module.running_mean, module.running_var, module.num_batches_tracked
+    if not (module.training and module.track_running_stats) or mean is None or var is None:
+        return None
+    if tracked is not None:
+        tracked.add_(1)
+    return mean, var
 
 
 def _step(module: _BatchNorm, like: Tensor) -> Tensor:

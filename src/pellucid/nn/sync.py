@@ -12,13 +12,12 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from pellucid.nn.batch_normalize import apply_affine_with, batch_normalize
+from pellucid.nn.batchnorm import PolicyNorm
 from pellucid.nn.moments import Moments, check_float, moments
-from pellucid.nn.policy import StatisticsGrad, check_policy, mean_under, var_under
+from pellucid.nn.policy import StatisticsGrad, mean_under, var_under
 from pellucid.nn.running import channel_dims, check_channels, update_running, uses_batch_statistics
-from pellucid.nn.torch_sync import RAISES_IN_TORCH_SYNC
 
 __all__ = ["SyncBatchNorm", "all_reduce_sum", "moments_across"]
 
@@ -102,7 +101,7 @@ def moments_across(local: Moments, group: Any = None) -> Moments:
 
 
 @final
-class SyncBatchNorm(_BatchNorm):
+class SyncBatchNorm(PolicyNorm):
     """Batch norm over the batches of all processes: ``torch.nn.SyncBatchNorm`` with a gradient policy, on any backend.
 
     Batches may have different sizes, and may be empty. Without an initialised process group, or with a single process, it is a
@@ -133,8 +132,6 @@ class SyncBatchNorm(_BatchNorm):
         torch.Size([4, 3, 8, 8])
     """
 
-    qconfig = RAISES_IN_TORCH_SYNC
-
     def __init__(
         self,
         num_features: int,
@@ -148,10 +145,8 @@ class SyncBatchNorm(_BatchNorm):
         *,
         statistics_grad: StatisticsGrad = "full",
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
-        check_policy("statistics_grad", statistics_grad)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, statistics_grad=statistics_grad)
         self.process_group = process_group
-        self.statistics_grad: StatisticsGrad = statistics_grad
 
     def forward(
         self, x: Float[Tensor, "b c *space"], *, mask: Bool[Tensor, "*#shape"] | None = None
@@ -168,7 +163,3 @@ class SyncBatchNorm(_BatchNorm):
         batch = moments_across(local, self.process_group)
         update_running(self, batch)
         return apply_affine_with(self, x, mean_under(policy, batch.mean), var_under(policy, batch.var), mask=mask)
-
-    def extra_repr(self) -> str:
-        """Torch's fields and the policy."""
-        return f"{super().extra_repr()}, statistics_grad={self.statistics_grad!r}"
