@@ -44,25 +44,19 @@ _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 def live_place() -> str | None:
     """Return the innermost line of the subject's own source on the stack, None where only torch's is there."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        verdict = _judge(frame.f_code.co_filename)
-        if verdict == "stop":
-            return None
-        if verdict == "take":
-            return short(frame.f_code.co_filename, frame.f_lineno)
-        frame = frame.f_back
-    return None
+    return next((short(file, line) for file, line in _stack(sys._getframe(1)) if _judge(file) == "take"), None)
 
 
 def in_custom_forward() -> bool:
     """Whether the stack is inside the forward of an ``autograd.Function`` or of a registered custom operator."""
-    frame: FrameType | None = sys._getframe(1)
+    return any(part in file for file, _ in _stack(sys._getframe(1)) for part in _FORWARDS)
+
+
+def _stack(frame: FrameType | None) -> Iterator[tuple[str, int]]:
+    """File and line of a frame and of those around it, up to the audit itself."""
     while frame is not None and _judge(frame.f_code.co_filename) != "stop":
-        if any(part in frame.f_code.co_filename for part in _FORWARDS):
-            return True
+        yield frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
-    return False
 
 
 def backward_place(node: Any) -> str | None:

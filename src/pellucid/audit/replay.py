@@ -71,22 +71,18 @@ def find_generators(fn: Any) -> list[Any]:
 
 
 def _get(generator: Any) -> Any:
-    if isinstance(generator, torch.Generator):
-        return generator.get_state()
     if isinstance(generator, np.random.Generator):
         return generator.bit_generator.state
-    return generator.get_state() if isinstance(generator, np.random.RandomState) else generator.getstate()
+    return generator.getstate() if isinstance(generator, random.Random) else generator.get_state()
 
 
 def _set(generator: Any, state: Any) -> None:
-    if isinstance(generator, torch.Generator):
-        generator.set_state(state)
-    elif isinstance(generator, np.random.Generator):
+    if isinstance(generator, np.random.Generator):
         generator.bit_generator.state = state
-    elif isinstance(generator, np.random.RandomState):
-        generator.set_state(state)
-    else:
+    elif isinstance(generator, random.Random):
         generator.setstate(state)
+    else:
+        generator.set_state(state)
 
 
 def _fingerprint(generator: Any) -> str:

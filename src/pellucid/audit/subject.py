@@ -72,7 +72,7 @@ class Subject:
         self.returned: type | None = None  # the type of the last result
         self._wide = False
         self._plain_grad = True
-        self._layout: Callable[[Tensor], Tensor] = _as_it_is
+        self._layout: Callable[[Tensor], Tensor] = lambda value: value
 
     @property
     def name(self) -> str:
@@ -127,22 +127,34 @@ class Subject:
             self.modes.remove(mode)
 
     @contextmanager
-    def calling(self, call: Callable[..., Any]) -> Iterator[None]:
-        """Call something else instead."""
-        kept, self._call = self._call, call
+    def _having(self, name: str, value: Any) -> Iterator[None]:
+        """Give an attribute another value for a while."""
+        kept = getattr(self, name)
+        setattr(self, name, value)
         try:
             yield
         finally:
-            self._call = kept
+            setattr(self, name, kept)
 
-    @contextmanager
-    def lifted(self, lift: AbstractContextManager[Any] | None) -> Iterator[None]:
+    def calling(self, call: Callable[..., Any]) -> AbstractContextManager[None]:
+        """Call something else instead."""
+        return self._having("_call", call)
+
+    def lifted(self, lift: AbstractContextManager[Any] | None) -> AbstractContextManager[None]:
         """Run calls at float64 points with this lift instead."""
-        kept, self.lift = self.lift, lift
-        try:
-            yield
-        finally:
-            self.lift = kept
+        return self._having("lift", lift)
+
+    def laid_out(self, layout: Callable[[Tensor], Tensor]) -> AbstractContextManager[None]:
+        """Hand inputs over in another memory layout."""
+        return self._having("_layout", layout)
+
+    def altered(self, others: Mapping[str, Tensor]) -> AbstractContextManager[None]:
+        """Hand over other integer or boolean inputs."""
+        return self._having("others", dict(others))
+
+    def by_backward(self) -> AbstractContextManager[None]:
+        """Differentiate as a training step does: through the whole graph, and what an earlier call left of its own."""
+        return self._having("_plain_grad", False)
 
     def bare(self, *args: Any, **kwargs: Any) -> Any:
         """Run the callable as it is, without rewinding anything."""
@@ -151,15 +163,17 @@ class Subject:
     def rewind(self) -> None:
         """Put generators and buffers back to where every run starts."""
         self.replay.rewind()
+        self._reset()
+
+    def _reset(self) -> None:
         with torch.no_grad():
             for buffer, start in self._buffers:
                 buffer.copy_(start)
 
     def restore(self) -> None:
         """Give parameters and buffers the values they came with."""
+        self._reset()
         with torch.no_grad():
-            for buffer, start in self._buffers:
-                buffer.copy_(start)
             for name, parameter in self.params.items():
                 parameter.copy_(self.base[name])
 
@@ -181,24 +195,6 @@ class Subject:
         """Return leaves, those asked for requiring a gradient, and the clones of them that the callable gets and may write to."""
         roots = {k: v.detach().clone().requires_grad_(asked is None or k in asked) for k, v in values.items()}
         return roots, {k: self._layout(v.clone()) for k, v in roots.items()}
-
-    @contextmanager
-    def laid_out(self, layout: Callable[[Tensor], Tensor]) -> Iterator[None]:
-        """Hand inputs over in another memory layout."""
-        self._layout = layout
-        try:
-            yield
-        finally:
-            self._layout = _as_it_is
-
-    @contextmanager
-    def altered(self, others: Mapping[str, Tensor]) -> Iterator[None]:
-        """Hand over other integer or boolean inputs."""
-        kept, self.others = self.others, dict(others)
-        try:
-            yield
-        finally:
-            self.others = kept
 
     def gradient(
         self,
@@ -265,15 +261,8 @@ class Subject:
         with self.within():
             if self._plain_grad:
                 try:
-                    slopes = _engine_run_backward(
-                        tuple(live),
-                        tuple(weights),
-                        False,
-                        False,
-                        tuple(wanted.values()),
-                        allow_unreachable=True,
-                        accumulate_grad=False,
-                    )
+                    to, options = tuple(wanted.values()), {"allow_unreachable": True, "accumulate_grad": False}
+                    slopes = _engine_run_backward(tuple(live), tuple(weights), False, False, to, **options)
                     return {k: None if g is None else g.detach() for k, g in zip(wanted, slopes, strict=True)}
                 except RuntimeError as error:
                     if "incompatible with .grad()" not in str(error):
@@ -289,15 +278,6 @@ class Subject:
             finally:
                 for k, t in wanted.items():
                     t.grad = kept[k]
-
-    @contextmanager
-    def by_backward(self) -> Iterator[None]:
-        """Differentiate as a training step does: through the whole graph, and what an earlier call left of its own."""
-        kept, self._plain_grad = self._plain_grad, False
-        try:
-            yield
-        finally:
-            self._plain_grad = kept
 
     def weights(self, outs: list[Tensor]) -> list[Tensor]:
         """Return fixed normal weights for the outputs, zero where the output is not finite."""
@@ -329,10 +309,6 @@ class Subject:
                 p.data = kept[name]
             for buffer, data in buffers:
                 buffer.data = data
-
-
-def _as_it_is(value: Tensor) -> Tensor:
-    return value
 
 
 def _is_pipeline(fn: Any) -> bool:

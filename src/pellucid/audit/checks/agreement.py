@@ -46,9 +46,8 @@ def check(context: Context, sink: Sink) -> None:
     """Compare every leaf's gradient with finite differences at a generic point and at the given one."""
     if not context.repeatable:
         text = "Gradients were not judged: repeated runs differ by more than rounding, so finite differences mean nothing."
-        sink.emit(
-            Finding(Category.UNJUDGED, Severity.WARNING, "call", text, {}, None, "Make the call repeatable, then audit again.")
-        )
+        advice = "Make the call repeatable, then audit again."
+        sink.emit(Finding(Category.UNJUDGED, Severity.WARNING, "call", text, {}, None, advice))
         return
     grads = context.run[1]
     together = projection.settled(context, sink)

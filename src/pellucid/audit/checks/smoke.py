@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pellucid.audit.backward import Step, first_non_finite
 from pellucid.audit.context import Context
-from pellucid.audit.finding import Category, Finding, Measure, Severity, Sink
+from pellucid.audit.finding import Category, Evidence, Finding, Measure, Severity, Sink
 from pellucid.audit.place import traceback_place
 
 __all__ = ["check", "first_line", "raised"]
@@ -39,23 +39,16 @@ def check(context: Context, sink: Sink) -> bool:
             advice = "Return the result; look for a forgotten return, or for a function that only writes or prints."
             sink.emit(Finding(Category.UNJUDGED, Severity.ERROR, "call", text, {}, None, advice))
             return False
-        sink.emit(
-            Finding(
-                Category.COVERAGE,
-                Severity.NOTE,
-                subject.name,
-                "No output is a floating-point tensor: there is nothing to differentiate.",
-                advice="Audit the step that turns this result into a loss, or declare the gradient as none.",
-            )
-        )
+        text = "No output is a floating-point tensor: there is nothing to differentiate."
+        advice = "Audit the step that turns this result into a loss, or declare the gradient as none."
+        sink.emit(Finding(Category.COVERAGE, Severity.NOTE, subject.name, text, advice=advice))
         return False
     sink.mark("backward at the given inputs")
     try:
         context.announce = sink.mark
         steps, grads = context.first
     except Exception as error:
-        write = _last_write(context)
-        sink.emit(raised(error, "backward", write))
+        sink.emit(raised(error, "backward", _last_write(context)))
         return False
     _finite(sink, outs, steps, grads)
     return True
@@ -63,34 +56,15 @@ def check(context: Context, sink: Sink) -> bool:
 
 def raised(error: BaseException, stage: str, place: str | None) -> Finding:
     """Word an exception as a finding: in-place trouble by its own category, anything else as raises."""
-    text = first_line(error)
-    where = place or traceback_place("".join(traceback.format_tb(error.__traceback__)))
+    category, what = Category.RAISES, f"raises {type(error).__name__}"
+    advice = "Make the call work for tensors that require a gradient, or audit with inputs it accepts."
     if any(mark in str(error) for mark in _IN_PLACE):
-        return Finding(
-            Category.IN_PLACE,
-            Severity.ERROR,
-            "call",
-            f"{stage} raises because of a write in place: {text}",
-            place=where,
-            advice="Write the operation out of place.",
-        )
-    if "requires grad" in str(error) and "numpy" in str(error):
-        return Finding(
-            Category.DETACHED,
-            Severity.ERROR,
-            "call",
-            f"{stage} leaves torch for numpy and raises on tensors that need a gradient: {text}",
-            place=where,
-            advice="Do the computation in torch operations.",
-        )
-    return Finding(
-        Category.RAISES,
-        Severity.ERROR,
-        "call",
-        f"{stage} raises {type(error).__name__}: {text}",
-        place=where,
-        advice="Make the call work for tensors that require a gradient, or audit with inputs it accepts.",
-    )
+        category, what, advice = Category.IN_PLACE, "raises because of a write in place", "Write the operation out of place."
+    elif "requires grad" in str(error) and "numpy" in str(error):
+        category, what = Category.DETACHED, "leaves torch for numpy and raises on tensors that need a gradient"
+        advice = "Do the computation in torch operations."
+    where = place or traceback_place("".join(traceback.format_tb(error.__traceback__)))
+    return Finding(category, Severity.ERROR, "call", f"{stage} {what}: {first_line(error)}", place=where, advice=advice)
 
 
 def first_line(error: BaseException) -> str:
@@ -110,28 +84,14 @@ def _last_write(context: Context) -> str | None:
 def _finite(sink: Sink, outs: list[Tensor], steps: list[Step], grads: dict[str, Tensor | None]) -> None:
     if any(not torch.isfinite(o).all() for o in outs):
         bad = sum(int((~torch.isfinite(o)).sum()) for o in outs)
-        sink.emit(
-            Finding(
-                Category.NON_FINITE,
-                Severity.WARNING,
-                "output",
-                "The output itself is not finite at the given inputs.",
-                {"elements": bad},
-                advice="Audit with inputs inside the function's domain.",
-            )
-        )
+        text, advice = "The output itself is not finite at the given inputs.", "Audit with inputs inside the function's domain."
+        sink.emit(Finding(Category.NON_FINITE, Severity.WARNING, "output", text, {"elements": bad}, None, advice))
     spoilt = {k: int((~torch.isfinite(g)).sum()) for k, g in grads.items() if g is not None and not torch.isfinite(g).all()}
     if spoilt:
         step = first_non_finite(steps)
+        node, place = (step.node, step.place) if step else ("", None)
         name, count = next(iter(spoilt.items()))
-        sink.emit(
-            Finding(
-                Category.NON_FINITE,
-                Severity.ERROR,
-                name,
-                f"The gradient is not finite at the given inputs; first in {step.node if step else 'an unknown node'}.",
-                {"elements": count, "node": step.node if step else ""},
-                place=step.place if step else None,
-                advice="Guard the input of that operation with a double where.",
-            )
-        )
+        text = f"The gradient is not finite at the given inputs; first in {node or 'an unknown node'}."
+        evidence: dict[str, Evidence] = {"elements": count, "node": node}
+        advice = "Guard the input of that operation with a double where."
+        sink.emit(Finding(Category.NON_FINITE, Severity.ERROR, name, text, evidence, place, advice))
