@@ -1,4 +1,4 @@
-"""What an audit is turned into: terminal, JSON, HTML, Markdown, exit code, and the command's function."""
+"""What an audit is turned into: terminal, JSON, HTML, Markdown, exit code, and what the command prints."""
 
 import base64
 import io
@@ -12,13 +12,14 @@ import pytest
 import torch
 from PIL import Image
 from rich.console import Console
+from typer.testing import CliRunner
 
 from pellucid.audit import audit
-from pellucid.audit.command import run_audit
 from pellucid.audit.pictures import agreement_plot, heat, states
 from pellucid.audit.spec import parse_inputs, resolve
 from pellucid.audit.table import audit_table
 from pellucid.audit.terminal import show
+from pellucid.cli import app
 from pellucid.errors import InvalidArgument
 
 X = planted.X
@@ -100,23 +101,29 @@ def test_the_table_has_a_row_per_argument():
     assert "none" in rows[-1]
 
 
-def test_the_command_returns_the_exit_code(tmp_path, capsys):
-    assert run_audit("torch:sin", "2x3x8x8") == 0
-    assert run_audit("planted_gradients:wrong_sign", output=tmp_path / "r.html") == 2
+def command(*words):
+    return CliRunner().invoke(app, ["audit", *map(str, words)])
+
+
+def test_the_command_returns_the_exit_code(tmp_path):
+    assert command("torch:sin", "-i", "2x3x8x8").exit_code == 0
+    assert command("planted_gradients:wrong_sign", "-o", tmp_path / "r.html").exit_code == 2
     assert (tmp_path / "r.html").stat().st_size > 2000
-    assert run_audit("planted_gradients:wrong_sign", allow=["wrong"]) == 0
-    assert run_audit("planted_singular:gamma_at_black") == 1
-    assert run_audit("planted_singular:StaleRange", "2x3x8x8") == 2
-    capsys.readouterr()
-    assert run_audit("torch.nn:Conv2d(3, 4, kernel_size=3)", json=True) == 0
-    assert json.loads(capsys.readouterr().out)["measures"]["weight"]["shape"] == [4, 3, 3, 3]
-    with pytest.raises(InvalidArgument, match="output"):
-        run_audit("torch:sin", output=tmp_path / "r.pdf")
+    assert command("planted_gradients:wrong_sign", "--allow", "wrong").exit_code == 0
+    assert command("planted_singular:gamma_at_black").exit_code == 1
+    assert command("planted_singular:StaleRange", "-i", "2x3x8x8").exit_code == 2
+    result = command("torch.nn:Conv2d(3, 4, kernel_size=3)", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["measures"]["weight"]["shape"] == [4, 3, 3, 3]
+    for name, value in (("output", tmp_path / "r.pdf"), ("level", "loud")):
+        result = command("torch:sin", f"--{name}", value)
+        assert result.exit_code == 2
+        assert f"error: {name}" in result.stderr
 
 
 def test_a_file_can_be_audited(tmp_path):
     (tmp_path / "subject_of_audit.py").write_text("def f(x, k):\n    return x * k.detach()\n")
-    assert run_audit(f"{tmp_path / 'subject_of_audit.py'}:f", "x=2x3x8x8,k=scalar") == 2
+    assert command(f"{tmp_path / 'subject_of_audit.py'}:f", "-i", "x=2x3x8x8,k=scalar").exit_code == 2
 
 
 def test_input_specifications():

@@ -8,7 +8,6 @@ from torch import nn
 from typer.testing import CliRunner
 
 from pellucid.audit import audit, audited, watch_training
-from pellucid.audit.command import run_watch
 from pellucid.cli import app
 from pellucid.errors import InvalidArgument, InvalidType
 
@@ -119,11 +118,12 @@ def test_mistakes_are_named():
         watch_training(3)
 
 
-def test_the_command_watches_a_script(tmp_path, capsys):
+def test_the_command_watches_a_script(tmp_path):
     (tmp_path / "watched_script.py").write_text(SCRIPT)
     target = f"{tmp_path / 'watched_script.py'}:train_step"
-    assert run_watch(target, 3, tmp_path / "r.html") == 2
-    assert "extra.weight" in capsys.readouterr().out
+    result = CliRunner().invoke(app, ["audit", "--watch-training", target, "--steps", "3", "-o", str(tmp_path / "r.html")])
+    assert result.exit_code == 2
+    assert "extra.weight" in result.stdout
     assert (tmp_path / "r.html").read_text().count("<svg") == 6
     result = CliRunner().invoke(app, ["audit", "--watch-training", target, "--steps", "2", "--json"])
     assert result.exit_code == 2

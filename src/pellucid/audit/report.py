@@ -1,4 +1,4 @@
-"""The result of an audit: findings and measurements, with the questions one asks of them.
+"""The result of an audit: findings and measurements, with the questions one asks of them; and what every report can do.
 
 Owns: ordering, filtering, exit code, JSON, and the hand-over to the terminal and HTML renderers.
 Must not: run checks or contain markup.
@@ -15,11 +15,65 @@ from typing import Any
 
 from pellucid.audit.finding import Category, Finding, Measure, Severity
 
-__all__ = ["AuditReport"]
+__all__ = ["AuditReport", "Reported"]
+
+
+class Reported:
+    """What the reports of audits and of trainings share: findings, the worst first, and how they get into files."""
+
+    findings: list[Finding]
+
+    def __post_init__(self) -> None:
+        self.findings = sorted(self.findings, key=lambda f: -f.severity)
+
+    @property
+    def exit_code(self) -> int:
+        """2 with errors, 1 with warnings, 0 otherwise."""
+        return int(self.findings[0].severity if self.findings else 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that ``json`` accepts: the JSON report."""
+        raise NotImplementedError
+
+    def _page(self) -> str:
+        raise NotImplementedError
+
+    def to_json(self, path: str | Path | None = None, *, indent: int = 2) -> str:
+        """Return the report as JSON, and write it where a path is given.
+
+        Args:
+            path: where to, or None.
+            indent: spaces per level.
+
+        Example:
+            >>> from pellucid.audit import AuditReport
+            >>> AuditReport("sin").to_json().splitlines()[1]
+            '  "name": "sin",'
+        """
+        text = json.dumps(self.to_dict(), indent=indent)
+        if path is not None:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return a self-contained HTML page (pictures included), and write it where a path is given.
+
+        Args:
+            path: where to, or None.
+
+        Example:
+            >>> from pellucid.audit import AuditReport
+            >>> AuditReport("sin").to_html()[:15]
+            '<!doctype html>'
+        """
+        text = self._page()
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
 
 @dataclass
-class AuditReport:
+class AuditReport(Reported):
     """The result of auditing one callable.
 
     Args:
@@ -51,18 +105,10 @@ class AuditReport:
     tried: dict[str, float] = field(default_factory=dict)
     budget: float = 0.0
 
-    def __post_init__(self) -> None:
-        self.findings = sorted(self.findings, key=lambda f: -f.severity)
-
     @property
     def worst(self) -> Severity | None:
         """The highest severity present, or None without findings."""
         return self.findings[0].severity if self.findings else None
-
-    @property
-    def exit_code(self) -> int:
-        """2 with errors, 1 with warnings, 0 otherwise."""
-        return int(self.worst or 0)
 
     @property
     def conditions(self) -> str:
@@ -114,40 +160,10 @@ class AuditReport:
             "measures": {k: m.to_dict() for k, m in self.measures.items()},
         }
 
-    def to_json(self, path: str | Path | None = None, *, indent: int = 2) -> str:
-        """Return the report as JSON, and write it where a path is given.
-
-        Args:
-            path: where to, or None.
-            indent: spaces per level.
-
-        Example:
-            >>> from pellucid.audit import AuditReport
-            >>> AuditReport("sin").to_json().splitlines()[1]
-            '  "name": "sin",'
-        """
-        text = json.dumps(self.to_dict(), indent=indent)
-        if path is not None:
-            Path(path).write_text(text + "\n", encoding="utf-8")
-        return text
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """Return a self-contained HTML page (pictures included), and write it where a path is given.
-
-        Args:
-            path: where to, or None.
-
-        Example:
-            >>> from pellucid.audit import AuditReport
-            >>> AuditReport("sin").to_html()[:15]
-            '<!doctype html>'
-        """
+    def _page(self) -> str:
         from pellucid.audit.html import page
 
-        text = page(self)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
+        return page(self)
 
     def __str__(self) -> str:
         """The findings as lines of plain text."""

@@ -2,7 +2,7 @@
 
 Owns: ``module:name`` and ``module:name(arguments)`` targets, and input specifications such as ``x=2x3x16x16,angle=scalar``.
 Must not: evaluate anything but literals.
-Read next: ``command.py``.
+Read next: ``subject.py``.
 """
 
 from __future__ import annotations

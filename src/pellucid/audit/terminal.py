@@ -2,7 +2,7 @@
 
 Owns: the layout of both tables.
 Must not: decide what is worth showing; everything in the report is.
-Read next: ``command.py``.
+Read next: ``html.py``.
 """
 
 from __future__ import annotations

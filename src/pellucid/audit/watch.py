@@ -2,19 +2,17 @@
 
 Owns: hooks on every parameter in reach of a step, the findings made of what they saw, and the report with a plot per layer.
 Must not: change the training; it runs in forked children, and the caller's model stays as it was.
-Read next: ``reach.py`` (how parameters are found), ``command.py``.
+Read next: ``reach.py`` (how parameters are found), ``report.py``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,6 +23,7 @@ from pellucid.audit.finding import Category, Finding, Severity
 from pellucid.audit.isolate import fresh_value
 from pellucid.audit.reach import held, held_leaves
 from pellucid.audit.replay import Replay
+from pellucid.audit.report import Reported
 from pellucid.errors import invalid, wrong_type
 
 __all__ = ["TrainingReport", "watch_training"]
@@ -36,7 +35,7 @@ _DECADES = 12.0
 
 
 @dataclass
-class TrainingReport:
+class TrainingReport(Reported):
     """What a few training steps did to every parameter.
 
     Args:
@@ -56,14 +55,6 @@ class TrainingReport:
     gradients: dict[str, list[float | None]]
     losses: list[float] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.findings = sorted(self.findings, key=lambda f: -f.severity)
-
-    @property
-    def exit_code(self) -> int:
-        """2 with errors, 1 with warnings, 0 otherwise."""
-        return int(max((f.severity for f in self.findings), default=0))
 
     def __str__(self) -> str:
         """The findings, then one line per parameter: its gradient's size on a logarithmic scale, step by step."""
@@ -86,32 +77,8 @@ class TrainingReport:
             "findings": [f.to_dict() for f in self.findings],
         }
 
-    def to_json(self, path: str | Path) -> None:
-        """Write the report as JSON.
-
-        Args:
-            path: where to.
-
-        Example:
-            >>> import tempfile
-            >>> from pellucid.audit import TrainingReport
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     TrainingReport("net", {"weight": [1.0]}).to_json(f"{folder}/training.json")
-        """
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
-
-    def to_html(self, path: str | Path) -> None:
-        """Write one self-contained page: the findings, and the gradient's size over the layers and the steps.
-
-        Args:
-            path: where to.
-
-        Example:
-            >>> import tempfile
-            >>> from pellucid.audit import TrainingReport
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     TrainingReport("net", {"weight": [1.0]}).to_html(f"{folder}/training.html")
-        """
+    def _page(self) -> str:
+        """The findings, and the gradient's size over the layers and the steps."""
         rows = "".join(
             f"<tr><td><code>{escape(name)}</code></td><td>{_middle(norms):.1e}</td><td>{_plot(norms)}</td></tr>"
             for name, norms in self.gradients.items()
@@ -121,11 +88,10 @@ class TrainingReport:
             for f in self.findings
         )
         style = "body{font:15px/1.5 system-ui;margin:2rem auto;max-width:62rem}td{padding:.1rem .6rem}rect{fill:#2670c4}"
-        Path(path).write_text(
+        return (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Training of {escape(self.name)}</title>'
             f"<style>{style}</style><h1>Training of {escape(self.name)}</h1><ul>{told or '<li>Nothing found.</li>'}</ul>"
-            f"<table><tr><th>parameter</th><th>gradient</th><th>per step, logarithmic</th></tr>{rows}</table></html>\n",
-            encoding="utf-8",
+            f"<table><tr><th>parameter</th><th>gradient</th><th>per step, logarithmic</th></tr>{rows}</table></html>\n"
         )
 
 

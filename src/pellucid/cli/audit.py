@@ -1,8 +1,8 @@
 """``pellucid audit``: the gradient audit from the command line.
 
-Owns: the options of the command.
+Owns: the options of the command, and how a report is shown.
 Must not: audit anything itself; ``pellucid.audit`` does.
-Read next: ``../audit/command.py``.
+Read next: ``../audit/spec.py``.
 """
 
 from __future__ import annotations
@@ -32,25 +32,37 @@ def audit(
     steps: Annotated[int, typer.Option(help="training steps to watch")] = 10,
 ) -> None:
     """Say where the gradients of a callable live, lie and die. Exit code 0: clean, 1: warnings, 2: errors."""
-    from pellucid.audit.command import run_audit, run_watch
+    from pellucid.audit import AuditReport, Severity, TrainingReport
+    from pellucid.audit import audit as examined
+    from pellucid.audit import watch_training as watched
+    from pellucid.audit.spec import parse_inputs, resolve
+    from pellucid.audit.terminal import show
     from pellucid.cli.waiting import waiting
     from pellucid.errors import invalid
 
+    words = {s.label: s for s in Severity}
     if (target is None) == (watch_training is None):
         raise invalid("target", expected="either a target or --watch-training", got="both" if target else "neither")
-    if watch_training is not None:
-        raise typer.Exit(run_watch(watch_training, steps, output, json))
-    code = run_audit(
-        target or "",
-        inputs,
-        output,
-        json,
-        compile=compile,
-        declared=declared,
-        allow=allow or (),
-        level=level,
-        quick=quick,
-        budget=budget,
-        waiting=waiting,
-    )
-    raise typer.Exit(code)
+    if level not in words:
+        raise invalid("level", expected=f"one of {', '.join(words)}", got=repr(level))
+    if output is not None and output.suffix not in {".html", ".json"}:
+        raise invalid("output", expected="a path that ends in .html or .json", got=str(output))
+    report: AuditReport | TrainingReport
+    if target is None:
+        report = watched(resolve(watch_training or ""), steps, name=watch_training)
+    else:
+        items = (item.partition("=") for item in (declared or "").split(",") if item.strip())
+        promises = {name.strip(): word.strip() for name, _, word in items}
+        subject, values = resolve(target), parse_inputs(inputs)
+        with waiting(f"Auditing {target}"):
+            report = examined(subject, values, name=target, compile=compile, declared=promises, quick=quick, budget=budget)
+        report.findings = [f for f in report.without(allow or ()) if f.severity >= words[level]]
+    if output is not None:
+        (report.to_json if output.suffix == ".json" else report.to_html)(output)
+    if json:
+        typer.echo(report.to_json())
+    elif isinstance(report, TrainingReport):
+        typer.echo(str(report))
+    else:
+        show(report)
+    raise typer.Exit(report.exit_code)
