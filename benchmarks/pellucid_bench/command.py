@@ -154,14 +154,8 @@ def patches(
             batch=batch, size=size, count=frames, patch=patch, channels=(1, 3), budget=budget, impl=impl, say=_say
         )
         data = report("patches", settings, rows)
-    text = f"{describe(data['environment'])}\n\n{patches_table(rows)}"
-    _show(text)
-    if output is not None:
-        write_json(output / "patches.json", data)
-    if docs_page is not None:
-        insert(
-            docs_page, "patches", f"{batch} images of {size}x{size}, {frames} frames each, patches of {patch}x{patch}.\n\n{text}"
-        )
+    note = f"{batch} images of {size}x{size}, {frames} frames each, patches of {patch}x{patch}."
+    _finish("patches", data, patches_table(rows), output, docs_page, note)
     if strict and (any(ratio < NEEDED for ratio in speedups(rows).values()) or any(row["status"] == "refused" for row in rows)):
         raise typer.Exit(1)
 
@@ -180,12 +174,8 @@ def loader(
     with _setting(1):
         rows = measure_loader(images=images, workers=counts, rounds=rounds, say=_say)
         data = report("loader", {"images": images, "workers": counts, "rounds": rounds}, rows)
-    text = f"{describe(data['environment'])}\n\n{loader_table(rows)}"
-    _show(text)
-    if output is not None:
-        write_json(output / "loader.json", data)
-    if docs_page is not None:
-        insert(docs_page, "loader", f"{images} files, the best of {rounds} epochs taken in turns.\n\n{text}")
+    note = f"{images} files, the best of {rounds} epochs taken in turns."
+    _finish("loader", data, loader_table(rows), output, docs_page, note)
 
 
 @app.command()
@@ -201,16 +191,8 @@ def antialias(
     with _setting(threads):
         rows = measure_antialias(budget=budget, batch=batch, say=_say)
         data = report("antialias", {"batch": batch, "budget_s": budget}, rows)
-    text = f"{describe(data['environment'])}\n\n{antialias_table(rows)}"
-    _show(text)
-    if output is not None:
-        write_json(output / "antialias.json", data)
-    if docs_page is not None:
-        insert(
-            docs_page,
-            "antialias",
-            f"Eight photographs; times for {batch}x3x480x640 to 224x224, a zoom of 1/1.8 at 10 degrees.\n\n{text}",
-        )
+    note = f"Eight photographs; times for {batch}x3x480x640 to 224x224, a zoom of 1/1.8 at 10 degrees."
+    _finish("antialias", data, antialias_table(rows), output, docs_page, note)
 
 
 @app.command()
@@ -227,12 +209,8 @@ def sizes(
     with _setting(threads):
         rows = measure_sizes(count=count, longest=longest, impl=impl, say=_say)
         data = report("sizes", {"count": count, "longest": longest, "impl": impl}, rows)
-    text = f"{describe(data['environment'])}\n\n{sizes_table(rows)}"
-    _show(text)
-    if output is not None:
-        write_json(output / "sizes.json", data)
-    if docs_page is not None:
-        insert(docs_page, "sizes", f"{count} sizes of up to {longest}x{longest}, one image each, in turns.\n\n{text}")
+    note = f"{count} sizes of up to {longest}x{longest}, one image each, in turns."
+    _finish("sizes", data, sizes_table(rows), output, docs_page, note)
     if strict and max(ratios(rows).values()) > MOST:
         raise typer.Exit(1)
 
@@ -405,14 +383,14 @@ def volumes(
     _finish("volumes", data, volumes_table(rows), output, docs_page)
 
 
-def _finish(name: str, data: dict[str, Any], table: str, output: Path | None, page: Path | None) -> None:
-    """Show a report, and write what was asked for."""
+def _finish(name: str, data: dict[str, Any], table: str, output: Path | None, page: Path | None, note: str = "") -> None:
+    """Show a report, and write what was asked for; the page has a note before it."""
     text = f"{describe(data['environment'])}\n\n{table}"
     _show(text)
     if output is not None:
         write_json(output / f"{name}.json", data)
     if page is not None:
-        insert(page, name, text)
+        insert(page, name, f"{note}\n\n{text}" if note else text)
 
 
 @app.command(name="scaling")
