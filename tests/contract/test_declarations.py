@@ -76,3 +76,9 @@ def test_options_decide_and_the_class_speaks_for_the_defaults():
     assert RandomPosterize.gradients["image"] == "surrogate: straight_through"
     assert RandomRotation(3, interpolation="nearest").gradients["degrees"] == "surrogate: bilinear"
     assert RandomAffine.gradients == RandomAffine(3).gradients
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.targets], ids=lambda case: type(case.transform).__name__)
+def test_what_moves_says_what_it_does_to_each_target(case):
+    """The section that is written where a docstring has none says that only images change."""
+    assert "On each target:\n        image only.\n" not in type(case.transform).__doc__

@@ -7,11 +7,15 @@ Read next: ``hooks.py``.
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
 import textwrap
 from typing import Any
 
 from griffe import Extension
+
+import pellucid.functional  # noqa: F401 - read at run time
 
 __all__ = ["Headings", "readable"]
 
@@ -25,7 +29,14 @@ class Headings(Extension):  # type: ignore[misc]
     def on_object(self, *, obj: Any, **_: Any) -> None:
         """Rewrite the headings of one docstring before it is parsed."""
         if obj.docstring is not None:
-            obj.docstring.value = readable(obj.docstring.value)
+            obj.docstring.value = readable(_at_run_time(obj) or obj.docstring.value)
+
+
+def _at_run_time(obj: Any) -> str | None:
+    """The docstring with what many share in it, which the source has once."""
+    module = None if obj.parent is None else sys.modules.get(obj.parent.path)
+    found = getattr(module, obj.name, None)
+    return inspect.getdoc(found) if inspect.isroutine(found) or inspect.isclass(found) else None
 
 
 def readable(text: str) -> str:

@@ -38,6 +38,7 @@ from pellucid.transforms.choices import *
 from pellucid.transforms.mixture import *
 from pellucid.transforms.function import *
 from pellucid.transforms.base import Transform
+from pellucid.transforms.docstrings import tell
 from pellucid.transforms.function import Lambda
 
 ALL: tuple[type[Transform], ...] = tuple(
@@ -46,5 +47,8 @@ ALL: tuple[type[Transform], ...] = tuple(
     if isinstance(kind, type) and issubclass(kind, Transform) and kind not in (Transform, Lambda)
 )
 """Every transform there is and that a file can name; serialisation, tests and documentation read this."""
+
+for one in ALL:
+    tell(one)
 
 vars()["__all__"] = [*(kind.__name__ for kind in ALL), "Lambda"]  # type checkers follow the stars; of a sum they would read nothing

@@ -150,16 +150,8 @@ class RandomAffine(_Affine):
             could mean both a range around 1 and a constant.
         shear: degrees; a number or pair shears along x, four numbers (x low, x high, y low, y high) along both, a pair of
             distributions is (x, y).
-        interpolation: ``bilinear``, ``nearest`` or ``bicubic`` (Keys, a = -0.5).
-        padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border`` (NumPy's ``edge``), ``reflection`` (``symmetric``:
-            the edge pixel is repeated) or ``reflect_101`` (NumPy's and torchvision's ``reflect``: it is not).
-        fill: a number, or one per channel, in the image's units.
-        center: (x, y) in pixels; default the image's centre.
         antialias: low-pass when zooming out. Off by default, as in every affine warp of the field.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
         whole_pixels: the shift is rounded to whole pixels.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. degrees, scale, shear, gate: almost everywhere, or surrogate under ``nearest``. translate: almost everywhere,
@@ -205,11 +197,7 @@ class RandomRotation(_Affine):
         degrees: a number d for (-d, d), a pair, a `Learnable` magnitude or a distribution.
         expand: enlarge the canvas, about its middle, so that the image fits at every angle that can be drawn: a batch keeps one
             size. Needs ``center=None``. For one angle it is torchvision's.
-        interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
-    Gradient:
-        image: exact. degrees, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomAffine`.
     Identity at:
@@ -264,17 +252,11 @@ class RandomSafeRotation(Warping):
 
     Args:
         degrees: a number d for (-d, d), a pair, a `Learnable` magnitude or a distribution; positive ones turn counter-clockwise.
-        interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
-    Gradient:
-        image: exact. degrees, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomAffine`.
     Identity at:
         degrees = 0.
-    Errors:
-        InvalidArgument for a negative number, a reversed pair, or an unknown option.
     Source:
         albumentations' SafeRotate.
 
@@ -332,8 +314,6 @@ class RandomTranslate(_Affine):
         translate: largest shift as fractions (of width, of height), at most 1; each a number, pair, `Learnable` or distribution.
         pixels: the shift is in pixels, whatever the size.
         whole_pixels: the shift is rounded to whole pixels, which moves them bit for bit.
-        interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. translate: almost everywhere, surrogate or none (under ``nearest``; with ``whole_pixels``, for which a
@@ -369,17 +349,11 @@ class RandomShear(_Affine):
 
     Args:
         shear: degrees; a number or pair shears along x, four numbers along both, a pair of distributions is (x, y).
-        interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
-    Gradient:
-        image: exact. shear, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomAffine`.
     Identity at:
         shear = 0.
-    Errors:
-        InvalidArgument for a negative number, a reversed pair, or an unknown option.
 
     Example:
         >>> import torch, pellucid
@@ -405,11 +379,7 @@ class RandomScale(_Affine):
     Args:
         scale: a pair of factors (above 1 magnifies), a `Learnable` factor, or a distribution; for each axis as in `RandomAffine`.
         antialias: low-pass when zooming out; off by default, as in `RandomAffine`.
-        interpolation, padding_mode, fill, center, p, same_on_batch: as in `RandomAffine`.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
-    Gradient:
-        image: exact. scale, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomAffine`.
     Identity at:

@@ -39,6 +39,7 @@ __all__ = [
     "Names",
     "Params",
     "Transform",
+    "almost_everywhere",
     "as_padding",
     "as_size",
     "as_transforms",
@@ -134,6 +135,12 @@ class Transform:
     white: ClassVar[bool] = False
     """Whether 1 is white to it; tone curves and what has a ``clip`` need not say so."""
 
+    channels: ClassVar[tuple[int, ...]] = ()
+    """How many channels images may have; none here allows all."""
+
+    lowers_to: ClassVar[SegmentSpec | None] = None
+    """What `segment` returns, where it is the same for all images."""
+
     _fixed: ClassVar[Mapping[str, Distribution]] = {}  # of an instance: what its fields draw, read once
 
     def __post_init__(self) -> None:
@@ -183,7 +190,16 @@ class Transform:
             >>> pellucid.RandomGaussianBlur(3).segment(ImageSpec(3, 32, 32))
             ConvolveSpec(how='separable')
         """
-        raise NotImplementedError
+        self._check_channels(spec)
+        if self.lowers_to is None:
+            raise NotImplementedError
+        return self.lowers_to
+
+    def _check_channels(self, spec: ImageSpec) -> None:
+        """Raise for images of a number of channels that is none of ``channels``."""
+        if self.channels and spec.channels not in self.channels:
+            expected = "3 channels (RGB)" + " or 1" * (1 in self.channels)
+            raise invalid(type(self).__name__, expected=expected, got=f"{spec.channels} channels")
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         """Return what is drawn for each sample, by name, in a fixed order; as the fields say that are declared with `drawn`.
@@ -288,6 +304,13 @@ class by_options:  # noqa: N801 - a decorator
 
     def __get__(self, instance: Transform | None, owner: type[Transform]) -> Mapping[str, str]:
         return self._declare(owner if instance is None else instance)  # a class holds the defaults of its fields
+
+
+@by_options
+def almost_everywhere(owner: Transform | type[Transform]) -> Mapping[str, str]:
+    """The gradients of what has kinks alone, whatever is drawn."""
+    slopes = dict.fromkeys(("image", *drawn_names(owner)), "almost_everywhere")
+    return {**slopes, "words": "none"} if owner.keyed else slopes
 
 
 def moved_by(*names: str, interpolation: str) -> dict[str, str]:

@@ -19,8 +19,8 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, around_one, interval
 from pellucid.random.numbers import is_finite
-from pellucid.segments import Convolve, ConvolveSpec, Filter, Sharpen
-from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated
+from pellucid.segments import Convolve, ConvolveSpec, Filter, SegmentSpec, Sharpen
+from pellucid.transforms.base import Names, Params, Transform, almost_everywhere, as_size, drawn, gated
 from pellucid.types import EndClip, ImageSpec, Size
 
 __all__ = ["RandomEmboss", "RandomGaussianBlur", "RandomSharpness", "RandomUnsharpMask"]
@@ -36,15 +36,7 @@ class RandomGaussianBlur(Transform):
         kernel_size: odd number of taps, or (vertical, horizontal); None takes what the largest sigma needs (three sigmas to
             each side, at most 63 taps).
         sigma: standard deviation in pixels: a pair, a number, a `Learnable` or a distribution of values > 0.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, sigma, gate: exact.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
     Errors:
         InvalidArgument for an even number of taps, or a width that is not above 0.
     Source:
@@ -64,6 +56,7 @@ class RandomGaussianBlur(Transform):
 
     like: ClassVar[Names] = {"torchvision": "GaussianBlur", "albumentations": "GaussianBlur"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "sigma": "exact", "gate": "exact"}
+    lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec()
 
     def check(self) -> None:
         if not all(taps % 2 for taps in self._taps()):
@@ -75,9 +68,6 @@ class RandomGaussianBlur(Transform):
         widest = self._fixed["sigma"].span()[1]
         taps = 2 * math.ceil(3.0 * widest) + 1 if is_finite(widest) else _LARGEST_AUTOMATIC_KERNEL
         return (min(taps, _LARGEST_AUTOMATIC_KERNEL), min(taps, _LARGEST_AUTOMATIC_KERNEL))
-
-    def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:
         vertical, horizontal = (_gaussian(values, taps) for taps in self._taps())
@@ -107,18 +97,11 @@ class RandomSharpness(Transform):
     Args:
         sharpness: a number v draws the factor from (max(0, 1 - v), 1 + v); a pair or distribution is drawn from directly; a
             `Learnable` is a learned v.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, sharpness, gate: almost everywhere (kinks of the clip).
     On each target:
         image only; the outermost pixels keep their values.
     Identity at:
         sharpness = 1.
-    Errors:
-        InvalidArgument for a negative factor, or an unknown option.
     Source:
         ``torchvision.transforms.v2.functional.adjust_sharpness`` and PIL's smoothing kernel.
 
@@ -135,10 +118,8 @@ class RandomSharpness(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"torchvision": "RandomAdjustSharpness", "albumentations": "Sharpen"}
-    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sharpness", "gate"), "almost_everywhere")
-
-    def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec("interior")
+    gradients = almost_everywhere
+    lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("interior")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Sharpen:
         amount = gated(values, values["sharpness"], 1.0)[:, None, None]
@@ -157,14 +138,7 @@ class RandomUnsharpMask(Transform):
         sigma: of the Gaussian in pixels, above 0 and up to 10: a number, pair, `Learnable` or distribution; three of the largest
             to each side.
         amount: of what is added, likewise; negative ones blur.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, sigma, amount, gate: almost everywhere (kinks of the clip).
-    On each target:
-        image only.
     Identity at:
         amount = 0.
     Errors:
@@ -188,10 +162,8 @@ class RandomUnsharpMask(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "UnsharpMask"}
-    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sigma", "amount", "gate"), "almost_everywhere")
-
-    def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec("dense")
+    gradients = almost_everywhere
+    lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
         taps = 2 * math.ceil(3.0 * min(self._fixed["sigma"].span()[1], 10.0)) + 1
@@ -208,18 +180,9 @@ class RandomEmboss(Transform):
     Args:
         share: of the relief, 0 to 1: a number, pair, `Learnable` or distribution.
         strength: how deep it is, at least 0, likewise.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, share, strength, gate: almost everywhere (kinks of the clip).
-    On each target:
-        image only.
     Identity at:
         share = 0.
-    Errors:
-        InvalidArgument for a share outside of [0, 1], a negative strength, or an unknown option.
     Source:
         albumentations' ``Emboss``, with share for its alpha; ``cv2.filter2D`` of its kernel.
 
@@ -237,10 +200,8 @@ class RandomEmboss(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "Emboss"}
-    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "share", "strength", "gate"), "almost_everywhere")
-
-    def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec("dense")
+    gradients = almost_everywhere
+    lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
         # From the top left to the bottom right: -1 and 1 at these corners, and the strength there and at the sides next to them.

@@ -22,18 +22,14 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Normal, Permutation
 from pellucid.random.fields import Chance, Range, confined, interval, symmetric
 from pellucid.random.numbers import as_number
-from pellucid.segments import Color, ColorSpec
-from pellucid.transforms.base import Names, Params, Transform, drawn, gated
+from pellucid.segments import Color
+from pellucid.transforms.base import Names, Params, drawn, gated
+from pellucid.transforms.color import Coloring
 from pellucid.types import EndClip, ImageSpec
 
 __all__ = ["ChannelDropout", "FancyPCA", "PlanckianJitter", "RGBShift", "RandomBrightnessContrast", "RandomSepia"]
 
 _SEPIA = (0.393, 0.769, 0.189), (0.349, 0.686, 0.168), (0.272, 0.534, 0.131)
-
-
-def _three(owner: str, spec: ImageSpec) -> None:
-    if spec.channels != 3:
-        raise invalid(owner, expected="3 channels (RGB)", got=f"{spec.channels} channels")
 
 
 def _scaled(factors: Float[Tensor, "#b #c"], channels: int) -> Float[Tensor, "b c c"]:
@@ -42,24 +38,16 @@ def _scaled(factors: Float[Tensor, "#b #c"], channels: int) -> Float[Tensor, "b 
 
 
 @dataclass(frozen=True)
-class ChannelDropout(Transform):
+class ChannelDropout(Coloring):
     """Paint whole channels over, with probability p.
 
     Args:
         count: how many channels: a number, pair, `Learnable` or distribution of values >= 0. Of 1.5, the second is mixed half with
             the fill; ``Categorical((1, 2))`` draws whole ones.
         fill: what they show, in [0, 1] units.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, gate: exact. count: almost everywhere. order: none.
-    On each target:
-        image only.
     Identity at:
         count = 0.
-    Errors:
-        InvalidArgument for a negative count.
 
     Example:
         >>> import torch, pellucid
@@ -75,9 +63,6 @@ class ChannelDropout(Transform):
     like: ClassVar[Names] = {"kornia": "RandomChannelDropout"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact", "count": "almost_everywhere", "order": "none"}
 
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        return ColorSpec()
-
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         return {**super().draws(spec), "order": Permutation(spec.channels)}
 
@@ -88,24 +73,15 @@ class ChannelDropout(Transform):
 
 
 @dataclass(frozen=True)
-class RGBShift(Transform):
+class RGBShift(Coloring):
     """Add a number of its own to each of the three channels.
 
     Args:
         red, green, blue: a number m draws from (-m, m); a pair or distribution is drawn from directly; a `Learnable` is a learned
             m. In [0, 1] units.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, red, green, blue, gate: almost everywhere (kinks of the clip).
-    On each target:
-        image only.
     Identity at:
         red = green = blue = 0.
-    Errors:
-        InvalidArgument for a negative number, a reversed pair, or other than 3 channels.
 
     Example:
         >>> import torch, pellucid
@@ -121,11 +97,7 @@ class RGBShift(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"kornia": "RandomRGBShift"}
-    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "red", "green", "blue", "gate"), "almost_everywhere")
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        _three("RGBShift", spec)
-        return ColorSpec(clip=self.clip)
+    channels: ClassVar[tuple[int, ...]] = (3,)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         shift = torch.stack((values["red"], values["green"], values["blue"]), -1)
@@ -147,24 +119,15 @@ def _along_axes(name: str, alpha: Range) -> dict[str, Distribution]:
 
 
 @dataclass(frozen=True)
-class FancyPCA(Transform):
+class FancyPCA(Coloring):
     """Shift the colour along the principal axes of ImageNet's colours, by how much these vary along each.
 
     Args:
         alpha: the standard deviation of a normal number for each axis: a number, or a `Learnable` one; or a distribution that they
             are drawn from.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, alpha_0, alpha_1, alpha_2, gate: almost everywhere (kinks of the clip).
-    On each target:
-        image only.
     Identity at:
         alpha = 0.
-    Errors:
-        InvalidArgument for a negative standard deviation, or other than 3 channels.
     Source:
         Krizhevsky et al., "ImageNet classification with deep convolutional neural networks", 2012; the axes of fb.resnet.torch.
 
@@ -180,11 +143,7 @@ class FancyPCA(Transform):
     same_on_batch: bool = False
 
     tied: ClassVar[tuple[str, ...]] = ("alpha_0", "alpha_1", "alpha_2")
-    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "alpha_0", "alpha_1", "alpha_2", "gate"), "almost_everywhere")
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        _three("FancyPCA", spec)
-        return ColorSpec(clip=self.clip)
+    channels: ClassVar[tuple[int, ...]] = (3,)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         along = torch.stack([values[name] * spread for name, spread in zip(self.tied, _SPREAD, strict=True)], -1)
@@ -193,7 +152,7 @@ class FancyPCA(Transform):
 
 
 @dataclass(frozen=True)
-class PlanckianJitter(Transform):
+class PlanckianJitter(Coloring):
     """Change the colour of the light to that of a black body at a random temperature.
 
     Red and blue are multiplied by what such a light has of them relative to green in linear sRGB, where 6500 K is almost white:
@@ -201,18 +160,7 @@ class PlanckianJitter(Transform):
 
     Args:
         temperature: in kelvin, 2000 to 25000: a number, pair, `Learnable` or distribution.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, temperature, gate: almost everywhere (kinks of the clip).
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a temperature outside of [2000, 25000], or other than 3 channels.
     Source:
         Zini et al., "Planckian jitter", ICLR 2023; the Planckian locus by Kim et al., "Design of advanced color temperature control
         system for HDTV applications", 2002 (oracle: the chromaticity of CIE illuminant A).
@@ -230,34 +178,21 @@ class PlanckianJitter(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"kornia": "RandomPlanckianJitter"}
-    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "temperature", "gate"), "almost_everywhere")
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        _three("PlanckianJitter", spec)
-        return ColorSpec(clip=self.clip)
+    channels: ClassVar[tuple[int, ...]] = (3,)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         return Color(_scaled(gated(values, gains_of(values["temperature"]), 1.0), 3))
 
 
 @dataclass(frozen=True)
-class RandomSepia(Transform):
+class RandomSepia(Coloring):
     """Mix the picture with its sepia print.
 
     Args:
         strength: 0 is the picture, 1 the print: a number, pair, `Learnable` or distribution of values in [0, 1].
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, strength, gate: almost everywhere (kinks of the clip).
-    On each target:
-        image only.
     Identity at:
         strength = 0.
-    Errors:
-        InvalidArgument for a strength outside of [0, 1], or other than 3 channels.
     Source:
         albumentations' ``ToSepia`` at strength 1, whose matrix Microsoft published.
 
@@ -273,11 +208,7 @@ class RandomSepia(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "ToSepia"}
-    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "strength", "gate"), "almost_everywhere")
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        _three("RandomSepia", spec)
-        return ColorSpec(clip=self.clip)
+    channels: ClassVar[tuple[int, ...]] = (3,)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         strength = gated(values, values["strength"], 0.0)[:, None, None]
@@ -287,7 +218,7 @@ class RandomSepia(Transform):
 
 
 @dataclass(frozen=True)
-class RandomBrightnessContrast(Transform):
+class RandomBrightnessContrast(Coloring):
     """(1 + contrast) * x + brightness: the additive brightness, and the contrast about black, of albumentations.
 
     `ColorJitter` multiplies by the brightness, and turns the contrast about the mean luma.
@@ -295,18 +226,9 @@ class RandomBrightnessContrast(Transform):
     Args:
         brightness, contrast: a number m draws from (-m, m); a pair or distribution is drawn from directly; a `Learnable` is a
             learned m. 1 of brightness is white.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, brightness, contrast, gate: almost everywhere (kinks of the clip).
-    On each target:
-        image only.
     Identity at:
         brightness = 0, contrast = 0.
-    Errors:
-        InvalidArgument for a negative number or a reversed pair.
     Source:
         albumentations' transform of this name with ``brightness_by_max=True``.
 
@@ -321,11 +243,6 @@ class RandomBrightnessContrast(Transform):
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
-
-    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "brightness", "contrast", "gate"), "almost_everywhere")
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        return ColorSpec(clip=self.clip)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         scale, shift = 1.0 + gated(values, values["contrast"], 0.0), gated(values, values["brightness"], 0.0)

@@ -108,7 +108,6 @@ class OneOf(Choice):
             as many numbers.
         estimator: how learned weights get their gradient, as in `Categorical`.
         temperature: of relaxed choices, which mix the branches, as in `Categorical`.
-        same_on_batch: one draw for the whole batch.
         rounded: pictures of bytes are rounded to bytes after every transform in the branches, as published policies do, not
             only at the end of a pass. What comes before the choice ends in bytes then, too. Floating-point pictures are as ever.
 
@@ -177,7 +176,6 @@ class SomeOf(Choice):
         n: how many.
         replace: draw n times among all, one after the other; else n different ones, in the order of the list.
         weights, estimator, temperature: with replacement, as in `OneOf`; learned weights are those of all n draws.
-        same_on_batch: one draw for the whole batch.
         rounded: as in `OneOf`.
 
     Gradient:
@@ -244,7 +242,6 @@ class Shuffle(Choice):
     Args:
         transforms: the branches, as in `OneOf`; each keeps the picture's size. k of them are laid out k times, in 1024
             steps at most (32 branches of one).
-        same_on_batch: one draw for the whole batch.
 
     Gradient:
         order: none. The image's is as the branches'.
@@ -289,15 +286,11 @@ class Apply(Choice):
 
     Args:
         transforms: the transforms, one after the other (each a branch, as in `OneOf`); together they keep the picture's size.
-        p: probability, as in any transform.
-        same_on_batch: one draw for the whole batch.
 
     Gradient:
         gate: almost everywhere. The image's is as the transforms'.
     On each target:
         as the transforms.
-    Identity at:
-        p = 0.
     Errors:
         As `OneOf`; InvalidArgument for a probability outside of [0, 1].
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, interval
-from pellucid.segments import Codec, CodecSpec
+from pellucid.segments import Codec, CodecSpec, SegmentSpec
 from pellucid.transforms.base import Names, Params, Transform, by_options, drawn
 from pellucid.types import CodecGradient, ImageSpec, Subsampling
 
@@ -30,25 +30,16 @@ class RandomJPEG(Transform):
         quality: 1 to 100: a number, pair, `Learnable` or distribution. A drawn value is rounded to a whole number, so
             ``(49.5, 52.5)`` gives 50, 51 and 52 equal chances.
         subsampling: of the colour differences: ``4:2:0`` (halves in both axes), ``4:2:2`` (half the columns) or ``4:4:4``.
-        p: probability.
         image_gradient: how a coefficient passes its rounding: ``proximity`` (a Gaussian of 0.2 steps at each jump, which is where
             a coefficient can change), ``cubic`` (3 d^2 at distance d from the stored value), ``straight_through`` (1) or
             ``none`` (zero).
         h: reach of the secant to the quality.
-        same_on_batch: one draw for the whole batch.
 
     Floating-point images are brought to 8 bits first, and so clipped to [0, 1].
 
     Gradient:
         image: surrogate or none, as chosen; zero where clipped. quality: surrogate (the difference of the results at
         ``quality + h`` and ``quality - h``). gate: exact.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a quality outside of [1, 100], a reach that is not above 0, an unknown option, or other than 1 or 3
-        channels.
     Source:
         Pillow's ``Image.save(format="JPEG")`` and ``Image.open``.
 
@@ -67,6 +58,8 @@ class RandomJPEG(Transform):
     same_on_batch: bool = False
 
     white: ClassVar[bool] = True
+    channels: ClassVar[tuple[int, ...]] = (1, 3)
+    lowers_to: ClassVar[SegmentSpec | None] = CodecSpec()
     like: ClassVar[Names] = {"torchvision": "JPEG", "albumentations": "ImageCompression"}
 
     @by_options
@@ -77,11 +70,6 @@ class RandomJPEG(Transform):
     def check(self) -> None:
         if not self.h > 0:
             raise invalid("RandomJPEG.h", expected="a reach > 0", got=self.h)
-
-    def segment(self, spec: ImageSpec) -> CodecSpec:
-        if spec.channels not in (1, 3):
-            raise invalid("RandomJPEG", expected="3 channels (RGB) or 1 (grey)", got=f"{spec.channels} channels")
-        return CodecSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Codec:
         return Codec(values["quality"], values.get("gate"), self.subsampling, self.image_gradient, self.h)

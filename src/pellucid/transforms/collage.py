@@ -50,16 +50,12 @@ class Mosaic(Transform):
         fill: what shows beyond a tile, in the image's units.
         num_classes, pairing: as in `MixUp`; samples 0 to 3 meet, 4 to 7, and so on; where a partner is missing, a
             sample shows itself.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
     Gradient:
         image: exact, to all four pictures. scale, gate: almost everywhere. x, y: none (the point is rounded to whole pixels).
     On each target:
         image, mask, heatmap, depth: each tile as its picture. boxes, keypoints: those of all four, one after another, cut at the
         tiles. labels: shares of classes by visible area; labels of boxes and keypoints go with these.
-    Identity at:
-        p = 0.
     Errors:
         InvalidArgument for a place outside of [0, 1], a scale that is not above 0, and for class numbers without ``num_classes``.
     Source:
@@ -138,11 +134,8 @@ class GridShuffle(Transform):
 
     Args:
         grid: how many tiles, (rows, columns), or a number for both; at most 64.
-        p: probability.
         same_on_batch: one order for the whole batch.
 
-    Gradient:
-        image: exact. gate: almost everywhere. order: none.
     On each target:
         image, mask, heatmap, depth: tiles move, bit for bit. boxes, keypoints: what of each lies in every tile, tile by tile.
         labels of boxes and keypoints go with these; those of pictures stay.
@@ -209,13 +202,7 @@ class RandomZoomBlur(Transform):
     Args:
         factor: the largest zoom, from 1: a pair, a `Learnable` or a distribution; the others lie evenly between 1 and it.
         zooms: how many.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image: exact. factor, gate: almost everywhere.
-    On each target:
-        image only.
     Identity at:
         factor = 1.
     Errors:

@@ -20,28 +20,34 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance
 from pellucid.segments import Color, ColorSpec
-from pellucid.transforms.base import Names, Params, Transform, gated_matrix
-from pellucid.types import ImageSpec
+from pellucid.transforms.base import Names, Params, Transform, almost_everywhere, gated_matrix
+from pellucid.types import ClipRule, ImageSpec
 
 __all__ = ["Denormalize", "Normalize", "RandomChannelShuffle", "RandomGrayscale", "RandomInvert"]
 
 
+class Coloring(Transform):
+    """What lowers to one map of colours; a relative has a ``clip`` where one may be chosen."""
+
+    clip: ClipRule = "none"
+    gradients = almost_everywhere
+
+    def segment(self, spec: ImageSpec) -> ColorSpec:
+        self._check_channels(spec)
+        return ColorSpec(clip=self.clip)
+
+
 @dataclass(frozen=True)
-class RandomGrayscale(Transform):
+class RandomGrayscale(Coloring):
     """Replace all three channels by the luma, with probability p.
 
     Args:
         p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image: exact. gate: exact (as a mixing weight).
     On each target:
         image only; the number of channels stays.
     Identity at:
         p = 0, and for grey images.
-    Errors:
-        InvalidArgument for a probability outside of [0, 1], or other than 1 or 3 channels.
 
     Example:
         >>> import torch, pellucid
@@ -55,11 +61,7 @@ class RandomGrayscale(Transform):
 
     like: ClassVar[Names] = {"torchvision": "Grayscale", "albumentations": "ToGray"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact"}
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        if spec.channels not in (1, 3):
-            raise invalid("RandomGrayscale", expected="3 channels (RGB) or 1", got=f"{spec.channels} channels")
-        return ColorSpec()
+    channels: ClassVar[tuple[int, ...]] = (1, 3)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         gate = values.get("gate", torch.ones_like(like)[None])
@@ -68,21 +70,12 @@ class RandomGrayscale(Transform):
 
 
 @dataclass(frozen=True)
-class RandomInvert(Transform):
+class RandomInvert(Coloring):
     """Replace x by 1 - x, with probability p.
 
     Args:
         p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image: exact. gate: exact (as a mixing weight).
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a probability outside of [0, 1].
 
     Example:
         >>> import torch, pellucid
@@ -97,9 +90,6 @@ class RandomInvert(Transform):
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact"}
     white: ClassVar[bool] = True
 
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        return ColorSpec()
-
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
         gate = values.get("gate", torch.ones_like(like)[None])
         identity = torch.eye(spec.channels, dtype=like.dtype, device=like.device)
@@ -107,21 +97,12 @@ class RandomInvert(Transform):
 
 
 @dataclass(frozen=True)
-class RandomChannelShuffle(Transform):
+class RandomChannelShuffle(Coloring):
     """Reorder the channels at random, with probability p.
 
     Args:
         p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, gate: exact. order: none.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a probability outside of [0, 1].
 
     Example:
         >>> import torch, pellucid
@@ -135,9 +116,6 @@ class RandomChannelShuffle(Transform):
 
     like: ClassVar[Names] = {"torchvision": "RandomChannelPermutation", "albumentations": "ChannelShuffle"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "exact", "order": "none"}
-
-    def segment(self, spec: ImageSpec) -> ColorSpec:
-        return ColorSpec()
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         return {**super().draws(spec), "order": Permutation(spec.channels)}
@@ -182,10 +160,6 @@ class Normalize(_Statistics):
         mean, std: one number per channel, or one for all, as numbers, an array or a tensor; in [0, 1] units, also for 8-bit
             images, which count as x / 255 and come back as float32.
 
-    Gradient:
-        image: exact.
-    On each target:
-        image only.
     Errors:
         InvalidArgument for statistics of different lengths or of other than the image's channels, and a standard deviation
         that is not above 0.
@@ -215,10 +189,6 @@ class Denormalize(_Statistics):
     Args:
         mean, std: those of the `Normalize` that is undone.
 
-    Gradient:
-        image: exact.
-    On each target:
-        image only.
     Errors:
         InvalidArgument for statistics of other than the image's channels, and the others of `Normalize`.
 

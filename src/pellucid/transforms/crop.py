@@ -35,6 +35,7 @@ from pellucid.transforms.base import (
     moved_by,
     undecided,
 )
+from pellucid.transforms.warping import resizing, shifting
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = [
@@ -60,8 +61,6 @@ class RandomCrop(Transform):
         pad_if_needed: enlarge the padding where the image is smaller than the crop.
         padding_mode, fill: what the padding shows.
         p: probability of a random place; the other samples are cut in the middle, as a batch keeps one size.
-        same_on_batch: one draw for the whole batch.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. top, left, gate: almost everywhere (when set by hand; their draw is an integer).
@@ -115,15 +114,7 @@ class RandomCrop(Transform):
             and top.span()[1] + size[0] <= spec.height
             and left.span()[1] + size[1] <= spec.width
         )
-        return WarpSpec(
-            size,
-            resamples=False,
-            along_axes=True,
-            exposes=not inside,
-            padding_mode=self.padding_mode,
-            fill=self.fill,
-            mask_fill=self.mask_fill,
-        )
+        return shifting(self, size, exposes=not inside)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         top, left = self._room(spec)
@@ -142,12 +133,9 @@ class RandomCropFromBorders(Transform):
     Args:
         left, top, right, bottom: the shares, from 0 to 0.49: a number, a pair or a distribution; not learned, as a size has no
             gradient.
-        p: probability.
         same_on_batch: one draw for the whole batch. Without it, samples of a batch that end in different sizes are refused, unless
             a later crop or resize brings them to one; a list comes back as a list.
 
-    Gradient:
-        image: exact. left, top, right, bottom, gate: none.
     On each target:
         image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
     Identity at:
@@ -208,14 +196,9 @@ class CenterCrop(Transform):
     Args:
         size: height and width, or an int for a square.
         fill: what lies outside the image.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
-    Gradient:
-        image: exact.
     On each target:
         image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
-    Errors:
-        InvalidArgument for a size below 1.
     Source:
         ``torchvision.transforms.v2.functional.center_crop``.
 
@@ -233,16 +216,7 @@ class CenterCrop(Transform):
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         size = as_size("CenterCrop.size", self.size)
-        exposes = size[0] > spec.height or size[1] > spec.width
-        return WarpSpec(
-            size,
-            resamples=False,
-            along_axes=True,
-            exposes=exposes,
-            padding_mode="constant",
-            fill=self.fill,
-            mask_fill=self.mask_fill,
-        )
+        return shifting(self, size, exposes=size[0] > spec.height or size[1] > spec.width)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         height, width = as_size("CenterCrop.size", self.size)
@@ -278,13 +252,9 @@ class RandomResizedCrop(Transform):
         scale: area of the crop as a fraction of the image's: a pair, a `Learnable` or a distribution. A single number other than
             1 raises: it could mean a range or always the same.
         ratio: width / height of the crop, likewise; a pair draws log-uniformly. Limited so that the crop fits the image.
-        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
         antialias: low-pass where the crop is larger than the output.
         p: probability of a crop; the other samples show the whole image, resized.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image: exact. scale, ratio, x, y, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
     Identity at:
@@ -367,7 +337,6 @@ class RandomIoUCrop(_ByWindow):
         scale: least and largest sides of the rectangle, as fractions of the picture's; each side has its own.
         ratio: least and largest width / height of the rectangle.
         options: least overlaps.
-        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
         antialias: low-pass where the rectangle is larger than the output.
         p: probability of a crop; the other samples show the whole picture, resized.
         same_on_batch: one draw for the whole batch, for the boxes of all samples.
@@ -432,7 +401,6 @@ class RandomBoxSafeCrop(_ByWindow):
         size: height and width of the output, or an int for a square.
         erosion: by which share of its width and height each side of a box may be cut off, from 0 to 0.49; and how much smaller than
             the picture the rectangle of a picture without boxes may be.
-        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
         antialias: low-pass where the rectangle is larger than the output.
         p: probability of a crop; the other samples show the whole picture, resized.
         same_on_batch: one draw for the whole batch, for the boxes of all samples.
@@ -534,16 +502,7 @@ class RandomMaskCrop(Transform):
 def _resizing(crop: RandomResizedCrop | _ByWindow, spec: ImageSpec, *, centers: bool = False) -> WarpSpec:
     """What a rectangle and a resize are, before the rectangle is known."""
     size = as_size(f"{type(crop).__name__}.size", crop.size)
-    return WarpSpec(
-        size,
-        along_axes=True,
-        exposes=False,
-        interpolation=crop.interpolation,
-        antialias=crop.antialias,
-        shrink=(max(1.0, spec.height / size[0]), max(1.0, spec.width / size[1])),
-        windowed=True,
-        centers=centers,
-    )
+    return resizing(crop, size, spec.height / size[0], spec.width / size[1], exposes=False, windowed=True, centers=centers)
 
 
 def _resized(left: Tensor, top: Tensor, width: Tensor, height: Tensor, size: Size, like: Tensor) -> Warp:

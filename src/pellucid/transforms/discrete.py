@@ -35,6 +35,12 @@ class _Toned(Transform):
     magnitude: Magnitude = "none"
     h: float = 1.0
     tiles: int | Size = 1
+    slope: ClassVar[str] = ""  # to the image, where no field chooses it
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        amount = {self.amount: _chosen(self.magnitude)} if self.amount else {}
+        return {"image": self.slope or _chosen(self.image_gradient), **amount, "gate": "exact"}
 
     def check(self) -> None:
         if not self.h > 0:
@@ -55,20 +61,16 @@ class RandomPosterize(_Toned):
     Args:
         bits: to keep, of 8: a number, pair, `Learnable` or distribution, in [0, 8]. A drawn value is rounded to a whole number, so
             ``(3.5, 7.5)`` gives 4, 5, 6 and 7 equal chances.
-        p: probability.
         image_gradient: ``straight_through`` (as if nothing were rounded), ``soft`` (of a smooth staircase) or ``none`` (zero).
         magnitude: gradient to the bits: ``secant`` (the difference of the results with h bits more and less), ``straight_through``
             or ``none`` (zero).
         h: reach of the secant, in bits.
-        same_on_batch: one draw for the whole batch.
 
     Levels are k * 2 ** (8 - bits) of 255 for bytes and for floating point: one picture gives one result. That is albumentations'
     way; torchvision gives floats the levels k / 2 ** bits, which are up to 1/255 darker and begin up to 1/255 earlier.
 
     Gradient:
         image, bits: surrogate or none, as chosen; a range of bits learns without bias under ``boundary``. gate: exact.
-    On each target:
-        image only.
     Identity at:
         p = 0, and 8 bits for grey levels of 255.
     Errors:
@@ -93,10 +95,6 @@ class RandomPosterize(_Toned):
     amount: ClassVar[str] = "bits"
     like: ClassVar[Names] = {"albumentations": "Posterize"}
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return {"image": _chosen(self.image_gradient), "bits": _chosen(self.magnitude), "gate": "exact"}
-
 
 @dataclass(frozen=True)
 class RandomSolarize(_Toned):
@@ -104,21 +102,13 @@ class RandomSolarize(_Toned):
 
     Args:
         threshold: in [0, 1] for every dtype: a number, pair, `Learnable` or distribution.
-        p: probability.
         magnitude: gradient to the threshold: ``secant`` (the difference of the results at threshold + h and - h),
             ``straight_through`` or ``none`` (zero).
         h: reach of the secant.
-        same_on_batch: one draw for the whole batch.
 
     Gradient:
         image: almost everywhere (-1 for inverted pixels). threshold: surrogate or none, as chosen; a range of thresholds learns
         without bias under ``boundary``. gate: exact.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a threshold outside of [0, 1], a reach that is not above 0, or an unknown option.
     Source:
         ``torchvision.transforms.v2.functional.solarize``.
 
@@ -136,11 +126,8 @@ class RandomSolarize(_Toned):
 
     curve: ClassVar[str] = "solarize"
     amount: ClassVar[str] = "threshold"
+    slope: ClassVar[str] = "almost_everywhere"
     like: ClassVar[Names] = {"albumentations": "Solarize"}
-
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return {"image": "almost_everywhere", "threshold": _chosen(self.magnitude), "gate": "exact"}
 
 
 @dataclass(frozen=True)
@@ -148,21 +135,13 @@ class RandomEqualize(_Toned):
     """Flatten the histogram of each channel, with probability p.
 
     Args:
-        p: probability.
         image_gradient: ``straight_through`` (as if nothing were mapped), ``soft`` (the slope of the curve at each pixel, with the
             histogram held) or ``none`` (zero).
-        same_on_batch: one draw for the whole batch.
 
     A channel with fewer than 255 pixels below its brightest level stays as it is, as in torchvision and Pillow.
 
     Gradient:
         image: surrogate or none, as chosen. gate: exact.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a probability outside of [0, 1], or an unknown option.
     Source:
         ``torchvision.transforms.v2.functional.equalize``.
 
@@ -181,10 +160,6 @@ class RandomEqualize(_Toned):
     curve: ClassVar[str] = "equalize"
     like: ClassVar[Names] = {"albumentations": "Equalize"}
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return {"image": _chosen(self.image_gradient), "gate": "exact"}
-
 
 @dataclass(frozen=True)
 class RandomCLAHE(_Toned):
@@ -194,25 +169,15 @@ class RandomCLAHE(_Toned):
         clip_limit: how often a grey level may occur before the rest is spread over all levels, in units of its share of a flat
             histogram: a number, pair, `Learnable` or distribution of values above 0.
         tiles: how many, (along y, along x), or an int for both.
-        p: probability.
-        image_gradient: ``straight_through`` (as if nothing were mapped), ``soft`` (the slope of the curve at each pixel, with the
-            histogram held) or ``none`` (zero).
+        image_gradient: as in `RandomEqualize`.
         magnitude: gradient to the limit: ``secant`` (the difference of the results with h more and less), ``straight_through`` or
             ``none`` (zero).
         h: reach of the secant.
-        same_on_batch: one draw for the whole batch.
 
     Floating-point images are brought to 256 levels first, and so clipped to [0, 1].
 
     Gradient:
         image, clip_limit: surrogate or none, as chosen. gate: exact.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a limit that is not above 0, a number of tiles below 1, a reach that is not above 0, or an unknown
-        option.
     Source:
         ``cv2.createCLAHE`` on each channel, bit for bit on bytes.
 
@@ -236,10 +201,6 @@ class RandomCLAHE(_Toned):
     amount: ClassVar[str] = "clip_limit"
     like: ClassVar[Names] = {"kornia": "RandomClahe", "albumentations": "CLAHE"}
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return {"image": _chosen(self.image_gradient), "clip_limit": _chosen(self.magnitude), "gate": "exact"}
-
 
 @dataclass(frozen=True)
 class RandomAutoContrast(_Toned):
@@ -247,19 +208,12 @@ class RandomAutoContrast(_Toned):
 
     Args:
         p: probability.
-        same_on_batch: one draw for the whole batch.
 
     A flat channel stays as it is. Images that come as 8 bits are rounded at the end, where torchvision cuts off: up to one grey
     level of difference.
 
     Gradient:
         image: almost everywhere, through the darkest and the brightest pixel too (ties share). gate: exact.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a probability outside of [0, 1].
     Source:
         ``torchvision.transforms.v2.functional.autocontrast``.
 
@@ -274,4 +228,4 @@ class RandomAutoContrast(_Toned):
 
     curve: ClassVar[str] = "autocontrast"
     like: ClassVar[Names] = {"torchvision": "RandomAutocontrast", "albumentations": "AutoContrast"}
-    gradients: ClassVar[Mapping[str, str]] = {"image": "almost_everywhere", "gate": "exact"}
+    slope: ClassVar[str] = "almost_everywhere"

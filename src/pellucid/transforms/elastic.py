@@ -45,15 +45,9 @@ class RandomElastic(Bending):
             fold: a number, pair, `Learnable` or distribution.
         border: ``free``, or ``locked``: what lies on the border of the picture stays there.
         allow_folding: take larger magnitudes; boxes, keypoints and inverses are then invalid where the picture folds.
-        interpolation, padding_mode, fill: of the resample.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     The record keeps two words and the magnitude per sample, not the field. Frames of a video share it.
 
-    Gradient:
-        image: exact. magnitude, gate: almost everywhere, or surrogate under ``nearest``. words: none.
     On each target:
         image, heatmap and mask through the same field; keypoints by Newton's method, to 1e-6 px; boxes as hulls of 16 points an
         edge. There is no ``record.matrix``: ask ``record.map_points`` or ``record.flow``.

@@ -22,7 +22,7 @@ from pellucid.errors import invalid
 from pellucid.random.arguments import whole_number
 from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.random.patterns import uniform_field
-from pellucid.segments import Convolve, ConvolveSpec, Filter, Grain, Median
+from pellucid.segments import Convolve, ConvolveSpec, Filter, Grain, Median, SegmentSpec
 from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated
 from pellucid.transforms.noise import Formula
 from pellucid.types import ImageSpec, Size
@@ -51,17 +51,9 @@ class RandomBoxBlur(Transform):
     Args:
         width: of the square in pixels, 1 to 63, not only whole ones: pixels cut by its edge count by the share inside. A number,
             pair, `Learnable` or distribution.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, gate: exact. width: almost everywhere.
-    On each target:
-        image only.
     Identity at:
         width = 1.
-    Errors:
-        InvalidArgument for a width outside of [1, 63].
     Source:
         ``cv2.blur`` for odd widths; borders mirror without repeating the edge pixel.
 
@@ -77,9 +69,7 @@ class RandomBoxBlur(Transform):
 
     like: ClassVar[Names] = {"albumentations": "Blur"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "width": "almost_everywhere", "gate": "exact"}
-
-    def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec()
+    lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:
         reach = distances((self._fixed["width"].span()[1] - 1.0) / 2.0, like)
@@ -134,17 +124,9 @@ class RandomMotionBlur(Transform):
         length: of the line in pixels, 0 to 60: a number, pair, `Learnable` or distribution.
         degrees: its direction, counter-clockwise from the x axis: a number d for (-d, d), a pair, a `Learnable` magnitude or a
             distribution.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, gate: exact. length, degrees: almost everywhere.
-    On each target:
-        image only.
     Identity at:
         length = 0.
-    Errors:
-        InvalidArgument for a length outside of [0, 60].
     Source:
         The mean of the picture shifted along the line in 64 steps (oracle: ``scipy.ndimage.shift(order=1, mode="mirror")``).
 
@@ -168,9 +150,7 @@ class RandomMotionBlur(Transform):
         **dict.fromkeys(("length", "degrees"), "almost_everywhere"),
         "gate": "exact",
     }
-
-    def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec("dense")
+    lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
         reach = distances(1.0 + self._fixed["length"].span()[1] / 2.0, like)
@@ -183,17 +163,9 @@ class RandomDefocusBlur(Transform):
 
     Args:
         radius: in pixels, 0 to 30: a number, pair, `Learnable` or distribution. The rim is a pixel wide, so it has a gradient.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, gate: exact. radius: almost everywhere.
-    On each target:
-        image only.
     Identity at:
         radius = 0.
-    Errors:
-        InvalidArgument for a radius outside of [0, 30].
     Source:
         ``scipy.ndimage.correlate(mode="mirror")`` with the disk.
 
@@ -211,9 +183,7 @@ class RandomDefocusBlur(Transform):
 
     like: ClassVar[Names] = {"albumentations": "Defocus"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "radius": "almost_everywhere", "gate": "exact"}
-
-    def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec("dense")
+    lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
         reach = distances(self._fixed["radius"].span()[1] + 0.5, like)
@@ -230,19 +200,9 @@ class RandomAnisotropicBlur(Transform):
         along, across: the widths in pixels, 0.2 to 8: a number, pair, `Learnable` or distribution.
         degrees: of the first width from the x axis, counter-clockwise: a number d for (-d, d), a pair, or likewise.
         beta: 0.5 to 8, likewise.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
     The kernel reaches three times the largest width, at most 12 pixels, to each side.
 
-    Gradient:
-        image, gate: exact. along, across, degrees, beta: almost everywhere.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a number outside of its range.
     Source:
         albumentations' AdvancedBlur without the noise of its kernel; borders mirror without repeating the edge pixel.
 
@@ -266,9 +226,7 @@ class RandomAnisotropicBlur(Transform):
         **dict.fromkeys(("image", "gate"), "exact"),
         **dict.fromkeys(("along", "across", "degrees", "beta"), "almost_everywhere"),
     }
-
-    def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec(how="dense")
+    lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec(how="dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
         reach = distances(min(12.0, 3.0 * max(self._fixed[name].span()[1] for name in ("along", "across"))), like)
@@ -311,17 +269,7 @@ class RandomGlassBlur(Formula):
     Args:
         sigma: of the blur in pixels, 0.1 to 10: a number, pair, `Learnable` or distribution.
         reach: how many pixels away along each axis the pixel shown may lie, 0 to 16.
-        p: probability.
-        same_on_batch: one draw for the whole batch (and so one glass).
 
-    Gradient:
-        image, sigma, gate: almost everywhere. words: none.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a number outside of its range.
     Source:
         albumentations' GlassBlur and ImageNet-C's glass blur, which exchange pixels one after another (`pellucid.corruptions`).
 
@@ -366,17 +314,11 @@ class RandomDownscale(Formula):
 
     Args:
         scale: how many blocks there are to a pixel of each axis, 0.01 to 1: a number, pair or distribution.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
     Gradient:
         image, gate: almost everywhere. scale: none (a number of blocks).
-    On each target:
-        image only.
     Identity at:
         scale = 1.
-    Errors:
-        InvalidArgument for a scale outside of its range.
     Source:
         albumentations' Downscale with ``INTER_AREA`` down and ``INTER_NEAREST`` up.
 
@@ -403,13 +345,9 @@ class RandomMedianBlur(Transform):
 
     Args:
         kernel_size: odd number of rows and columns, or (rows, columns).
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
     Gradient:
         image: almost everywhere (to the pixel that is the median). gate: exact.
-    On each target:
-        image only.
     Identity at:
         kernel_size = 1.
     Errors:
@@ -429,13 +367,11 @@ class RandomMedianBlur(Transform):
 
     like: ClassVar[Names] = {"albumentations": "MedianBlur"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "almost_everywhere", "gate": "exact"}
+    lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("median")
 
     def check(self) -> None:
         if not all(taps % 2 for taps in as_size("RandomMedianBlur.kernel_size", self.kernel_size)):
             raise invalid("RandomMedianBlur.kernel_size", expected="odd numbers of rows and columns", got=self.kernel_size)
-
-    def segment(self, spec: ImageSpec) -> ConvolveSpec:
-        return ConvolveSpec("median")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Median:
         return Median(as_size("RandomMedianBlur.kernel_size", self.kernel_size), values.get("gate"))

@@ -51,17 +51,12 @@ class RandomHorizontalFlip(_Flip):
     """Mirror left and right with probability p.
 
     Args:
-        p: probability of the flip.
-        same_on_batch: one draw for the whole batch.
+        p: probability.
 
     Gradient:
         image: exact. gate: almost everywhere. Deterministic.
     On each target:
         image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: x -> W - x and x -> W - 1 - x.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a probability outside of [0, 1].
 
     Example:
         >>> import torch, pellucid
@@ -81,17 +76,12 @@ class RandomVerticalFlip(_Flip):
     """Mirror top and bottom with probability p.
 
     Args:
-        p: probability of the flip.
-        same_on_batch: one draw for the whole batch.
+        p: probability.
 
     Gradient:
         image: exact. gate: almost everywhere. Deterministic.
     On each target:
         image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: y -> H - y and y -> H - 1 - y.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a probability outside of [0, 1].
 
     Example:
         >>> import torch, pellucid
@@ -143,8 +133,6 @@ class RandomRotation90(_Turn):
     Args:
         times: the numbers of quarter turns to choose from, equally likely. An odd number exchanges height and width; in a batch
             of images that are not square, all draws must then be odd or even, or a later crop or resize end in one size.
-        p: probability of rotating at all.
-        same_on_batch: one draw for the whole batch.
 
     Gradient:
         image: exact. times, gate: almost everywhere (``times`` is an angle, in units of 90 degrees).
@@ -190,8 +178,6 @@ class RandomD4(_Turn):
         elements: the ways to choose from, equally likely: 0 to 3 are that many quarter turns counter-clockwise, 4 to 7 the same
             after left and right were exchanged, so (5,) exchanges rows and columns. Odd numbers exchange height and width; in a
             batch of images that are not square, all draws must then be odd or even, or a later crop or resize end in one size.
-        p: probability of drawing one at all.
-        same_on_batch: one draw for the whole batch.
 
     Gradient:
         image: exact. elements, gate: almost everywhere (within the four, an angle in units of 90 degrees).

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
 from pellucid.errors import wrong_type
 from pellucid.random.arguments import check_choice
 from pellucid.random.fields import Chance
-from pellucid.segments import Call, CallSpec
+from pellucid.segments import Call, CallSpec, SegmentSpec
 from pellucid.transforms.base import Params, Transform
 from pellucid.types import ImageSpec
 
@@ -60,15 +60,14 @@ class Lambda(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    lowers_to: ClassVar[SegmentSpec | None] = CallSpec()
+
     def check(self) -> None:
         if not callable(self.function) or isinstance(self.function, type):
             raise wrong_type("Lambda.function", expected="a function or module of images", got=repr(self.function))
         kind = self.gradients.get("image") if isinstance(self.gradients, Mapping) else self.gradients
         check_choice("Lambda.gradients", kind, _KINDS)
         object.__setattr__(self, "gradients", {"image": str(kind), "gate": "almost_everywhere"})
-
-    def segment(self, spec: ImageSpec) -> CallSpec:
-        return CallSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Call:
         return Call(self.function, values.get("gate"), self.gradients["image"])

@@ -36,15 +36,9 @@ class GridDistortion(Bending):
     Args:
         cells: along y and along x, 2 to 64, or one number for both.
         magnitude: 0 to 1/3, within which Newton's method leads points back: a number, pair, `Learnable` or distribution.
-        interpolation, padding_mode, fill: of the resample.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     The record keeps two words and the magnitude per sample, not the grid. Frames of a video share it.
 
-    Gradient:
-        image: exact. magnitude, gate: almost everywhere, or surrogate under ``nearest``. words: none.
     On each target:
         as `RandomElastic`.
     Identity at:

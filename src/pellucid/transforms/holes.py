@@ -79,12 +79,10 @@ class RandomErasing(_Holes):
     The rectangle is continuous: pixels cut by its edge are mixed by the share covered, so it has gradients.
 
     Args:
-        p: probability.
         scale: area of the rectangle as a fraction of the image's: a pair, a `Learnable` or a distribution. A single number other
             than 0 and 1 raises: it could mean a range or always the same.
         ratio: width / height, likewise; a pair draws log-uniformly. Limited so that the rectangle fits the image.
         value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
-        same_on_batch: one draw for the whole batch.
         inside: the whole rectangle lies in the picture; False: its centre lies anywhere in it, and the border cuts off the rest.
         mask_value: what masks become under the holes, whose edges are hard there; None leaves masks as they are.
         hides: boxes and keypoints lie behind the holes: keypoints there become invalid, boxes the hull of what is seen of them, and
@@ -94,8 +92,6 @@ class RandomErasing(_Holes):
         image: exact (zero under the rectangle). scale, ratio, x, y, gate: almost everywhere. words: none.
     On each target:
         image only, but for ``mask_value`` and ``hides``.
-    Identity at:
-        p = 0.
     Errors:
         InvalidArgument for an area outside of [0, 1], a ratio that is not above 0, or a number of values that is not that
         of the channels.
@@ -149,13 +145,7 @@ class CoarseDropout(_Holes):
             ``Categorical((1, 2, 3))`` draws whole ones.
         height, width: of each hole, as fractions of the image's: a number, pair, `Learnable` or distribution. All holes of a
             picture have one size.
-        value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
-        inside: whole holes lie in the picture; False: each centre lies anywhere in it, and the border cuts off the rest.
-        mask_value: what masks become under the holes, whose edges are hard there; None leaves masks as they are.
-        hides: boxes and keypoints lie behind the holes: keypoints there become invalid, boxes the hull of what is seen of them, and
-            invalid where that is nothing, or less than ``min_area`` or ``min_visibility`` ask for.
+        value, inside, mask_value, hides: as in `RandomErasing`.
 
     Gradient:
         image: exact (zero under a hole). count, height, width, x, y, gate: almost everywhere (zero to the place of a hole that is
@@ -217,12 +207,7 @@ class GridDropout(_Holes):
         cells: how many fit across the image, along each axis: a number, pair, `Learnable` or distribution in [1, 32]. Cells
             have the image's own proportions.
         ratio: side of a hole relative to its cell's, in [0, 1], likewise.
-        value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
-        mask_value: what masks become under the holes, whose edges are hard there; None leaves masks as they are.
-        hides: boxes and keypoints lie behind the holes: keypoints there become invalid, boxes the hull of what is seen of them, and
-            invalid where that is nothing, or less than ``min_area`` or ``min_visibility`` ask for.
+        value, mask_value, hides: as in `RandomErasing`.
 
     The grid begins anywhere within a cell. Edges are mixed by the share covered, so they have gradients.
 

@@ -7,16 +7,14 @@ Read next: ``../color/hsv.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
 
-from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, symmetric
-from pellucid.segments import CurveSpec, Hsv
-from pellucid.transforms.base import Params, Transform, drawn
+from pellucid.segments import CurveSpec, Hsv, SegmentSpec
+from pellucid.transforms.base import Params, Transform, almost_everywhere, drawn
 from pellucid.transforms.jitter import hue_turns
 from pellucid.types import ImageSpec
 
@@ -34,13 +32,9 @@ class HueSaturationValue(Transform):
         hue: turns of the hue circle; a number h at most 0.5 draws from (-h, h); a pair or distribution is drawn from directly; a
             `Learnable` is a learned h.
         saturation, value: a number m draws from (-m, m), likewise.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
     Gradient:
         image, hue, saturation, value, gate: almost everywhere; exact grey has no hue, and black no saturation.
-    On each target:
-        image only.
     Identity at:
         hue = saturation = value = 0 (to rounding), for images in [0, 1].
     Errors:
@@ -61,12 +55,9 @@ class HueSaturationValue(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "hue", "saturation", "value", "gate"), "almost_everywhere")
-
-    def segment(self, spec: ImageSpec) -> CurveSpec:
-        if spec.channels != 3:
-            raise invalid("HueSaturationValue", expected="3 channels (RGB)", got=f"{spec.channels} channels")
-        return CurveSpec(tabled=False)
+    gradients = almost_everywhere
+    channels: ClassVar[tuple[int, ...]] = (3,)
+    lowers_to: ClassVar[SegmentSpec | None] = CurveSpec(tabled=False)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Hsv:
         return Hsv(values["hue"], values["saturation"], values["value"], values.get("gate"))

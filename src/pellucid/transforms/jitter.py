@@ -8,7 +8,7 @@ Read next: ``color.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -20,7 +20,8 @@ from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, Range, around_one, confined, interval, probability, symmetric
 from pellucid.random.numbers import is_number
 from pellucid.segments import Color, ColorSpec, ColorSteps
-from pellucid.transforms.base import Names, Params, Transform, by_options, drawn, drawn_names, gated
+from pellucid.transforms.base import Names, Params, Transform, almost_everywhere, by_options, drawn, gated
+from pellucid.transforms.color import Coloring
 from pellucid.types import ClipRule, EndClip, ImageSpec
 
 __all__ = ["ColorJitter", "RandomBrightness", "RandomContrast", "RandomHue", "RandomPhotometricDistort", "RandomSaturation"]
@@ -43,10 +44,7 @@ class _Jitter(Transform):
     """The relatives: whatever of the four operations is drawn, in one map or, under ``each``, step by step."""
 
     clip: ClipRule
-
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return dict.fromkeys(("image", *drawn_names(self)), "almost_everywhere")
+    gradients = almost_everywhere
 
     def _names(self) -> tuple[str, ...]:
         return tuple(name for name in NAMES if name in self._fixed)
@@ -100,8 +98,6 @@ class ColorJitter(_Jitter):
         hue: turns of the hue circle; a number h at most 0.5 draws from (-h, h).
         clip: ``end`` clips once, after the run of colour operations; ``each`` after every step, equal to torchvision's result;
             ``none`` never.
-        p: probability of jittering the sample at all.
-        same_on_batch: one draw for the whole batch.
 
     1 is white in floating-point images. A pipeline looks at a few thousand pixels of the first such images it gets on the CPU,
     once, and warns where values go far beyond.
@@ -112,8 +108,6 @@ class ColorJitter(_Jitter):
 
     Gradient:
         image, brightness, contrast, saturation, hue, gate: almost everywhere (kinks of clip and hue). order: none.
-    On each target:
-        image only.
     Identity at:
         factors 1, hue 0 (to rounding in the hue's round trip).
     Errors:
@@ -156,7 +150,7 @@ def _chances(name: str, value: Chance) -> dict[str, Distribution]:
 
 
 @dataclass(frozen=True)
-class RandomPhotometricDistort(Transform):
+class RandomPhotometricDistort(Coloring):
     """Change brightness, contrast, saturation, hue and the order of channels, each with probability p: the jitter of SSD.
 
     Args:
@@ -165,15 +159,12 @@ class RandomPhotometricDistort(Transform):
         hue: turns of the hue circle; a number h at most 0.5 draws from (-h, h).
         clip: ``end`` clips once, after the run of colour operations; ``none`` never.
         p: probability of each of the five.
-        same_on_batch: one draw for the whole batch.
 
     Whether contrast comes before saturation and hue or after them, which SSD draws, decides nothing here: there is one clip, and
     the contrast's pivot is the one that `ColorJitter` says.
 
     Gradient:
         image, brightness, contrast, saturation, hue, shuffle_gate: almost everywhere (kinks of clip and hue). order: none.
-    On each target:
-        image only.
     Identity at:
         p = 0 (to rounding in the hue's round trip).
     Errors:
@@ -201,11 +192,10 @@ class RandomPhotometricDistort(Transform):
         "order": "none",
     }
     tied: ClassVar[tuple[str, ...]] = _CHANCES
+    channels: ClassVar[tuple[int, ...]] = (1, 3)
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
-        if spec.channels not in (1, 3):
-            raise invalid("RandomPhotometricDistort", expected="3 channels (RGB) or 1", got=f"{spec.channels} channels")
-        return ColorSpec(clip=self.clip, pivot=True)
+        return replace(super().segment(spec), pivot=True)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         return {**super().draws(spec), "order": Permutation(spec.channels)}
@@ -232,16 +222,10 @@ class RandomBrightness(_Jitter):
 
     Args:
         brightness: as in `ColorJitter`.
-        clip, p, same_on_batch: as in `ColorJitter`.
+        clip: as in `ColorJitter`.
 
-    Gradient:
-        image, brightness, gate: almost everywhere.
-    On each target:
-        image only.
     Identity at:
         brightness = 1.
-    Errors:
-        InvalidArgument for a negative factor or a reversed pair.
     Source:
         ``torchvision.transforms.v2.functional.adjust_brightness``.
 
@@ -263,16 +247,12 @@ class RandomContrast(_Jitter):
 
     Args:
         contrast: as in `ColorJitter`.
-        clip, p, same_on_batch: as in `ColorJitter`.
+        clip: as in `ColorJitter`.
 
     Gradient:
         image, contrast, gate: almost everywhere, through the pivot too.
-    On each target:
-        image only.
     Identity at:
         contrast = 1.
-    Errors:
-        InvalidArgument for a negative factor or a reversed pair.
     Source:
         ``torchvision.transforms.v2.functional.adjust_contrast``.
 
@@ -294,16 +274,12 @@ class RandomSaturation(_Jitter):
 
     Args:
         saturation: as in `ColorJitter`.
-        clip, p, same_on_batch: as in `ColorJitter`.
+        clip: as in `ColorJitter`.
 
-    Gradient:
-        image, saturation, gate: almost everywhere.
     On each target:
         image only; single-channel images stay as they are.
     Identity at:
         saturation = 1.
-    Errors:
-        InvalidArgument for a negative factor, a reversed pair, or other than 1 or 3 channels.
     Source:
         ``torchvision.transforms.v2.functional.adjust_saturation``.
 
@@ -319,6 +295,8 @@ class RandomSaturation(_Jitter):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    channels: ClassVar[tuple[int, ...]] = (1, 3)
+
 
 @dataclass(frozen=True)
 class RandomHue(_Jitter):
@@ -326,7 +304,7 @@ class RandomHue(_Jitter):
 
     Args:
         hue: as in `ColorJitter`.
-        clip, p, same_on_batch: as in `ColorJitter`.
+        clip: as in `ColorJitter`.
 
     Gradient:
         image, hue, gate: almost everywhere; exact grey has no hue, and its gradient is that of the value alone.
@@ -350,3 +328,5 @@ class RandomHue(_Jitter):
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
+
+    channels: ClassVar[tuple[int, ...]] = (1, 3)

@@ -36,16 +36,10 @@ class LensDistortion(Fitting):
         k2: -0.1 to 1, likewise.
         k3: -0.08 to 1, likewise.
         p1, p2: -0.1 to 0.1, likewise.
-        interpolation, padding_mode, fill: of the resample.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     A cubic B-spline with knots every 8 pixels stands for the map. Its error is below 2e-4 px for a picture of 256 pixels or more
     with coefficients up to a tenth; k1, p1 and p2 alone are a cubic, which it holds exactly.
 
-    Gradient:
-        image: exact. k1, k2, k3, p1, p2, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomElastic`.
     Identity at:
@@ -110,8 +104,6 @@ class RandomFisheye(Fitting):
     Args:
         angle: of a corner's ray to the axis, in degrees, 0 to 60: half of what the diagonal sees. A number, pair, `Learnable` or
             distribution.
-        interpolation, padding_mode, fill, p, same_on_batch: as in `LensDistortion`.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     A cubic B-spline with knots every 8 pixels stands for the map. Its error is below 5e-4 px for a picture of 256 pixels or more.
 
@@ -121,8 +113,6 @@ class RandomFisheye(Fitting):
         as `RandomElastic`.
     Identity at:
         angle = 0, bit for bit.
-    Errors:
-        InvalidArgument for an angle out of its range.
     Source:
         ``cv2.fisheye.undistortPoints`` with its coefficients at 0: Kannala and Brandt, 2006.
 
@@ -159,19 +149,13 @@ class RollingShutter(Fitting):
             or distribution.
         tilt: the same along y, of the height, -0.4 to 0.4, within which no two rows read the same.
         acceleration: how the speed changes: from 1 - acceleration at the first row to 1 + acceleration at the last; -1 to 1.
-        interpolation, padding_mode, fill, p, same_on_batch: as in `LensDistortion`.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     The map is quadratic, which a cubic B-spline holds exactly.
 
-    Gradient:
-        image: exact. pan, tilt, acceleration, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomElastic`.
     Identity at:
         pan = 0 and tilt = 0, bit for bit.
-    Errors:
-        InvalidArgument for a value out of its range.
     Source:
         ``numpy.interp`` of each row, to 1e-9 in float64.
 

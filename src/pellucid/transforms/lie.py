@@ -47,14 +47,10 @@ class RandomLieAffine(Warping):
     Args:
         generators: how the six coefficients are drawn, with any correlation between them;
             ``MultivariateNormal.learned_from((0.05, 0.05, 0.1, 0.1, 0.05, 0.05))`` learns all of it.
-        interpolation, padding_mode, fill, p, same_on_batch: as in `RandomAffine`.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     Because the maps form a group, a coefficient of 2 is twice the map of 1, and the mean and the covariance of a draw mean the same
     wherever they are.
 
-    Gradient:
-        image: exact. generators, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomAffine`.
     Identity at:

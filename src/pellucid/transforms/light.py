@@ -54,18 +54,9 @@ class RandomLinearIllumination(Formula):
         intensity: -1 to 1: a number, pair, `Learnable` or distribution.
         degrees: of the direction, counter-clockwise from the x axis: a number d for (-d, d), a pair, or likewise; 45 and the like
             light a corner.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, intensity, degrees, gate: almost everywhere.
-    On each target:
-        image only.
     Identity at:
         intensity = 0, on images in [0, 1].
-    Errors:
-        InvalidArgument for an intensity outside of [-1, 1], or an unknown option.
     Source:
         albumentations' Illumination with ``mode="linear"``; kornia's of these names add instead.
 
@@ -99,16 +90,9 @@ class RandomSpotIllumination(Formula):
         intensity: -1 to 1: a number, pair, `Learnable` or distribution.
         x, y: of the place, in shares of the width and height, -1 to 2, likewise.
         sigma: of the Gaussian, as a share of the longer side, 0.05 to 4, likewise.
-        clip, p, same_on_batch: as in `RandomLinearIllumination`.
 
-    Gradient:
-        image, intensity, x, y, sigma, gate: almost everywhere.
-    On each target:
-        image only.
     Identity at:
         intensity = 0, on images in [0, 1].
-    Errors:
-        InvalidArgument for a number outside of its range, or an unknown option.
     Source:
         albumentations' Illumination with ``mode="gaussian"``; kornia's RandomGaussianIllumination adds instead.
 
@@ -152,18 +136,11 @@ class RandomShadow(Formula):
         x: where its middle crosses the middle row, in shares of the width, -1 to 2, likewise.
         width: of the band, as a share of the picture's, 0 to 1, likewise.
         degrees: from the vertical, counter-clockwise: a number d for (-d, d), a pair, or likewise.
-        p, same_on_batch: as in `RandomLinearIllumination`.
 
     `RandomPlasmaShadow` has shadows of any shape.
 
-    Gradient:
-        image, darkness, x, width, degrees, gate: almost everywhere.
-    On each target:
-        image only.
     Identity at:
         darkness = 0.
-    Errors:
-        InvalidArgument for a number outside of its range.
     Source:
         Its formula; albumentations' transform of this name has polygons with hard edges.
 
@@ -208,16 +185,9 @@ class RandomSunFlare(Formula):
         strength: 0 to 1: a number, pair, `Learnable` or distribution; 1 is white where the sun is.
         x, y: of the sun, in shares of the width and height, -1 to 2, likewise.
         radius: of the glow (its standard deviation), as a share of the longer side, 0.01 to 1, likewise.
-        p, same_on_batch: as in `RandomLinearIllumination`.
 
-    Gradient:
-        image, strength, x, y, radius, gate: almost everywhere.
-    On each target:
-        image only.
     Identity at:
         strength = 0.
-    Errors:
-        InvalidArgument for a number outside of its range.
     Source:
         Its formula; albumentations' transform of this name draws circles of many colours.
 

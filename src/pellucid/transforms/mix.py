@@ -52,7 +52,6 @@ class MixUp(Transform):
         lam: the picture's own weight: a distribution, a pair or a `Learnable`. A single number other than 1 raises: it could mean
             the concentration of a `Beta`, which is ``Beta(0.2)``.
         num_classes: of labels that are class numbers; they come back as shares, (B, num_classes).
-        p: probability.
         pairing: ``xor`` joins samples 0 and 1, 2 and 3, and so on, so that a batch that begins like another draws and shows the
             same; a last sample without partner is joined with itself. ``roll`` joins each with the one before it, the first
             with the last.
@@ -109,7 +108,7 @@ class CutMix(Transform):
 
     Args:
         lam: the share of the picture that stays: as in `MixUp`.
-        num_classes, p, pairing: as in `MixUp`.
+        num_classes, pairing: as in `MixUp`.
         edge: over how many pixels the rectangle fades out. 0: it is of whole pixels, as in torchvision, and has no gradient.
         same_on_batch: one rectangle for the whole batch.
 

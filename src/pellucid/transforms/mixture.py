@@ -35,15 +35,9 @@ class Mixture(Transform):
     Args:
         transforms: the chains: transforms, or lists of them, which may hold choices; each keeps the picture's size.
         alpha: from 0.05 to 16; 1 draws all mixtures alike, below 1 most are nearly one chain.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
     Gradient:
         share, weights: exact. gate: almost everywhere. The image's and that of the chains' values are as the chains'.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
     Errors:
         InvalidArgument for no chain, for one that changes the size, and for `Normalize` inside.
     Source:

@@ -16,11 +16,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.color.hsv import shift_hue
-from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import uniform_field
-from pellucid.segments import BlendSpec, Grain, Noise
-from pellucid.transforms.base import Names, Params, Transform, by_options, drawn, drawn_names, gated
+from pellucid.segments import BlendSpec, Grain, Noise, SegmentSpec
+from pellucid.transforms.base import Names, Params, Transform, almost_everywhere, drawn, gated
 from pellucid.types import EndClip, ImageSpec
 
 __all__ = ["ISONoise", "MultiplicativeNoise", "PoissonGaussianNoise", "RandomGaussianNoise", "SaltAndPepper", "ShotNoise"]
@@ -33,20 +32,11 @@ class RandomGaussianNoise(Transform):
     Args:
         mean: of the noise: a number, pair, `Learnable` or distribution.
         sigma: its standard deviation, likewise, >= 0.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch (and so one noise field).
 
     The record keeps two words per sample, not the field: replay makes the same field again. Frames of a video share it.
 
-    Gradient:
-        image, mean, sigma, gate: almost everywhere (kinks of the clip). words: none.
-    On each target:
-        image only.
     Identity at:
         mean = 0, sigma = 0.
-    Errors:
-        InvalidArgument for a negative standard deviation, or an unknown option.
 
     Example:
         >>> import torch, pellucid
@@ -62,13 +52,8 @@ class RandomGaussianNoise(Transform):
 
     keyed: ClassVar[bool] = True
     like: ClassVar[Names] = {"torchvision": "GaussianNoise", "albumentations": ("AdditiveNoise", "GaussNoise")}
-    gradients: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("image", "mean", "sigma", "gate"), "almost_everywhere"),
-        "words": "none",
-    }
-
-    def segment(self, spec: ImageSpec) -> BlendSpec:
-        return BlendSpec(noise=True)
+    gradients = almost_everywhere
+    lowers_to: ClassVar[SegmentSpec | None] = BlendSpec(noise=True)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Noise:
         return Noise(values["words"], gated(values, values["mean"], 0.0), gated(values, values["sigma"], 0.0), self.clip == "end")
@@ -78,15 +63,14 @@ class Grained(Transform):
     """The relatives: a law by name, of the drawn numbers, and the words of a field."""
 
     law: ClassVar[str]
+    clip: EndClip = "none"
     keyed: ClassVar[bool] = True
-
-    def segment(self, spec: ImageSpec) -> BlendSpec:
-        return BlendSpec()
+    gradients = almost_everywhere
+    lowers_to: ClassVar[SegmentSpec | None] = BlendSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
         numbers = tuple(values[name] for name in self._fixed if name != "gate")
-        clip = getattr(self, "clip", "none") == "end"
-        return Grain(self.law, values.get("words"), numbers, values.get("gate"), clip, self._most())
+        return Grain(self.law, values.get("words"), numbers, values.get("gate"), self.clip == "end", self._most())
 
     def _most(self) -> float:
         """The largest rate there can be, where the law counts."""
@@ -101,11 +85,6 @@ class Formula(Grained):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
         return super().lower(values, spec, like)._replace(law=self._formula)
-
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        slopes = dict.fromkeys(("image", *drawn_names(self)), "almost_everywhere")
-        return {**slopes, "words": "none"} if self.keyed else slopes
 
 
 def wide(number: Float[Tensor, "#b"]) -> Float[Tensor, "#b 1 1 1"]:
@@ -126,18 +105,9 @@ class MultiplicativeNoise(Formula):
 
     Args:
         strength: 0 to 1: a number, pair, `Learnable` or distribution.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch (and so one noise field).
 
-    Gradient:
-        image, strength, gate: almost everywhere (kinks of the clip). words: none.
-    On each target:
-        image only.
     Identity at:
         strength = 0, on images in [0, 1].
-    Errors:
-        InvalidArgument for a strength outside of [0, 1], or an unknown option.
     Source:
         albumentations' transform of this name with ``elementwise=True, per_channel=True``.
 
@@ -183,18 +153,7 @@ class ISONoise(Formula):
     Args:
         color_shift: 0 to 0.5: a number, pair, `Learnable` or distribution.
         intensity: 0.001 to 1, likewise.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch (and so one noise field).
 
-    Gradient:
-        image, color_shift, intensity, gate: almost everywhere. words: none.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a number outside of its range, an unknown option, or other than 3 channels.
     Source:
         albumentations' transform of this name, with a normal number in the place of a Poisson number of the same mean and variance.
 
@@ -211,12 +170,8 @@ class ISONoise(Formula):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    channels: ClassVar[tuple[int, ...]] = (3,)
     _formula = staticmethod(_sensed)
-
-    def segment(self, spec: ImageSpec) -> BlendSpec:
-        if spec.channels != 3:
-            raise invalid("ISONoise", expected="3 channels (RGB)", got=f"{spec.channels} channels")
-        return super().segment(spec)
 
 
 @dataclass(frozen=True)
@@ -226,18 +181,11 @@ class PoissonGaussianNoise(Grained):
     Args:
         gain: what one photon adds to a pixel: a number, pair, `Learnable` or distribution, >= 0.
         sigma: standard deviation in the dark, likewise.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch (and so one noise field).
 
     Gradient:
         image, gain, sigma, gate: almost everywhere (kinks of the clip; none where the variance is 0). words: none.
-    On each target:
-        image only.
     Identity at:
         gain = 0, sigma = 0.
-    Errors:
-        InvalidArgument for a negative number, or an unknown option.
     Source:
         Foi et al., "Practical Poissonian-Gaussian noise modeling and fitting for single-image raw-data", 2008, without its clipping
         of what is too bright.
@@ -256,10 +204,6 @@ class PoissonGaussianNoise(Grained):
     same_on_batch: bool = False
 
     law: ClassVar[str] = "poisson_gaussian"
-    gradients: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("image", "gain", "sigma", "gate"), "almost_everywhere"),
-        "words": "none",
-    }
 
 
 @dataclass(frozen=True)
@@ -268,20 +212,12 @@ class ShotNoise(Grained):
 
     Args:
         photons: that make white: a number, pair, `Learnable` or distribution, in [1, 80]. Few are noisy.
-        p: probability.
-        same_on_batch: one draw for the whole batch (and so one noise field).
 
     Images are clipped to [0, 1] first, and the result at 1. Each pixel's count is the quantile of a number that the key fixes.
 
     Gradient:
         image: surrogate (1, the slope of the mean; zero where clipped). photons: surrogate (that of the normal distribution of
         the same mean and variance). gate: exact. words: none.
-    On each target:
-        image only.
-    Identity at:
-        p = 0.
-    Errors:
-        InvalidArgument for a number of photons outside of [1, 80].
     Source:
         Hendrycks and Dietterich, "Benchmarking neural network robustness", ICLR 2019 (oracle: ``scipy.stats.poisson``).
 
@@ -316,17 +252,11 @@ class SaltAndPepper(Grained):
     Args:
         amount: the share, in [0, 1]: a number, pair, `Learnable` or distribution.
         salt: how much of it is white, likewise.
-        p: probability.
-        same_on_batch: one draw for the whole batch (and so one noise field).
 
     Gradient:
         image: exact (zero where replaced). amount, salt: surrogate (the slope of the mean result). gate: exact. words: none.
-    On each target:
-        image only.
     Identity at:
         amount = 0.
-    Errors:
-        InvalidArgument for a share outside of [0, 1].
     Source:
         ``skimage.util.random_noise(mode="s&p")``.
 

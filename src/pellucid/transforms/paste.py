@@ -36,7 +36,6 @@ class CopyPaste(Transform):
         share: probability of each object to be pasted: a number, a pair, a `Learnable` or a distribution, in [0, 1]; drawn for each
             picture. A half makes all subsets alike.
         sigma: standard deviation in pixels, 0 to 10, of the Gaussian that softens the edges of what is pasted; 0: as masks are.
-        p: probability.
         pairing: as in `MixUp`.
         same_on_batch: one share, and the same places among the objects, for the whole batch.
 

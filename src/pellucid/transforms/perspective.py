@@ -43,18 +43,11 @@ class RandomPerspective(Warping):
     Args:
         distortion_scale: in [0, 1); each corner moves by up to this fraction of half the width and height. A number d draws from
             (0, d); a `Learnable` is a learned d; a pair or distribution is drawn from directly.
-        p: probability.
-        interpolation, padding_mode, fill, same_on_batch: as in `RandomAffine`.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
-    Gradient:
-        image: exact. top_left, top_right, bottom_right, bottom_left, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         image: resampled. mask: nearest. boxes: hull of the mapped corners. keypoints: exact.
     Identity at:
         distortion_scale = 0.
-    Errors:
-        InvalidArgument for a distortion outside of [0, 1], or an unknown option.
     Source:
         ``cv2.getPerspectiveTransform`` on the drawn corners.
 

@@ -7,50 +7,32 @@ Read next: ``noise.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pellucid.random.fields import Chance, Range, interval
-from pellucid.transforms.base import Names, by_options, drawn, drawn_names
+from pellucid.transforms.base import Names, drawn
 from pellucid.transforms.noise import Grained
 from pellucid.types import EndClip
 
 __all__ = ["RandomPlasmaBrightness", "RandomPlasmaContrast", "RandomPlasmaFog", "RandomPlasmaShadow"]
 
 
-class Clouded(Grained):
-    """The relatives: a cloud's law, through which gradients pass to all that is drawn but its key."""
-
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return {**dict.fromkeys(("image", *drawn_names(self)), "almost_everywhere"), "words": "none"}
-
-
 _DECAY = drawn(interval, low=1.0, high=10.0)
 
 
 @dataclass(frozen=True)
-class RandomPlasmaFog(Clouded):
+class RandomPlasmaFog(Grained):
     """Lay a cloud over the image: (x + strength * cloud) * m / (m + strength), with m the image's largest value.
 
     Args:
         strength: how thick, >= 0: a number, pair, `Learnable` or distribution. ImageNet-C's severities have 1.5 to 3.
         decay: how smooth the cloud is, 1 to 10, likewise: each finer detail is so many times (squared) weaker.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch (and so one cloud).
 
     The record keeps two words per sample, not the cloud. Frames of a video share it.
 
-    Gradient:
-        image, strength, decay, gate: almost everywhere. words: none.
-    On each target:
-        image only.
     Identity at:
         strength = 0, on images in [0, 1].
-    Errors:
-        InvalidArgument for a negative strength, a decay outside of [1, 10], or an unknown option.
     Source:
         The fog of Hendrycks and Dietterich, ICLR 2019; see ``pellucid.corruptions``.
 
@@ -71,21 +53,15 @@ class RandomPlasmaFog(Clouded):
 
 
 @dataclass(frozen=True)
-class RandomPlasmaBrightness(Clouded):
+class RandomPlasmaBrightness(Grained):
     """Brighten and darken unevenly: add strength * (2 cloud - 1).
 
     Args:
         strength: the most that is added or taken away, 0 to 1: a number, pair, `Learnable` or distribution.
-        decay, clip, p, same_on_batch: as in `RandomPlasmaFog`.
+        decay: as in `RandomPlasmaFog`.
 
-    Gradient:
-        image, strength, decay, gate: almost everywhere. words: none.
-    On each target:
-        image only.
     Identity at:
         strength = 0, on images in [0, 1].
-    Errors:
-        InvalidArgument for a strength outside of [0, 1], a decay outside of [1, 10], or an unknown option.
 
     Example:
         >>> import torch, pellucid
@@ -105,21 +81,15 @@ class RandomPlasmaBrightness(Clouded):
 
 
 @dataclass(frozen=True)
-class RandomPlasmaContrast(Clouded):
+class RandomPlasmaContrast(Grained):
     """Change the contrast unevenly: the distance from the middle grey is scaled by 1 + strength * (4 cloud - 1).
 
     Args:
         strength: 0 to 1: a number, pair, `Learnable` or distribution; 1 is kornia's.
-        decay, clip, p, same_on_batch: as in `RandomPlasmaFog`.
+        decay: as in `RandomPlasmaFog`.
 
-    Gradient:
-        image, strength, decay, gate: almost everywhere. words: none.
-    On each target:
-        image only.
     Identity at:
         strength = 0, on images in [0, 1].
-    Errors:
-        InvalidArgument for a strength outside of [0, 1], a decay outside of [1, 10], or an unknown option.
     Source:
         kornia's transform of this name.
 
@@ -140,22 +110,16 @@ class RandomPlasmaContrast(Clouded):
 
 
 @dataclass(frozen=True)
-class RandomPlasmaShadow(Clouded):
+class RandomPlasmaShadow(Grained):
     """Lay shadows on the image where a cloud is thin.
 
     Args:
         darkness: the share of the light that a shadow takes, 0 to 1: a number, pair, `Learnable` or distribution.
         amount: below which value of the cloud, from 0 to 1, there is shadow, likewise. It sets in over a tenth.
-        decay, clip, p, same_on_batch: as in `RandomPlasmaFog`.
+        decay: as in `RandomPlasmaFog`.
 
-    Gradient:
-        image, darkness, amount, decay, gate: almost everywhere. words: none.
-    On each target:
-        image only.
     Identity at:
         darkness = 0, on images in [0, 1].
-    Errors:
-        InvalidArgument for a darkness or amount outside of [0, 1], a decay outside of [1, 10], or an unknown option.
 
     Example:
         >>> import torch, pellucid

@@ -20,6 +20,7 @@ from pellucid.random.distributions import Categorical, Distribution
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Names, Params, Transform, as_padding, as_size, drawn, undecided
+from pellucid.transforms.warping import resizing, shifting
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = ["Letterbox", "LongestMaxSize", "Pad", "PadIfNeeded", "RandomRescale", "RandomShortestSize", "Resize"]
@@ -45,15 +46,7 @@ class _Resized(Transform):
 
     def segment(self, spec: ImageSpec) -> WarpSpec:
         size = self._target(spec)
-        return WarpSpec(
-            size,
-            resamples=size != spec.size,
-            along_axes=True,
-            exposes=False,
-            interpolation=self.interpolation,
-            antialias=self.antialias,
-            shrink=(max(1.0, spec.height / size[0]), max(1.0, spec.width / size[1])),
-        )
+        return resizing(self, size, spec.height / size[0], spec.width / size[1], resamples=size != spec.size, exposes=False)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         return Warp(_fit(self._target(spec), spec, like))
@@ -65,8 +58,6 @@ class Resize(_Resized):
 
     Args:
         size: (height, width), or an int for the shorter side (the aspect ratio is kept).
-        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
-        antialias: low-pass when shrinking.
 
     Gradient:
         image: exact; with antialiasing every pixel has one.
@@ -74,8 +65,6 @@ class Resize(_Resized):
         image: resampled. mask: nearest. boxes, keypoints: scaled.
     Identity at:
         the image's own size.
-    Errors:
-        InvalidArgument for a size below 1, or an unknown option.
     Source:
         ``F.interpolate(mode="bilinear", antialias=True)``.
 
@@ -108,8 +97,6 @@ class LongestMaxSize(_Resized):
 
     Args:
         size: of the longer side; a pair (height, width) is the size that the result just fits into.
-        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
-        antialias: low-pass when shrinking.
 
     Gradient:
         image: exact; with antialiasing every pixel has one.
@@ -117,8 +104,6 @@ class LongestMaxSize(_Resized):
         image: resampled. mask: nearest. boxes, keypoints: scaled.
     Identity at:
         the image's own longer side.
-    Errors:
-        InvalidArgument for a size below 1, or an unknown option.
     Source:
         albumentations' transform of this name, which rounds half up.
 
@@ -151,8 +136,6 @@ class RandomShortestSize(_Resized):
     Args:
         sizes: of the shorter side in pixels, equally likely; ``range(low, high)`` are all of them.
         max_size: of the longer side, which a picture is made smaller for where it would be longer; None for no bound.
-        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
-        antialias: low-pass when shrinking.
         same_on_batch: one draw for the whole batch. Without it, samples of a batch that draw different sizes must end in one, by
             a later crop or resize; a list comes back as a list.
 
@@ -211,9 +194,6 @@ class RandomRescale(_Resized):
 
     Args:
         scale: the factor: a number, a pair or a distribution, from 0.01 to 100; not learned, as a size has no gradient.
-        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
-        antialias: low-pass when shrinking.
-        p: probability.
         same_on_batch: one draw for the whole batch. Without it, samples of a batch that draw different sizes must end in one, by
             a later crop or resize; a list comes back as a list.
 
@@ -265,13 +245,7 @@ class Pad(Transform):
 
     Args:
         padding: an int, (left-right, top-bottom) or (left, top, right, bottom).
-        fill: what ``zeros`` and ``constant`` show: a number, or one per channel, in the image's units.
-        padding_mode: ``constant``, ``zeros``, ``border`` (NumPy's ``edge``), ``reflection`` (``symmetric``: the edge pixel is
-            repeated) or ``reflect_101`` (``reflect``: it is not).
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
-    Gradient:
-        image: exact.
     On each target:
         image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
     Identity at:
@@ -297,9 +271,7 @@ class Pad(Transform):
     def segment(self, spec: ImageSpec) -> WarpSpec:
         left, top, right, bottom = as_padding("Pad.padding", self.padding)
         size = (spec.height + top + bottom, spec.width + left + right)
-        return WarpSpec(
-            size, resamples=False, along_axes=True, padding_mode=self.padding_mode, fill=self.fill, mask_fill=self.mask_fill
-        )
+        return shifting(self, size, exposes=True)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         left, top, _, _ = as_padding("Pad.padding", self.padding)
@@ -312,21 +284,13 @@ class PadIfNeeded(Transform):
 
     Args:
         size: the least (height, width), or an int for both.
-        fill: what ``zeros`` and ``constant`` show: a number, or one per channel, in the image's units.
-        padding_mode: ``constant``, ``zeros``, ``border`` (NumPy's ``edge``), ``reflection`` (``symmetric``: the edge pixel is
-            repeated) or ``reflect_101`` (``reflect``: it is not).
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     An odd pixel goes to the right and to the bottom.
 
-    Gradient:
-        image: exact.
     On each target:
         image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
     Identity at:
         images that are large enough.
-    Errors:
-        InvalidArgument for a size below 1, or an unknown option.
     Source:
         albumentations' transform of this name.
 
@@ -347,16 +311,7 @@ class PadIfNeeded(Transform):
     def segment(self, spec: ImageSpec) -> WarpSpec:
         height, width = as_size("PadIfNeeded.size", self.size)
         size = (max(height, spec.height), max(width, spec.width))
-        exposes = size != spec.size
-        return WarpSpec(
-            size,
-            resamples=False,
-            along_axes=True,
-            exposes=exposes,
-            padding_mode=self.padding_mode,
-            fill=self.fill,
-            mask_fill=self.mask_fill,
-        )
+        return shifting(self, size, exposes=size != spec.size)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         height, width = as_size("PadIfNeeded.size", self.size)
@@ -371,18 +326,11 @@ class Letterbox(Transform):
     Args:
         size: (height, width) of the output, or an int for a square.
         fill: the colour of the bars, in the image's units.
-        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
-        antialias: low-pass when shrinking.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
-    Gradient:
-        image: exact.
     On each target:
         image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
     Identity at:
         the image's own size.
-    Errors:
-        InvalidArgument for a size below 1, or an unknown option.
 
     Example:
         >>> import torch, pellucid
@@ -401,17 +349,8 @@ class Letterbox(Transform):
     def segment(self, spec: ImageSpec) -> WarpSpec:
         size = as_size("Letterbox.size", self.size)
         inner, _, _ = letterboxed(size, spec)
-        return WarpSpec(
-            size,
-            resamples=inner != spec.size,
-            along_axes=True,
-            padding_mode="constant",
-            fill=self.fill,
-            mask_fill=self.mask_fill,
-            interpolation=self.interpolation,
-            antialias=self.antialias,
-            shrink=(max(1.0, spec.height / inner[0]), max(1.0, spec.width / inner[1])),
-        )
+        shown = {"padding_mode": "constant", "fill": self.fill, "mask_fill": self.mask_fill}
+        return resizing(self, size, spec.height / inner[0], spec.width / inner[1], resamples=inner != spec.size, **shown)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         inner, top, left = letterboxed(as_size("Letterbox.size", self.size), spec)

@@ -7,7 +7,6 @@ Read next: ``blur.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import Curve, CurveSpec
-from pellucid.transforms.base import Params, Transform, drawn, gated
+from pellucid.transforms.base import Params, Transform, almost_everywhere, drawn, gated
 from pellucid.transforms.noise import Formula, wide
 from pellucid.types import EndClip, ImageSpec
 
@@ -30,18 +29,11 @@ class RandomGamma(Transform):
     Args:
         gamma: a number, pair, `Learnable` or distribution of values > 0.
         gain: likewise, >= 0.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
     Gradient:
         image, gamma, gain, gate: almost everywhere; 0 at black, where the true slope is infinite for gamma < 1.
-    On each target:
-        image only.
     Identity at:
         gamma = 1, gain = 1.
-    Errors:
-        InvalidArgument for a gamma that is not above 0, or a negative gain.
     Source:
         ``torchvision.transforms.v2.functional.adjust_gamma``.
 
@@ -57,7 +49,7 @@ class RandomGamma(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "gamma", "gain", "gate"), "almost_everywhere")
+    gradients = almost_everywhere
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
         return CurveSpec(bounded=self.clip != "none", alone=True)
@@ -78,17 +70,9 @@ class RandomToneCurve(Formula):
     Args:
         low, high: at what height shadows and lights pull, from 0 to 1: a number, pair, `Learnable` or distribution. Values are
             clipped to [0, 1] before.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
 
-    Gradient:
-        image, low, high, gate: almost everywhere (kinks of the clip).
-    On each target:
-        image only.
     Identity at:
         low = 1/3, high = 2/3 (to rounding), on images in [0, 1].
-    Errors:
-        InvalidArgument for a number outside of [0, 1].
     Source:
         albumentations' transform of this name, in floating point; it draws both from normal distributions about 1/4 and 3/4.
 

@@ -8,7 +8,7 @@ Read next: ``affine.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -18,9 +18,9 @@ from pellucid.core.constants import constant
 from pellucid.geometry.bends import Bend, fitted, sampled
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, by_options, drawn_names, gated, gated_matrix, moved_by
-from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
+from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Size
 
-__all__ = ["Bending", "Fitting", "Warping", "cells_of"]
+__all__ = ["Bending", "Fitting", "Warping", "cells_of", "resizing", "shifting"]
 
 
 class Warping(Transform):
@@ -64,6 +64,19 @@ class Warping(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         return Warp(gated_matrix(values, self.matrix(values, spec, like)))
+
+
+def shifting(transform: Any, size: Size, *, exposes: bool) -> WarpSpec:
+    """What a crop or a pad by whole pixels is, of a transform with a fill; a constant where it names no padding mode."""
+    mode = getattr(transform, "padding_mode", "constant")
+    shown = {"padding_mode": mode, "fill": transform.fill, "mask_fill": transform.mask_fill}
+    return WarpSpec(size, resamples=False, along_axes=True, exposes=exposes, **shown)
+
+
+def resizing(transform: Any, size: Size, down: float, across: float, **more: Any) -> WarpSpec:
+    """What scales along the axes, of a transform that interpolates; an output pixel spans at most so much down and across."""
+    how = {"interpolation": transform.interpolation, "antialias": transform.antialias, **more}
+    return WarpSpec(size, along_axes=True, shrink=(max(1.0, down), max(1.0, across)), **how)
 
 
 class Bending(Warping):

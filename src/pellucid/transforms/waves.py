@@ -37,14 +37,10 @@ class RandomWave(Fitting):
             fold: a number, pair, `Learnable` or distribution.
         period: of the sine, in pixels, at least 16, likewise; of a distribution the lower end must be known.
         phase: of the sine at the picture's centre, in turns, likewise.
-        interpolation, padding_mode, fill, p, same_on_batch: as in `LensDistortion`.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     A cubic B-spline with twelve knots in the shortest period stands for the map. Its error is below 5e-4 of the
     largest displacement.
 
-    Gradient:
-        image: exact. amplitude, period, phase, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         as `RandomElastic`.
     Identity at:
@@ -100,14 +96,10 @@ class RandomThinPlateSpline(Fitting):
         points: along each axis, 2 to 8.
         magnitude: the largest displacement of a point as a fraction of the distance between them, 0 to 0.15, within which nothing
             can fold; uniform along x and along y. A number, pair, `Learnable` or distribution.
-        interpolation, padding_mode, fill, p, same_on_batch: as in `LensDistortion`.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
     The record keeps two words and the magnitude per sample, not the field. A cubic B-spline with knots every 8 pixels, of which
     each point is one, stands for the map. Its error is below 0.04 px for points 64 pixels apart or more.
 
-    Gradient:
-        image: exact. magnitude, gate: almost everywhere, or surrogate under ``nearest``. words: none.
     On each target:
         as `RandomElastic`.
     Identity at:

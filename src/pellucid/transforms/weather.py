@@ -41,16 +41,10 @@ class RandomRain(Grained):
         length: of streaks in pixels, 0 to 60, likewise.
         slant: of streaks in degrees counter-clockwise from the vertical: a number d for (-d, d), a pair, a `Learnable` magnitude
             or a distribution.
-        p: probability.
-        same_on_batch: one draw for the whole batch (and so the same streaks).
 
     The record keeps two words per sample, not the streaks. Frames of a video share them. Rain without sun is darker, too: add
     `RandomBrightness`.
 
-    Gradient:
-        image, strength, gate: exact. density, length, slant: almost everywhere. words: none.
-    On each target:
-        image only.
     Identity at:
         strength = 0.
     Errors:
@@ -98,16 +92,11 @@ class RandomSnow(Grained):
         strength: 0 to 1: a number, pair, `Learnable` or distribution.
         angle: from which flakes fall, in degrees clockwise from the x axis, likewise; ImageNet-C has -135 to -45.
         severity: 1 to 5, as in ImageNet-C: how many flakes there are, how large, and how pale the picture is.
-        clip: ``end`` clips the result to [0, 1], ``none`` does not.
-        p: probability.
-        same_on_batch: one draw for the whole batch (and so the same flakes).
 
     The record keeps two words per sample, not the flakes. Frames of a video share them.
 
     Gradient:
         image, strength, gate: almost everywhere. angle: none (flakes are drawn out along whole pixels). words: none.
-    On each target:
-        image only.
     Identity at:
         strength = 0, on images in [0, 1].
     Errors:

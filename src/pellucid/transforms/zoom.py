@@ -18,6 +18,7 @@ from pellucid.random.distributions import Distribution, Uniform
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, as_size, by_options, drawn, gated_matrix, moved_by
+from pellucid.transforms.warping import resizing
 from pellucid.types import Fill, ImageSpec, Interpolation, Size
 
 __all__ = ["RandomZoomOut", "ScaleJitter"]
@@ -36,17 +37,8 @@ class _Placed(Transform):
 
     def _warp(self, spec: ImageSpec, size: Size, smallest: Any) -> WarpSpec:
         """The canvas, and the smallest that the picture may become."""
-        shrink = max(1.0, 1.0 / smallest)
-        return WarpSpec(
-            size,
-            along_axes=True,
-            padding_mode="constant",
-            fill=self.fill,
-            mask_fill=self.mask_fill,
-            interpolation=self.interpolation,
-            antialias=self.antialias,
-            shrink=(shrink, shrink),
-        )
+        shown = {"padding_mode": "constant", "fill": self.fill, "mask_fill": self.mask_fill}
+        return resizing(self, size, 1.0 / smallest, 1.0 / smallest, **shown)
 
     def _place(self, values: Params, zoom: Tensor, spec: ImageSpec, size: Size, like: Tensor) -> Tensor:
         step = 1.0 / zoom
@@ -65,20 +57,12 @@ class RandomZoomOut(_Placed):
     Args:
         side: of the larger canvas, in units of the picture's: a pair, number, `Learnable` or distribution, 1 to 16.
         fill: what the canvas shows, in the image's units.
-        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
         antialias: low-pass.
-        p: probability.
-        same_on_batch: one draw for the whole batch.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
-    Gradient:
-        image: exact. side, x, y, gate: almost everywhere, or surrogate under ``nearest``.
     On each target:
         image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
     Identity at:
         side = 1.
-    Errors:
-        InvalidArgument for a side outside of [1, 16], or an unknown option.
     Source:
         ``torchvision.transforms.v2.RandomZoomOut`` followed by ``Resize``.
 
@@ -116,19 +100,11 @@ class ScaleJitter(_Placed):
         size: (height, width) of the output, or an int for a square.
         scale: 1 fits the whole picture into the output: a pair, number, `Learnable` or distribution, 0.05 to 20.
         fill: what lies outside of the picture, in the image's units.
-        interpolation: ``bilinear``, ``nearest`` or ``bicubic``.
-        antialias: low-pass when shrinking.
-        same_on_batch: one draw for the whole batch.
-        mask_fill: what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.
 
-    Gradient:
-        image: exact. scale, x, y: almost everywhere, or surrogate under ``nearest``.
     On each target:
         image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.
     Identity at:
         scale = 1, the image's own size.
-    Errors:
-        InvalidArgument for a scale outside of [0.05, 20], a size below 1, or an unknown option.
     Source:
         Ghiasi et al., "Simple copy-paste is a strong data augmentation method for instance segmentation", CVPR 2021;
         ``torchvision.transforms.v2.ScaleJitter`` followed by a crop or padding.
