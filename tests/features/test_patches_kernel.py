@@ -76,8 +76,8 @@ def test_coordinates_that_are_no_numbers_do_not_crash():
     image, frames, span = example()
     frames[0, 3, 0, 0], frames[1, 4, 1, 2], frames[0, 5] = torch.nan, torch.inf, 1e300
     span[1, 6], span[0, 7] = torch.nan, torch.inf
-    out = cpu.forward(image, frames, span, [5, 6], 6)
-    to_image, *_ = cpu.backward(torch.ones_like(out), image, frames, span, [5, 6], 6, [True] * 3)
+    out = cpu.PATCHES[1](image, frames, span, [5, 6], 6)
+    to_image, *_ = cpu.PATCHES[2](torch.ones_like(out), image, frames, span, [5, 6], 6, [True] * 3)
     good = torch.isfinite(frames).all(-1).all(-1) & torch.isfinite(span)
     assert torch.isfinite(out[good]).all()
     assert to_image.shape == image.shape

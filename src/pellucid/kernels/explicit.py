@@ -22,7 +22,18 @@ from pellucid.kernels.dispatch import choose
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures, listed
 
-__all__ = ["AVAILABLE", "TRITON_KEYS", "Primitive", "as_it_is", "batched", "empty_gradients", "implementation", "register", "run"]
+__all__ = [
+    "AVAILABLE",
+    "TRITON_KEYS",
+    "Primitive",
+    "add_up",
+    "as_it_is",
+    "batched",
+    "empty_gradients",
+    "implementation",
+    "register",
+    "run",
+]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "reference")
 TRITON_KEYS: tuple[str, ...] = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPRET") == "1" else ("CUDA",)
@@ -262,42 +273,93 @@ class _Backward(torch.autograd.Function):
 def register(
     name: str,
     schema: str,
-    forward: Callable[..., Tensor],
-    backward: Callable[..., list[Tensor]],
+    fill: Callable[..., None],
+    give_back: Callable[..., None] | None = None,
     keys: tuple[str, ...] = ("CPU",),
-) -> tuple[Any, Any]:
-    """Register the two operators of a primitive whose result looks like its first tensor.
+    *,
+    empty: Callable[..., Tensor] = lambda image, *_: torch.empty_like(image, memory_format=torch.contiguous_format),
+    through: bool = False,
+) -> tuple[Callable[..., Tensor], Any, Any]:
+    """Register the two operators of a primitive; returns its ``direct``, ``forward`` and ``backward``.
 
     Args:
         name: of the forward operator; the backward's is ``name_backward``.
         schema: the arguments as torch writes them, tensors first.
-        forward, backward: as in `Primitive`.
+        fill: (memory of the result, arguments) writes a result that has elements.
+        give_back: (memory of the gradients, as `empty_gradients` has it, gradient of the result, arguments, what is needed) writes
+            the gradients of such a result. None: there are none, and no such operator.
         keys: on which devices' tensors.
+        empty: (arguments) -> memory for the result; by default like the first tensor.
+        through: ``give_back`` writes the first tensor's gradient whether or not it is needed.
     """
-    names = f"pellucid::{name}", f"pellucid::{name}_backward"
-    count = schema.count("Tensor ")
-    torch.library.define(names[0], f"({schema}) -> Tensor")
-    torch.library.define(names[1], f"(Tensor grad, {schema}, bool[] needs) -> ({', '.join(['Tensor'] * count)})")
+    count = schema.count("Tensor")
+
+    def direct(*given: Any) -> Tensor:
+        out = in_large_pages(empty(*given))
+        if out.numel():
+            fill(out, *given)
+        return out
+
+    def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
+        assert give_back is not None
+        needs, some = given[-1], grad.numel() > 0
+        found = empty_gradients(given[:count], [needs[0] or (through and some), *needs[1:]])
+        if some:
+            give_back(found, grad, *given)
+        for gradient in () if some else found:
+            gradient.zero_()
+        if through and not needs[0]:
+            found[0] = found[0].new_empty((0,))
+        return tuple(found)
+
+    forward = operator(name, f"({schema}) -> Tensor", direct, empty, count, 0, keys)
+    quick = direct if keys == ("CPU",) else forward  # tensors of other devices may have no memory
+    if give_back is None:
+        return quick, forward, None
+    fake = lambda *given: tuple(empty_gradients(given[1 : 1 + count], given[-1]))  # noqa: E731
+    gradients = f"(Tensor grad, {schema}, bool[] needs) -> ({', '.join(['Tensor'] * count)})"
+    return quick, forward, operator(f"{name}_backward", gradients, back, fake, 1 + count, 1, keys)
+
+
+def operator(
+    name: str, schema: str, compute: Any, fake: Any, tensors: int, image_at: int = 0, keys: tuple[str, ...] = ("CPU",)
+) -> Any:
+    """Register an operator, and the rule for a mapped axis: it joins the batch axis.
+
+    Args:
+        name: of the operator.
+        schema: arguments and results, as torch writes them.
+        compute: on which devices' tensors ``keys`` says.
+        fake: makes results without computing them.
+        tensors: so many arguments, the first, may have a mapped axis.
+        image_at: which of them has the batch axis for sure.
+        keys: of devices.
+    """
+    full = f"pellucid::{name}"
+    torch.library.define(full, schema)
     for key in keys:
-        torch.library.impl(names[0], key)(forward)
-        torch.library.impl(names[1], key)(lambda *given: tuple(backward(*given)))
-    torch.library.register_fake(names[0])(lambda image, *_: torch.empty_like(image, memory_format=torch.contiguous_format))
-    torch.library.register_fake(names[1])(lambda *given: tuple(empty_gradients(given[1 : 1 + count], given[-1])))
-    operators = tuple(getattr(torch.ops.pellucid, full.split("::")[1]).default for full in names)
-
-    batched(names[0], operators[0], count, 0)
-    batched(names[1], operators[1], 1 + count, 1)
-    return operators[0], operators[1]
+        torch.library.impl(full, key)(compute)
+    torch.library.register_fake(full)(fake)
+    found = getattr(torch.ops.pellucid, name).default
+    batched(full, found, tensors, image_at)
+    return found
 
 
-def empty_gradients(tensors: tuple[Tensor, ...], needs: list[bool]) -> list[Tensor]:
+def add_up(sums: Any, found: Tensor) -> None:
+    """Write to a gradient the sums of what a sample's parts, which follow one another, have each found; unless it is not needed."""
+    if found.numel():
+        found.copy_(torch.from_numpy(sums.reshape(found.shape[0], -1, *found.shape[1:]).sum(1)))
+
+
+def empty_gradients(tensors: tuple[Tensor | None, ...], needs: list[bool]) -> list[Tensor]:
     """Memory for the gradients, as `Primitive` describes them."""
-    image, batch = tensors[0], tensors[0].shape[0]
+    image = tensors[0]
+    assert image is not None
     return [
         in_large_pages(image.new_empty(image.shape if needs[0] else (0,))),
         *(
-            tensor.new_empty((batch, *tensor.shape[1:]) if need else (0,), dtype=torch.float64)
-            for tensor, need in zip(tensors[1:], needs[1:], strict=True)
+            image.new_empty((image.shape[0], *t.shape[1:]) if need and t is not None else (0,), dtype=torch.float64)
+            for t, need in zip(tensors[1:], needs[1:], strict=True)
         ),
     ]
 

@@ -1,7 +1,7 @@
 """Rows and samples split over a pool of Python threads, and the memory each of them works in.
 
-Owns: the pool: one per process, made on first use, safe in forked workers and from several threads; `scratch`; `memory`,
-`elements` and `written`, which show tensors as arrays.
+Owns: the pool: one per process, made on first use, safe in forked workers and from several threads; `run_loop`; `scratch`;
+`memory`, `elements` and `written`, which show tensors as arrays.
 Must not: use OpenMP or any other native pool; those die in forked data-loading workers.
 Read next: ``warp/cpu/op.py``.
 """
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["elements", "memory", "run_split", "scratch", "written"]
+__all__ = ["elements", "memory", "run_loop", "run_split", "scratch", "written"]
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process and size
 _lock = threading.Lock()
@@ -88,6 +88,11 @@ def run_split(task: Callable[[int, int], None], total: int, grain: int) -> None:
             if not future.cancel():  # nobody waits for a thread that has not woken up, as all is done
                 with suppress(CancelledError):
                     future.result()
+
+
+def run_loop(loop: Callable[..., None], total: int, grain: int, *given: Any, room: Callable[[], tuple[Any, ...]] = tuple) -> None:
+    """Call ``loop(*given, *room(), start, stop)``, a compiled one, on parts of range(total) as `run_split` does."""
+    run_split(lambda start, stop: loop(*given, *room(), start, stop), total, grain)
 
 
 def _dissolve(workers: int) -> None:

@@ -34,14 +34,11 @@ def _without_noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, cl
 
 
 _NOISE = {
-    name: Primitive("noise", _again, *computes, name, linear=_without_noise)
-    for name, computes in {
-        "cpu": (cpu.noise, cpu.noise_forward, cpu.noise_backward),
-        "triton": (triton.noise_forward, triton.noise_forward, triton.noise_backward),
-    }.items()
+    name: Primitive("noise", _again, *operators, name, linear=_without_noise)
+    for name, operators in {"cpu": cpu.NOISE, "triton": triton.NOISE}.items()
 }
-_COVER = Primitive("rectangles", reference.cover, painting.cover, painting.cover_forward, painting.cover_backward)
-_FIELDS = {"cpu": cpu.gaussian_field, "triton": triton.gaussian_field, "reference": reference.gaussian_field}
+_COVER = Primitive("rectangles", reference.cover, *painting.COVER)
+_FIELDS = {"cpu": cpu.FIELD, "triton": triton.FIELD}
 
 
 def noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, *, clip: bool = False, impl: str = "auto") -> Tensor:
@@ -98,7 +95,12 @@ def _covers(image: Tensor, box: Tensor, value: Tensor) -> tuple[Tensor, Tensor, 
 def gaussian_field(words: Tensor, shape: tuple[int, int, int], dtype: torch.dtype, *, impl: str = "auto") -> Tensor:
     """See :func:`pellucid.kernels.blend.reference.gaussian_field`; ``impl`` says who computes it."""
     half = "" if dtype in (torch.float32, torch.float64) else f"noise in {dtype}"
-    return _FIELDS[choose(impl, available=AVAILABLE, device=words.device.type, unsupported=half)](words, shape, dtype)
+    chosen = choose(impl, available=AVAILABLE, device=words.device.type, unsupported=half)
+    if chosen == "reference":
+        return reference.gaussian_field(words, shape, dtype)
+    direct, operator, _ = _FIELDS[chosen]
+    field: Tensor = (direct if is_plain_eager() else operator)(words, list(shape), dtype)
+    return field
 
 
 def poisson_quantile(rate: Float[Tensor, "*n"], field: Float[Tensor, "*n"], most: float) -> Float[Tensor, "*n"]:

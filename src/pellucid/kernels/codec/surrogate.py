@@ -77,7 +77,8 @@ def compress(
     """See :func:`pellucid.kernels.codec.reference.compress`, of bytes; ``impl`` says who computes it. The bits are the same."""
     if choose(impl, available=AVAILABLE, device=levels.device.type) == "reference":
         return reference.compress(levels.to(torch.float64), quality, subsampling).to(torch.uint8)
-    return cpu.codec_forward(levels, quality, subsampling, "none")
+    found: Tensor = cpu.CODEC[1](levels, quality, subsampling, "none")
+    return found
 
 
 def _round_trip(image: Tensor, quality: Tensor, subsampling: str, impl: str) -> Tensor:
@@ -98,7 +99,7 @@ def _again(image: Tensor, quality: Tensor, subsampling: str, image_gradient: str
     return _with_slopes(_round_trip(image.detach(), quality, subsampling, "reference"), image, quality, subsampling, image_gradient)
 
 
-_CODEC = Primitive("jpeg", _again, cpu.codec, cpu.codec_forward, cpu.codec_backward)
+_CODEC = Primitive("jpeg", _again, *cpu.CODEC)
 _COMPILED = (torch.float32, torch.float64)
 
 

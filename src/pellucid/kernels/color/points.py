@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.explicit import TRITON_KEYS, Primitive, empty_gradients, register, run
+from pellucid.kernels.explicit import TRITON_KEYS, Primitive, register, run
 from pellucid.kernels.stages.colour import STAGES
 
 __all__ = ["staged"]
@@ -29,30 +29,24 @@ def staged(name: str, image: Float[Tensor, "b c h w"], *numbers: Float[Tensor, "
     return run(_STAGE, (_NAMES.index(name),), image.to(work), rows).to(result)
 
 
-def _forward(image: Tensor, numbers: Tensor, stage: int) -> Tensor:
+def _fill(out: Tensor, image: Tensor, numbers: Tensor, stage: int) -> None:
     from pellucid.kernels.color.triton.points import forward
 
-    out = torch.empty_like(image, memory_format=torch.contiguous_format)
-    if out.numel():
-        forward(_NAMES[stage], len(STAGES[_NAMES[stage]].pixels), image.contiguous(), numbers.contiguous(), out)
-    return out
+    forward(_NAMES[stage], len(STAGES[_NAMES[stage]].pixels), image.contiguous(), numbers.contiguous(), out)
 
 
-def _backward(grad: Tensor, image: Tensor, numbers: Tensor, stage: int, needs: list[bool]) -> list[Tensor]:
+def _back(found: list[Tensor], grad: Tensor, image: Tensor, numbers: Tensor, stage: int, needs: list[bool]) -> None:
     from pellucid.kernels.color.triton.points import backward
 
-    found = empty_gradients((image, numbers), needs)
-    if image.numel() == 0:
-        return [part.zero_() for part in found]
-    to_image = found[0] if needs[0] else torch.empty_like(image, memory_format=torch.contiguous_format)
     channels, given = len(STAGES[_NAMES[stage]].pixels), (grad.contiguous(), image.contiguous(), numbers.contiguous())
-    sums = backward(_NAMES[stage], channels, *given, to_image)
-    return [found[0], sums if needs[1] else found[1]]
+    sums = backward(_NAMES[stage], channels, *given, found[0])
+    if needs[1]:
+        found[1] = sums
 
 
 def _again(image: Tensor, numbers: Tensor, stage: int) -> Tensor:
     return STAGES[_NAMES[stage]].reference(image, *numbers.unbind(1))
 
 
-_OPERATORS = register("triton_stage", "Tensor image, Tensor numbers, int stage", _forward, _backward, TRITON_KEYS)
-_STAGE = Primitive("a stage of colour", _again, _OPERATORS[0], *_OPERATORS, "triton")
+_OPERATORS = register("triton_stage", "Tensor image, Tensor numbers, int stage", _fill, _back, TRITON_KEYS, through=True)
+_STAGE = Primitive("a stage of colour", _again, *_OPERATORS, "triton")

@@ -55,6 +55,4 @@ def _shifted(image: Tensor, hue: Tensor, saturation: Tensor, value: Tensor, gate
     return gate * result + (1.0 - gate) * image
 
 
-_SHIFT = Primitive(
-    "the shift in HSV", lambda image, rows: _shifted(image, *rows.unbind(1)), cpu.shift_hsv, cpu.hsv_forward, cpu.hsv_backward
-)
+_SHIFT = Primitive("the shift in HSV", lambda image, rows: _shifted(image, *rows.unbind(1)), *cpu.HSV)

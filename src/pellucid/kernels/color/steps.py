@@ -42,8 +42,7 @@ def _again(image: Tensor, order: Tensor, factors: Tensor, present: int) -> Tenso
     return reference.jitter_steps(image, order, named)
 
 
-_NAME = "the step-by-step jitter"
 _STEPS = {
-    "cpu": Primitive(_NAME, _again, cpu.jitter_steps, cpu.jitter_forward, cpu.jitter_backward),
-    "triton": Primitive(_NAME, _again, triton.jitter_forward, triton.jitter_forward, triton.jitter_backward, "triton"),
+    name: Primitive("the step-by-step jitter", _again, *operators, name)
+    for name, operators in {"cpu": cpu.JITTER, "triton": triton.JITTER}.items()
 }

@@ -20,28 +20,14 @@ SEPARABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
 _NAME = "the separable filter"
 _SEPARABLE = {
-    "cpu": Primitive(_NAME, reference.separable, cpu.separable, cpu.separable_forward, cpu.separable_backward, linear=as_it_is),
-    "triton": Primitive(
-        *(_NAME, reference.separable, triton.separable_forward, triton.separable_forward, triton.separable_backward, "triton"),
-        linear=as_it_is,
-    ),
+    name: Primitive(_NAME, reference.separable, *operators, name, linear=as_it_is)
+    for name, operators in {"cpu": cpu.SEPARABLE, "triton": triton.SEPARABLE}.items()
 }
-_DENSE = Primitive("the square filter", reference.dense, cpu.dense, cpu.dense_forward, cpu.dense_backward, linear=as_it_is)
+_DENSE = Primitive("the square filter", reference.dense, *cpu.DENSE, linear=as_it_is)
 _INTERIOR = Primitive(
-    "the 3x3 filter",
-    lambda image, kernel, clip: reference.interior(image, kernel, clip=bool(clip)),
-    cpu.interior,
-    cpu.interior_forward,
-    cpu.interior_backward,
+    "the 3x3 filter", lambda image, kernel, clip: reference.interior(image, kernel, clip=bool(clip)), *cpu.INTERIOR
 )
-
-_MEDIAN = Primitive(
-    "the median",
-    lambda image, gate, down, across: reference.median(image, (down, across), gate),
-    cpu.median,
-    cpu.median_forward,
-    cpu.median_backward,
-)
+_MEDIAN = Primitive("the median", lambda image, gate, down, across: reference.median(image, (down, across), gate), *cpu.MEDIAN)
 
 
 def separable(image: Tensor, vertical: Tensor, horizontal: Tensor, *, impl: str = "auto") -> Tensor:

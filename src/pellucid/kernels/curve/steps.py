@@ -113,4 +113,4 @@ def _clipped(image: Tensor, clip: bool) -> Tensor:
 _STAGES: dict[tuple[str | float, ...], str] = {tuple(how): name for name, how in BENT.items()}
 """What Triton computes, by name, surrogates and scale; of others the reference does."""
 
-_CURVES = Primitive("a tone curve", _again, cpu.tone, cpu.tone_forward, cpu.tone_backward)
+_CURVES = Primitive("a tone curve", _again, *cpu.TONE)

@@ -80,4 +80,4 @@ def _again(
     return reference.layers(image, *table, ground=tuple(ground), covers=covers, edge=edge, dtype=dtype)
 
 
-_LAYERS = Primitive("layers", _again, cpu.direct, cpu.forward, cpu.backward)
+_LAYERS = Primitive("layers", _again, *cpu.LAYERS)

@@ -47,4 +47,4 @@ def _again(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels:
 
 
 _PLACES = (1, 2)
-_PATCHES = softened(Primitive("patches", _again, cpu.direct, cpu.forward, cpu.backward, linear=as_it_is), 3, _PLACES)
+_PATCHES = softened(Primitive("patches", _again, *cpu.PATCHES, linear=as_it_is), 3, _PLACES)

@@ -37,4 +37,4 @@ def volume(
     return run(_VOLUME, static, image, src_from_dst, control)
 
 
-_VOLUME = Primitive("volume", reference.volume, cpu.direct, cpu.forward, cpu.backward)
+_VOLUME = Primitive("volume", reference.volume, *cpu.VOLUME)

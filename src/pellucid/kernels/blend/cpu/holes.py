@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline, summing, without_refcount
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import steps
+from pellucid.kernels.stages.sums import dot
 
 __all__ = ["back", "paint"]
 
@@ -45,22 +46,23 @@ def _cover(rows, columns, y, low, mask):  # type: ignore[no-untyped-def]
 
 
 @fused
+def _mixed(share, x, color):  # type: ignore[no-untyped-def]
+    zero, one = type(share)(0.0), type(share)(1.0)
+    mixed = color - (color - x) * (one - share)
+    mixed = x if share <= zero else mixed
+    return color if share >= one else mixed
+
+
+@fused
 def _mix(mask, value, step, unit, row):  # type: ignore[no-untyped-def]
     noinline()
-    zero, one = mask.dtype.type(0.0), mask.dtype.type(1.0)
     if step == 0:
         color = value[0]
         for u in range(len(row)):
-            share, x = mask[u], row[u] * unit
-            mixed = color - (color - x) * (one - share)
-            mixed = x if share <= zero else mixed
-            row[u] = color if share >= one else mixed
-        return
-    for u in range(len(row)):
-        share, x, color = mask[u], row[u] * unit, value[u]
-        mixed = color - (color - x) * (one - share)
-        mixed = x if share <= zero else mixed
-        row[u] = color if share >= one else mixed
+            row[u] = _mixed(mask[u], row[u] * unit, color)
+    else:
+        for u in range(len(row)):
+            row[u] = _mixed(mask[u], row[u] * unit, value[u])
 
 
 @entry
@@ -86,14 +88,6 @@ def paint(down, across, values, step, channels, width, out, start, stop):  # typ
             if _cover(rows, columns, y, low, mask):
                 at = y * width + low
                 _mix(mask, value[step * at :], step, unit, out[s][at : y * width + high])
-
-
-@summing
-def _dot(x, y):  # type: ignore[no-untyped-def]
-    total = x.dtype.type(0.0)
-    for u in range(len(x)):
-        total += x[u] * y[u]
-    return total
 
 
 @fused
@@ -146,12 +140,12 @@ def back(  # type: ignore[no-untyped-def]
                 for k in range(len(rows)):
                     column, into = columns[k, low:high], to_across[s, k, low:high]
                     share = rows[k, y]
-                    to_down[s, k, y] = _dot(slope, column)
+                    to_down[s, k, y] = dot(slope, column)
                     for u in range(len(into)):
                         into[u] += share * slope[u]
             _rest(mask, to_image[s, at:end])
             if needs[1] and step == 0:
-                to_values[s, 0] += np.float64(_dot(mask, g))
+                to_values[s, 0] += np.float64(dot(mask, g))
             elif needs[1]:
                 into = to_values[s, at:end]
                 for u in range(len(into)):

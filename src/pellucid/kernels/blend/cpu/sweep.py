@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from pellucid.kernels.blend.cpu.normals import normals
 from pellucid.kernels.jit import entry, exact, noinline, summing, without_refcount
+from pellucid.kernels.stages.sums import copy
 
-__all__ = ["backward", "counts", "field", "forward"]
+__all__ = ["backward", "counts", "forward"]
 
 
 @exact
@@ -49,26 +50,15 @@ def _sums(g, noise):  # type: ignore[no-untyped-def]
 
 
 @exact
-def _scratch(words, floats, n):  # type: ignore[no-untyped-def]
-    """Room for n blocks: the words, the rows, and the numbers."""
-    return words[: 4 * n].reshape(4, n), floats[: 6 * n].reshape(6, n), floats[6 * n : 10 * n]
-
-
-@entry
-def field(keys, artanh, sine, cosine, blocks, out, words, floats, start, stop):  # type: ignore[no-untyped-def]
-    """Strips [start, stop), ``blocks`` blocks each, of the samples' fields: (batch, count)."""
-    keys, artanh, sine, cosine, out, words, floats = without_refcount((keys, artanh, sine, cosine, out, words, floats))
-    count = out.shape[1]
+def _strip(r, count, blocks, keys, series, words, floats):  # type: ignore[no-untyped-def]
+    """Strip r of all samples of so many numbers: its sample, where it begins and ends in it, and its normal numbers."""
     strips = (count + 4 * blocks - 1) // (4 * blocks)
-    for r in range(start, stop):
-        b = r // strips
-        block = (r - b * strips) * blocks
-        some = min(4 * blocks, count - 4 * block)
-        hashed, rows, noise = _scratch(words, floats, (some + 3) // 4)
-        normals(keys[b], block, artanh, sine, cosine, hashed, rows, noise)
-        into = out[b, 4 * block : 4 * block + some]
-        for i in range(some):
-            into[i] = noise[i]
+    b, block = r // strips, r % strips * blocks
+    first, last = 4 * block, min(4 * (block + blocks), count)
+    n, (artanh, sine, cosine) = (last - first + 3) // 4, series
+    noise = floats[6 * n : 10 * n]
+    normals(keys[b % len(keys)], block, artanh, sine, cosine, words[: 4 * n].reshape(4, n), floats[: 6 * n].reshape(6, n), noise)
+    return b, first, last, noise
 
 
 @exact
@@ -93,39 +83,32 @@ def counts(rates, shares, levels, most, out, start, stop):  # type: ignore[no-un
 
 
 @entry
-def forward(images, keys, means, sigmas, artanh, sine, cosine, clipped, blocks, out, words, floats, start, stop):  # type: ignore[no-untyped-def]
-    """Strips [start, stop) of images (batch, count); keys (b or 1, 2), means and sigmas (b or 1,)."""
-    images, keys, means, sigmas = without_refcount((images, keys, means, sigmas))
-    artanh, sine, cosine, out, words, floats = without_refcount((artanh, sine, cosine, out, words, floats))
-    count = out.shape[1]
-    strips = (count + 4 * blocks - 1) // (4 * blocks)
+def forward(images, keys, means, sigmas, series, clipped, blocks, out, words, floats, start, stop):  # type: ignore[no-untyped-def]
+    """Strips [start, stop), of ``blocks`` blocks each, of images (batch, count), or of the fields alone where there are none.
+
+    Args:
+        keys, means, sigmas: (b or 1, 2), (b or 1,) and (b or 1,).
+        series: coefficients of the inverse hyperbolic tangent, of sine and cosine.
+        words, floats: scratch, 4 and 14 numbers per block.
+    """
+    keys, means, sigmas, series, out, words, floats = without_refcount((keys, means, sigmas, series, out, words, floats))
     for r in range(start, stop):
-        b = r // strips
-        block = (r - b * strips) * blocks
-        first, last = 4 * block, min(4 * (block + blocks), count)
-        hashed, rows, noise = _scratch(words, floats, (last - first + 3) // 4)
-        normals(keys[b % len(keys)], block, artanh, sine, cosine, hashed, rows, noise)
-        mean, sigma = means[b % len(means)], sigmas[b % len(sigmas)]
-        _noisy(images[b, first:last], noise, mean, sigma, clipped, out[b, first:last])
+        b, first, last, noise = _strip(r, out.shape[1], blocks, keys, series, words, floats)
+        if images is None:
+            copy(noise[: last - first], out[b, first:last])
+        else:
+            x, mean, sigma = without_refcount(images)[b, first:last], means[b % len(means)], sigmas[b % len(sigmas)]
+            _noisy(x, noise, mean, sigma, clipped, out[b, first:last])
 
 
 @entry
-def backward(  # type: ignore[no-untyped-def]
-    grad, images, keys, means, sigmas, artanh, sine, cosine, clipped, blocks, out, sums, words, floats, start, stop
-):
+def backward(grad, images, keys, means, sigmas, series, clipped, blocks, out, sums, words, floats, start, stop):  # type: ignore[no-untyped-def]
     """The same strips' gradients: of the images into ``out`` (may be empty), and sums (strips, 2) for mean and sigma."""
     grad, images, keys, means, sigmas = without_refcount((grad, images, keys, means, sigmas))
-    artanh, sine, cosine, out, sums, words, floats = without_refcount((artanh, sine, cosine, out, sums, words, floats))
-    count = images.shape[1]
-    strips = (count + 4 * blocks - 1) // (4 * blocks)
+    series, out, sums, words, floats = without_refcount((series, out, sums, words, floats))
     for r in range(start, stop):
-        b = r // strips
-        block = (r - b * strips) * blocks
-        first, last = 4 * block, min(4 * (block + blocks), count)
-        n = (last - first + 3) // 4
-        hashed, rows, noise = _scratch(words, floats, n)
-        normals(keys[b % len(keys)], block, artanh, sine, cosine, hashed, rows, noise)
-        g = out[b, first:last] if out.size > 0 else floats[10 * n : 10 * n + last - first]
+        b, first, last, noise = _strip(r, images.shape[1], blocks, keys, series, words, floats)
+        g = out[b, first:last] if out.size > 0 else floats[10 * blocks : 10 * blocks + last - first]
         mean, sigma = means[b % len(means)], sigmas[b % len(sigmas)]
         _masked(images[b, first:last], noise, mean, sigma, clipped, grad[b, first:last], g)
         sums[r, 0], sums[r, 1] = _sums(g, noise)

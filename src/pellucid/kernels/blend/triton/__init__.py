@@ -1,6 +1,6 @@
 """Noise for CUDA devices: hashed, mapped to normal numbers and added in registers; no field in memory, in neither direction.
 
-Owns: the operators `noise`, with its gradients, and `gaussian_field`, on contiguous memory of one dtype.
+Owns: the operators `NOISE`, with its gradients, and `FIELD`, on contiguous memory of one dtype.
 Must not: know about autograd, or import Triton before an operator runs.
 Read next: ``launch.py``.
 """
@@ -12,71 +12,49 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.kernels.explicit import TRITON_KEYS, empty_gradients, register
+from pellucid.kernels.explicit import TRITON_KEYS, register
 
-__all__ = ["gaussian_field", "noise", "noise_backward", "noise_forward"]
+__all__ = ["FIELD", "NOISE"]
 
 
-def noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int) -> Tensor:
-    """See :func:`pellucid.kernels.blend.reference.noise`; image, mean and sigma of one dtype, float32 or float64."""
+def _fill(out: Tensor, *given: Any) -> None:
     from pellucid.kernels.blend.triton.launch import add_noise
 
-    out = torch.empty_like(image, memory_format=torch.contiguous_format)
-    if out.numel():
-        add_noise(out, *(tensor.contiguous() for tensor in (image, words, mean, sigma)), clip=clip != 0)
-    return out
+    *tensors, clip = given
+    add_noise(out, *(tensor.contiguous() for tensor in tensors), clip=clip != 0)
 
 
-def _back(grad: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int, needs: list[bool]) -> list[Tensor]:
+def _back(found: list[Tensor], *given: Any) -> None:
     from pellucid.kernels.blend.triton.launch import noise_gradients
 
-    gradients = empty_gradients((image, words, mean, sigma), needs)
-    if image.numel() == 0:
-        return [f.zero_() for f in gradients]
+    *tensors, clip, needs = given
     wanted = needs[2] or needs[3]
     if needs[0] and not clip and not wanted:
-        gradients[0].copy_(grad)
-        return gradients
-    tensors = (tensor.contiguous() for tensor in (grad, image, words, mean, sigma))
-    sums = noise_gradients(*tensors, clip=clip != 0, to_image=gradients[0] if needs[0] else None, sums=wanted)
+        found[0].copy_(tensors[0])
+        return
+    to_image = found[0] if needs[0] else None
+    sums = noise_gradients(*(tensor.contiguous() for tensor in tensors), clip=clip != 0, to_image=to_image, sums=wanted)
     for place in (2, 3):
         if needs[place]:
-            gradients[place] = sums[:, place - 2].contiguous()
-    return gradients
+            found[place] = sums[:, place - 2].contiguous()
 
 
-noise_forward, noise_backward = register(
-    "triton_noise", "Tensor image, Tensor words, Tensor mean, Tensor sigma, int clip", noise, _back, TRITON_KEYS
-)
-
-torch.library.define("pellucid::triton_gaussian_field", "(Tensor words, SymInt[] shape, ScalarType dtype) -> Tensor")
+NOISE = register("triton_noise", "Tensor image, Tensor words, Tensor mean, Tensor sigma, int clip", _fill, _back, TRITON_KEYS)
+"""See :func:`pellucid.kernels.blend.reference.noise`; image, mean and sigma of one dtype, float32 or float64."""
 
 
-def gaussian_field(words: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """See :func:`pellucid.kernels.blend.reference.gaussian_field`; float32 or float64."""
-    out: Tensor = torch.ops.pellucid.triton_gaussian_field.default(words, list(shape), dtype)
-    return out
-
-
-@torch.library.register_fake("pellucid::triton_gaussian_field")
-def _(words: Tensor, shape: list[int], dtype: torch.dtype) -> Tensor:
-    return words.new_empty((words.shape[0], *shape), dtype=dtype)
-
-
-def _field(words: Tensor, shape: list[int], dtype: torch.dtype) -> Tensor:
+def _field(out: Tensor, words: Tensor, shape: list[int], dtype: torch.dtype) -> None:
     from pellucid.kernels.blend.triton.launch import fill_field
 
-    out = words.new_empty((words.shape[0], *shape), dtype=dtype)
-    if out.numel():
-        fill_field(out, words.contiguous())
-    return out
+    del shape, dtype
+    fill_field(out, words.contiguous())
 
 
-for _key in TRITON_KEYS:
-    torch.library.impl("pellucid::triton_gaussian_field", _key)(_field)
-
-
-@torch.library.register_vmap("pellucid::triton_gaussian_field")
-def _(info: Any, dims: Any, words: Tensor, shape: list[int], dtype: torch.dtype) -> Any:
-    out = torch.ops.pellucid.triton_gaussian_field.default(words.movedim(dims[0], 0).flatten(0, 1), shape, dtype)
-    return out.unflatten(0, (info.batch_size, -1)), 0
+FIELD = register(
+    "triton_gaussian_field",
+    "Tensor words, SymInt[] shape, ScalarType dtype",
+    _field,
+    keys=TRITON_KEYS,
+    empty=lambda words, shape, dtype: words.new_empty((words.shape[0], *shape), dtype=dtype),
+)
+"""See :func:`pellucid.kernels.blend.reference.gaussian_field`; float32 or float64."""

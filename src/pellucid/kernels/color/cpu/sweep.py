@@ -80,7 +80,7 @@ def _buffers(floats, channels, n):  # type: ignore[no-untyped-def]
 
 
 @entry
-def forward(images, orders, factors, weights, present, out, floats, kinds, length, start, stop):  # type: ignore[no-untyped-def]
+def forward(images, orders, factors, weights, present, out, length, floats, kinds, start, stop):  # type: ignore[no-untyped-def]
     """Samples [start, stop). images, out: (batch, channels, pixels); orders, factors: (batch or 1, 4)."""
     images, orders, factors, weights, out, floats, kinds = without_refcount((images, orders, factors, weights, out, floats, kinds))
     pixels, channels = images.shape[2], images.shape[1]
@@ -114,7 +114,7 @@ def _back(kinds, first, last, factors, pivot, weights, states, values, g, grey, 
 
 
 @entry
-def backward(grad, images, orders, factors, weights, present, to_images, sums, floats, kinds, shares, length, start, stop):  # type: ignore[no-untyped-def]
+def backward(grad, images, orders, factors, weights, present, to_images, sums, length, floats, kinds, shares, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of samples [start, stop), and of their factors: (batch, 4) float64 sums. shares: (channels,) scratch."""
     grad, images, orders, factors, weights = without_refcount((grad, images, orders, factors, weights))
     to_images, sums, floats, kinds = without_refcount((to_images, sums, floats, kinds))

@@ -1,6 +1,6 @@
 """Convolution compiled for the CPU: no padded copy and nothing of the image's size in between; rows split over threads.
 
-Owns: the operators `separable`, `dense`, `interior` and `median`, with their gradients, on contiguous memory of one dtype.
+Owns: the operators of ``../reference.py``'s filters, with their gradients, on contiguous memory of one dtype, float32 or float64.
 Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
@@ -10,53 +10,33 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from pellucid.kernels.convolve.network import median_network
-from pellucid.kernels.explicit import empty_gradients, register
-from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.threads import run_split, scratch
+from pellucid.kernels.explicit import add_up, register
+from pellucid.kernels.threads import run_loop, run_split, scratch
 
-__all__ = [
-    *("dense", "dense_backward", "dense_forward"),
-    *("interior", "interior_backward", "interior_forward"),
-    *("median", "median_backward", "median_forward"),
-    *("separable", "separable_backward", "separable_forward"),
-]
+__all__ = ["DENSE", "INTERIOR", "MEDIAN", "SEPARABLE"]
 
 _PIXELS = 1 << 14  # of a strip, which is what a thread takes and what a float32 sum over rows becomes float64 after
 
 
-def separable(image: Tensor, vertical: Tensor, horizontal: Tensor) -> Tensor:
-    """See :func:`pellucid.kernels.convolve.reference.separable`; all of one dtype, float32 or float64."""
-    from pellucid.kernels.convolve.cpu.sweep import separable as sweep
+def _fill(out: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor) -> None:
+    from pellucid.kernels.convolve.cpu.sweep import separable
 
-    image = image.contiguous()
-    out = in_large_pages(torch.empty_like(image))
-    if out.numel():
-        _split(sweep, image, _kernels(vertical, horizontal), [out])
-    return out
+    _split(separable, image.contiguous(), _kernels(vertical, horizontal), [out])
 
 
-def _back(grad: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor, needs: list[bool]) -> list[Tensor]:
+def _back(found: list[Tensor], grad: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor, needs: list[bool]) -> None:
     from pellucid.kernels.convolve.cpu.sweep import separable_back, separable_sums
 
-    gradients = empty_gradients((image, vertical, horizontal), needs)
-    if image.numel() == 0:
-        return [f.zero_() for f in gradients]
-    kernels, grad, batch = _kernels(vertical, horizontal), grad.contiguous(), image.shape[0]
+    kernels, grad, taps = _kernels(vertical, horizontal), grad.contiguous(), vertical.shape[1]
     if needs[0]:
-        _split(separable_back, grad, kernels, [gradients[0]])
+        _split(separable_back, grad, kernels, [found[0]])
     if needs[1] or needs[2]:
-        taps = vertical.shape[1]
         sums = _split(separable_sums, grad, kernels, [image.contiguous()], sums=taps + horizontal.shape[1])
-        totals = torch.from_numpy(sums.reshape(batch, -1, sums.shape[1]).sum(1))
-        if needs[1]:
-            gradients[1] = totals[:, :taps].contiguous()
-        if needs[2]:
-            gradients[2] = totals[:, taps:].contiguous()
-    return gradients
+        add_up(sums[:, :taps], found[1])
+        add_up(sums[:, taps:], found[2])
 
 
 def _kernels(vertical: Tensor, horizontal: Tensor) -> tuple[Any, Any]:
@@ -73,43 +53,26 @@ def _split(sweep: Any, image: Tensor, kernels: tuple[Any, Any], others: list[Ten
     planes = [tensor.view(-1, height, width).numpy() for tensor in (image, *others)]
     totals = np.empty((strips, sums))
     reach = kernels[1].shape[1]
-    length = 3 * width + 4 * reach
-
-    def task(start: int, stop: int) -> None:
-        line = np.empty(length, work)
-        if sums:
-            sweep(*planes, *kernels, channels, rows, info.tiny / info.eps, totals, line, start, stop)
-        else:
-            sweep(planes[0], *kernels, channels, rows, info.tiny / info.eps, planes[1], line, start, stop)
-
-    run_split(task, strips, _PIXELS // (rows * width) + 1)
+    given = *kernels, channels, rows, info.tiny / info.eps
+    given = (*planes, *given, totals) if sums else (planes[0], *given, planes[1])
+    run_loop(sweep, strips, _PIXELS // (rows * width) + 1, *given, room=lambda: (np.empty(3 * width + 4 * reach, work),))
     return totals
 
 
-def dense(image: Tensor, kernel: Tensor) -> Tensor:
-    """See :func:`pellucid.kernels.convolve.reference.dense`; all of one dtype, float32 or float64."""
+def _dense_fill(out: Tensor, image: Tensor, kernel: Tensor) -> None:
     from pellucid.kernels.convolve.cpu.square import square
 
-    image = image.contiguous()
-    out = in_large_pages(torch.empty_like(image))
-    if out.numel():
-        _split_square(square, image, kernel.contiguous().numpy(), out)
-    return out
+    _split_square(square, image.contiguous(), kernel.contiguous().numpy(), out)
 
 
-def _dense_back(grad: Tensor, image: Tensor, kernel: Tensor, needs: list[bool]) -> list[Tensor]:
+def _dense_back(found: list[Tensor], grad: Tensor, image: Tensor, kernel: Tensor, needs: list[bool]) -> None:
     from pellucid.kernels.convolve.cpu.square import square_back, square_sums
 
-    gradients = empty_gradients((image, kernel), needs)
-    if image.numel() == 0:
-        return [f.zero_() for f in gradients]
     kernels, grad = kernel.contiguous().numpy(), grad.contiguous()
     if needs[0]:
-        _split_square(square_back, grad, kernels, gradients[0])
+        _split_square(square_back, grad, kernels, found[0])
     if needs[1]:
-        sums = _split_square(square_sums, grad, kernels, image.contiguous(), sums=True)
-        gradients[1] = torch.from_numpy(sums.reshape(image.shape[0], -1, *kernel.shape[1:]).sum(1))
-    return gradients
+        add_up(_split_square(square_sums, grad, kernels, image.contiguous(), sums=True), found[1])
 
 
 def _split_square(sweep: Any, image: Tensor, kernels: Any, other: Tensor, *, sums: bool = False) -> Any:
@@ -136,94 +99,60 @@ def _split_square(sweep: Any, image: Tensor, kernels: Any, other: Tensor, *, sum
     return totals
 
 
-def interior(image: Tensor, kernel: Tensor, clip: int) -> Tensor:
-    """See :func:`pellucid.kernels.convolve.reference.interior`; all of one dtype, float32 or float64."""
-    from pellucid.kernels.convolve.cpu.sweep import interior as sweep
+def _interior_fill(out: Tensor, image: Tensor, kernel: Tensor, clip: int) -> None:
+    from pellucid.kernels.convolve.cpu.sweep import interior
 
-    image = image.contiguous()
-    out = in_large_pages(torch.empty_like(image))
-    if out.numel():
-        planes, kernels, into = _planes(image), kernel.flatten(1).contiguous().numpy(), _planes(out)
-
-        def task(start: int, stop: int) -> None:
-            sweep(planes, kernels, image.shape[1], clip != 0, into, start, stop)
-
-        run_split(task, planes.shape[0], _PIXELS // planes[0].size + 1)
-    return out
+    planes, kernels = _planes(image), kernel.flatten(1).contiguous().numpy()
+    run_loop(interior, len(planes), _PIXELS // planes[0].size + 1, planes, kernels, image.shape[1], clip != 0, _planes(out))
 
 
-def _interior_back(grad: Tensor, image: Tensor, kernel: Tensor, clip: int, needs: list[bool]) -> list[Tensor]:
-    from pellucid.kernels.convolve.cpu.sweep import interior_backward as sweep
+def _interior_back(found: list[Tensor], grad: Tensor, image: Tensor, kernel: Tensor, clip: int, needs: list[bool]) -> None:
+    from pellucid.kernels.convolve.cpu.sweep import interior_backward
 
-    gradients = empty_gradients((image, kernel), needs)
-    if image.numel() == 0:
-        return [f.zero_() for f in gradients]
-    planes, kernels, upstream = _planes(image.contiguous()), kernel.flatten(1).contiguous().numpy(), _planes(grad.contiguous())
-    into = _planes(gradients[0]) if needs[0] else np.empty((0, 0, 0), planes.dtype)
-    sums = np.empty((planes.shape[0], 9))
-
-    def task(start: int, stop: int) -> None:
-        lines = np.empty(4 * planes.shape[2] + 15, planes.dtype)
-        sweep(upstream, planes, kernels, image.shape[1], clip != 0, (needs[0], needs[1]), into, sums, lines, start, stop)
-
-    run_split(task, planes.shape[0], _PIXELS // planes[0].size + 1)
-    if needs[1]:
-        gradients[1] = torch.from_numpy(sums.reshape(image.shape[0], -1, 3, 3).sum(1))
-    return gradients
+    planes, kernels, upstream = _planes(image), kernel.flatten(1).contiguous().numpy(), _planes(grad)
+    into = _planes(found[0]) if needs[0] else np.empty((0, 0, 0), planes.dtype)
+    sums, line = np.empty((len(planes), 9)), 4 * planes.shape[2] + 15
+    given = upstream, planes, kernels, image.shape[1], clip != 0, (needs[0], needs[1]), into, sums
+    grain = _PIXELS // planes[0].size + 1
+    run_loop(interior_backward, len(planes), grain, *given, room=lambda: (np.empty(line, planes.dtype),))
+    add_up(sums, found[1])
 
 
-def median(image: Tensor, gate: Tensor, down: int, across: int) -> Tensor:
-    """See :func:`pellucid.kernels.convolve.reference.median`; all of one dtype, float32 or float64."""
-    from pellucid.kernels.convolve.cpu.ranks import STRIP
-    from pellucid.kernels.convolve.cpu.ranks import median as sweep
+def _median_fill(out: Tensor, image: Tensor, gate: Tensor, down: int, across: int) -> None:
+    from pellucid.kernels.convolve.cpu.ranks import STRIP, median
 
-    image = image.contiguous()
-    out = in_large_pages(torch.empty_like(image))
-    if out.numel():
-        planes, into, (_, height, width) = _planes(image), _planes(out), image.shape[1:]
-        gates, network = gate.contiguous().numpy(), median_network(down * across)
-        rows = max(1, min(height, _PIXELS // width))
-        strips = -(-height // rows)
+    planes, (height, width) = _planes(image), image.shape[2:]
+    rows = max(1, min(height, _PIXELS // width))
 
-        def task(start: int, stop: int) -> None:
-            padded = np.empty((rows + down - 1, width + across - 1), planes.dtype)
-            room = np.empty(down * across * STRIP, planes.dtype)
-            sweep(planes, gates, image.shape[1], (down, across), network, rows, into, padded, room, start, stop)
+    def room() -> tuple[Any, ...]:
+        padded = np.empty((rows + down - 1, width + across - 1), planes.dtype)
+        return padded, np.empty(down * across * STRIP, planes.dtype)
 
-        run_split(task, len(planes) * strips, 1)
-    return out
+    given = planes, gate.contiguous().numpy(), image.shape[1], (down, across), median_network(down * across), rows, _planes(out)
+    run_loop(median, len(planes) * -(-height // rows), 1, *given, room=room)
 
 
-def _median_back(grad: Tensor, image: Tensor, gate: Tensor, down: int, across: int, needs: list[bool]) -> list[Tensor]:
-    from pellucid.kernels.convolve.cpu.ranks import STRIP
-    from pellucid.kernels.convolve.cpu.ranks import median_backward as sweep
+def _median_back(found: list[Tensor], grad: Tensor, image: Tensor, gate: Tensor, down: int, across: int, needs: list[bool]) -> None:
+    from pellucid.kernels.convolve.cpu.ranks import STRIP, median_backward
 
-    gradients = empty_gradients((image, gate), needs)
-    if image.numel() == 0:
-        return [f.zero_() for f in gradients]
-    planes, upstream, (_, height, width) = _planes(image.contiguous()), _planes(grad.contiguous()), image.shape[1:]
-    into = _planes(gradients[0]) if needs[0] else np.empty_like(planes)
-    gates, network, sums = gate.contiguous().numpy(), median_network(down * across), np.empty(len(planes))
+    del needs
+    planes, sums, (height, width) = _planes(image), np.empty(image.shape[:2]).reshape(-1), image.shape[2:]
 
-    def task(start: int, stop: int) -> None:
-        padded = np.empty((height + down - 1, width + across - 1), planes.dtype)
-        turned = np.empty((height, width + across - 1), planes.dtype)
-        room = np.empty((down * across + 1) * STRIP, planes.dtype)
-        sweep(upstream, planes, gates, image.shape[1], (down, across), network, into, sums, padded, turned, room, start, stop)
+    def room() -> tuple[Any, ...]:
+        padded, turned = (np.empty((rows, width + across - 1), planes.dtype) for rows in (height + down - 1, height))
+        return padded, turned, np.empty((down * across + 1) * STRIP, planes.dtype)
 
-    run_split(task, len(planes), 1)
-    if needs[1]:
-        gradients[1].copy_(torch.from_numpy(sums).view(image.shape[:2]).sum(1))
-    return gradients
+    gates, network = gate.contiguous().numpy(), median_network(down * across)
+    given = _planes(grad), planes, gates, image.shape[1], (down, across), network, _planes(found[0]), sums
+    run_loop(median_backward, len(planes), 1, *given, room=room)
+    add_up(sums, found[1])
 
 
 def _planes(tensor: Tensor) -> Any:
-    return tensor.view(-1, *tensor.shape[2:]).numpy()
+    return tensor.contiguous().view(-1, *tensor.shape[2:]).numpy()
 
 
-separable_forward, separable_backward = register(
-    "cpu_separable", "Tensor image, Tensor vertical, Tensor horizontal", separable, _back
-)
-dense_forward, dense_backward = register("cpu_dense", "Tensor image, Tensor kernel", dense, _dense_back)
-interior_forward, interior_backward = register("cpu_interior", "Tensor image, Tensor kernel, int clip", interior, _interior_back)
-median_forward, median_backward = register("cpu_median", "Tensor image, Tensor gate, int down, int across", median, _median_back)
+SEPARABLE = register("cpu_separable", "Tensor image, Tensor vertical, Tensor horizontal", _fill, _back)
+DENSE = register("cpu_dense", "Tensor image, Tensor kernel", _dense_fill, _dense_back)
+INTERIOR = register("cpu_interior", "Tensor image, Tensor kernel, int clip", _interior_fill, _interior_back)
+MEDIAN = register("cpu_median", "Tensor image, Tensor gate, int down, int across", _median_fill, _median_back, through=True)

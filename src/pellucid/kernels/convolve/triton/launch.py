@@ -36,10 +36,10 @@ def _step(kernel: Tensor) -> int:
     return 0 if kernel.shape[0] == 1 else kernel.shape[1]
 
 
-def along(image: Tensor, kernel: Tensor, *, across: bool) -> Tensor:
-    """Filter a contiguous image along one axis."""
+def along(image: Tensor, kernel: Tensor, *, across: bool, out: Tensor | None = None) -> Tensor:
+    """Filter a contiguous image along one axis, into ``out`` where there is one."""
     *shape, tiles = _tiles(image)
-    out = torch.empty_like(image)
+    out = torch.empty_like(image) if out is None else out
     with _on(image):
         filtered[(image.shape[0] * image.shape[1] * tiles,)](
             image, kernel, out, *shape, tiles, image.shape[1], _step(kernel), TAPS=kernel.shape[1], ACROSS=across, **_OPTIONS
@@ -47,10 +47,10 @@ def along(image: Tensor, kernel: Tensor, *, across: bool) -> Tensor:
     return out
 
 
-def back_along(grad: Tensor, kernel: Tensor, *, across: bool) -> Tensor:
+def back_along(grad: Tensor, kernel: Tensor, *, across: bool, out: Tensor | None = None) -> Tensor:
     """The adjoint of :func:`along`."""
     *shape, tiles = _tiles(grad)
-    out = torch.empty_like(grad)
+    out = torch.empty_like(grad) if out is None else out
     taps, length = kernel.shape[1], grad.shape[3 if across else 2]
     turns = triton.cdiv(taps // 2 + length - 1, max(2 * (length - 1), 1))
     with _on(grad):

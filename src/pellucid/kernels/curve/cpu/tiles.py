@@ -76,7 +76,7 @@ def _sloped(top, bottom, down, y):  # type: ignore[no-untyped-def]
 
 
 @entry
-def clahe(planes, limits, channels, size, tiles, steps, out, slopes, room, start, stop):  # type: ignore[no-untyped-def]
+def clahe(planes, limits, channels, size, tiles, steps, out, slopes, start, stop):  # type: ignore[no-untyped-def]
     """Planes [start, stop) of (planes, h, w), flattened.
 
     Args:
@@ -85,12 +85,16 @@ def clahe(planes, limits, channels, size, tiles, steps, out, slopes, room, start
         tiles: how many along y and x.
         steps: along y and x, of every pixel: the tile before, the tile after, and how far it is on its way.
         slopes: of the curves at each pixel; without planes where nobody asks.
-        room: levels of a plane, histograms, curves and their slopes, and two rows.
     """
-    planes, limits, out, slopes, steps, room = without_refcount((planes, limits, out, slopes, steps, room))
+    planes, limits, out, slopes, steps = without_refcount((planes, limits, out, slopes, steps))
     (above, below, down), (left, right, across) = steps
-    levels, counts, tables, rises, rows = room
-    height, (tall, wide) = planes.shape[1], (size[0] // tiles[0], size[1] // tiles[1])
+    (_, height, width), (tall, wide) = planes.shape, (size[0] // tiles[0], size[1] // tiles[1])
+    levels, counts, rows = (
+        np.empty((height, width), np.uint8),
+        np.empty((tiles[1], 256), np.int64),
+        np.empty((2, width), np.float32),
+    )
+    tables, rises = np.empty((*tiles, 256), np.float32), np.empty((*tiles, 256), np.float32)
     area, period = tall * wide, max(2 * (height - 1), 1)
     scale = np.float32(255.0) / np.float32(area)
     for p in range(start, stop):

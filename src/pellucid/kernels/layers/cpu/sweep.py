@@ -68,12 +68,13 @@ class Reads(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The memory of a thread, line by line: what a row reads, two of shares, and those of pictures."""
+    """The memory of a thread, line by line: what a row reads, two of shares, those of pictures; and four numbers per read."""
 
     taps: Any
     index: Any
     shares: Any
     lines: Any
+    spans: Any
 
 
 @fused
@@ -143,14 +144,12 @@ def _straight(call, spans, lowest):  # type: ignore[no-untyped-def]
 
 
 @entry
-def forward(img, call, reads, room, spans, out, start, stop):  # type: ignore[no-untyped-def]
-    """Rows start to stop of all samples, into ``out``, flat; ``spans`` has four numbers per read."""
-    raw, raw_out, spans = without_refcount(img), without_refcount(out), without_refcount(spans)
+def forward(img, call, reads, out, room, start, stop):  # type: ignore[no-untyped-def]
+    """Rows start to stop of all samples, into ``out``, flat."""
+    reads, raw, raw_out, room = without_refcount((reads, img, out, room))
     img, out = numbers(img), steps(out)
-    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.plane, reads.ground)))
-    room = Room(*without_refcount((room.taps, room.index, room.shares, room.lines)))
     channels, height, width = call.channels, call.height, call.width
-    line, under, above = room.shares[0], room.lines[:channels], room.lines[channels:]
+    line, under, above, spans = room.shares[0], room.lines[:channels], room.lines[channels:], room.spans
     for r in range(start, stop):
         i, y = r // height, r % height
         lowest = _look(call, reads, i, y, spans, line)
@@ -181,16 +180,14 @@ def forward(img, call, reads, room, spans, out, start, stop):  # type: ignore[no
 
 
 @entry
-def to_sources(grad, call, reads, order, begins, room, into, start, stop):  # type: ignore[no-untyped-def]
+def to_sources(grad, call, reads, order, begins, into, room, start, stop):  # type: ignore[no-untyped-def]
     """The gradients of pictures start to stop, each of which this thread alone owns, read by read in the table's order.
 
     Args:
         order: the places (sample * reads + read) in the table, source by source, and ``begins`` where each source's begin.
         into: flat, in the dtype in which everything is computed.
     """
-    grad, into, order, begins = numbers(grad), without_refcount(into), without_refcount(order), without_refcount(begins)
-    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.plane, reads.ground)))
-    room = Room(*without_refcount((room.taps, room.index, room.shares, room.lines)))
+    grad, (reads, order, begins, into, room) = numbers(grad), without_refcount((reads, order, begins, into, room))
     channels, height, width = call.channels, call.height, call.width
     count, shape, size = reads.opacity.shape[1], (height, width), channels * height * width
     line, factor = room.shares[0], room.shares[1]
@@ -216,13 +213,11 @@ def to_sources(grad, call, reads, order, begins, room, into, start, stop):  # ty
 
 
 @entry
-def to_numbers(grad, img, call, reads, room, sums, cut_out, start, stop):  # type: ignore[no-untyped-def]
+def to_numbers(grad, img, call, reads, sums, cut_out, room, start, stop):  # type: ignore[no-untyped-def]
     """The gradients of the table's rows of samples start to stop: opacity, four numbers of the rectangle, six of the map; and of
     the plane.
     """
-    grad, img, sums, cut_out = numbers(grad), numbers(img), without_refcount(sums), without_refcount(cut_out)
-    reads = Reads(*without_refcount((reads.offset, reads.opacity, reads.box, reads.maps, reads.plane, reads.ground)))
-    room = Room(*without_refcount((room.taps, room.index, room.shares, room.lines)))
+    grad, img, (reads, sums, cut_out, room) = numbers(grad), numbers(img), without_refcount((reads, sums, cut_out, room))
     channels, height, width = call.channels, call.height, call.width
     count, cast = reads.opacity.shape[1], room.lines.dtype.type
     line, slope, upstream, stack = room.shares[0], room.shares[1], room.lines[:channels], room.lines[channels:]

@@ -10,12 +10,14 @@ sums.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from pellucid.kernels.jit import entry, exact, fused, noinline, summing, without_refcount
 from pellucid.kernels.patches.cpu.pyramid import build, give_back
 
-__all__ = ["pyramids", "sample", "to_frames", "to_images"]
+__all__ = ["Call", "pyramids", "sample", "to_frames", "to_images"]
 
 
 @exact
@@ -184,24 +186,52 @@ def pyramids(images, coarse, table, line, start, stop):  # type: ignore[no-untyp
         build(images[plane], coarse[plane], table, line)
 
 
+class Call(NamedTuple):
+    """What one call's patches share.
+
+    Args:
+        images, coarse: (planes, pixels), the pictures and the levels below them; ``table`` says where a level begins.
+        frames, span: (patches, 6) and (patches,), of which ``patches`` belong to each image.
+        u, v: of every sample of a patch.
+    """
+
+    images: Any
+    coarse: Any
+    table: Any
+    frames: Any
+    span: Any
+    patches: int
+    u: Any
+    v: Any
+
+
+@fused
+def _placed(call, n, level, floats, places):  # type: ignore[no-untyped-def]
+    """Where the samples of patch n lie between pixels of a level, in the first two of ``floats``, and which they touch."""
+    low_y, low_x, height, width, begin = call.table[level]
+    cast, x, y = floats.dtype.type, floats[0], floats[1]
+    _locate(call.frames[n], call.u, call.v, cast(0.5**level), cast(low_x), cast(low_y), x, y)
+    _touch(x, y, height, width, begin, places[0], places[1], places[2])
+    return x, y, places[0], places[1], places[2]
+
+
+@fused
+def _pixels(call, n, level, channels):  # type: ignore[no-untyped-def]
+    """The planes of a level that patch n reads."""
+    plane = n // call.patches * channels
+    return call.images[plane : plane + channels] if level == 0 else call.coarse[plane : plane + channels]
+
+
 @entry
-def sample(images, coarse, table, frames, span, count, u, v, out, floats, places, start, stop):  # type: ignore[no-untyped-def]
-    """Patches [start, stop) of all images; ``count`` patches belong to each image. out: (patches, channels, samples)."""
-    images, coarse, frames, u, v, out = without_refcount((images, coarse, frames, u, v, out))
-    floats, places, table = without_refcount((floats, places, table))
-    cast = floats.dtype.type
-    x, y, other = floats[0], floats[1], floats[5:]
-    index, right, down = places[0], places[1], places[2]
-    channels = out.shape[1]
+def sample(call, out, floats, places, start, stop):  # type: ignore[no-untyped-def]
+    """Patches [start, stop) of all images. out: (patches, channels, samples)."""
+    call, out, floats, places = without_refcount((call, out, floats, places))
+    zero, other, channels = floats.dtype.type(0), floats[5:], out.shape[1]
     for n in range(start, stop):
-        fine, weight, _ = _blend(span[n], len(table))
-        for level in range(fine, fine + (2 if weight > cast(0) else 1)):
-            low_y, low_x, height, width, begin = table[level]
-            _locate(frames[n], u, v, cast(0.5**level), cast(low_x), cast(low_y), x, y)
-            _touch(x, y, height, width, begin, index, right, down)
-            plane = n // count * channels
-            pixels = images[plane : plane + channels] if level == 0 else coarse[plane : plane + channels]
-            into = out[n] if level == fine else other
+        fine, weight, _ = _blend(call.span[n], len(call.table))
+        for level in range(fine, fine + (2 if weight > zero else 1)):
+            x, y, index, right, down = _placed(call, n, level, floats, places)
+            pixels, into = _pixels(call, n, level, channels), out[n] if level == fine else other
             if channels == 3:
                 _read_three(pixels[0], pixels[1], pixels[2], index, right, down, x, y, into[0], into[1], into[2])
             else:
@@ -213,68 +243,50 @@ def sample(images, coarse, table, frames, span, count, u, v, out, floats, places
 
 
 @entry
-def to_frames(grad, images, coarse, table, frames, span, count, u, v, sums, floats, places, start, stop):  # type: ignore[no-untyped-def]
+def to_frames(call, grad, sums, floats, places, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of the frames (six numbers) and of the span (one) of patches [start, stop), in float64."""
-    images, coarse, frames, u, v, grad = without_refcount((images, coarse, frames, u, v, grad))
-    floats, places, table, sums = without_refcount((floats, places, table, sums))
-    cast = floats.dtype.type
-    x, y, value, along_x, along_y = floats[0], floats[1], floats[2], floats[3], floats[4]
-    index, right, down = places[0], places[1], places[2]
-    channels = grad.shape[1]
+    call, grad, sums, floats, places = without_refcount((call, grad, sums, floats, places))
+    zero, value, along, channels = floats.dtype.type(0), floats[2], (floats[3], floats[4]), grad.shape[1]
     for n in range(start, stop):
-        fine, weight, slope = _blend(span[n], len(table))
-        into = sums[n]
-        for k in range(7):
-            into[k] = 0.0
-        for level in range(fine, fine + (2 if weight > cast(0) else 1)):
-            low_y, low_x, height, width, begin = table[level]
-            shrink = 0.5**level
-            _locate(frames[n], u, v, cast(shrink), cast(low_x), cast(low_y), x, y)
-            _touch(x, y, height, width, begin, index, right, down)
-            plane = n // count * channels
-            pixels = images[plane : plane + channels] if level == 0 else coarse[plane : plane + channels]
-            g = grad[n]
+        fine, weight, slope = _blend(call.span[n], len(call.table))
+        g, into = grad[n], sums[n]
+        into[:] = 0.0
+        for level in range(fine, fine + (2 if weight > zero else 1)):
+            x, y, index, right, down = _placed(call, n, level, floats, places)
+            pixels = _pixels(call, n, level, channels)
             if channels == 3:
                 planes = pixels[0], pixels[1], pixels[2]
-                _slopes_of_three(*planes, index, right, down, x, y, g[0], g[1], g[2], value, along_x, along_y)
+                _slopes_of_three(*planes, index, right, down, x, y, g[0], g[1], g[2], value, along[0], along[1])
             else:
                 for c in range(channels):
-                    _slopes(pixels[c], index, right, down, x, y, g[c], value, along_x, along_y, c == 0)
+                    _slopes(pixels[c], index, right, down, x, y, g[c], value, along[0], along[1], c == 0)
             sign = 1.0 if level > fine else -1.0
             into[6] += sign * np.float64(slope) * np.float64(_total(value))
-            share = shrink * (np.float64(weight) if level > fine else 1.0 - np.float64(weight))
-            by_u, by_v, alone = _totals(along_x, u, v)
-            into[0] += share * by_u
-            into[1] += share * by_v
-            into[2] += share * alone
-            by_u, by_v, alone = _totals(along_y, u, v)
-            into[3] += share * by_u
-            into[4] += share * by_v
-            into[5] += share * alone
+            share = 0.5**level * (np.float64(weight) if level > fine else 1.0 - np.float64(weight))
+            for axis in range(2):
+                by_u, by_v, alone = _totals(along[axis], call.u, call.v)
+                into[3 * axis] += share * by_u
+                into[3 * axis + 1] += share * by_v
+                into[3 * axis + 2] += share * alone
 
 
 @entry
-def to_images(grad, images, coarse, table, line, frames, span, count, u, v, floats, places, start, stop):  # type: ignore[no-untyped-def]
+def to_images(call, grad, planes, coarse, line, floats, places, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of the planes [start, stop), each of which this thread alone owns, patch after patch in order.
 
-    ``images`` are the gradients here, and ``coarse`` is one plane's scratch memory for the other levels.
+    ``coarse`` is one plane's scratch memory for the other levels.
     """
-    images, coarse, frames, u, v, grad = without_refcount((images, coarse, frames, u, v, grad))
-    floats, places, table, line = without_refcount((floats, places, table, line))
-    cast = floats.dtype.type
-    x, y = floats[0], floats[1]
-    index, right, down = places[0], places[1], places[2]
-    channels = grad.shape[1]
+    call, grad, planes, coarse = without_refcount((call, grad, planes, coarse))
+    line, floats, places = without_refcount((line, floats, places))
+    cast, channels = floats.dtype.type, grad.shape[1]
     for plane in range(start, stop):
         image, channel = plane // channels, plane % channels
-        images[plane][:] = cast(0)
+        planes[plane][:] = cast(0)
         coarse[:] = cast(0)
-        for n in range(image * count, (image + 1) * count):
-            fine, weight, _ = _blend(span[n], len(table))
+        for n in range(image * call.patches, (image + 1) * call.patches):
+            fine, weight, _ = _blend(call.span[n], len(call.table))
             for level in range(fine, fine + (2 if weight > cast(0) else 1)):
-                low_y, low_x, height, width, begin = table[level]
-                _locate(frames[n], u, v, cast(0.5**level), cast(low_x), cast(low_y), x, y)
-                _touch(x, y, height, width, begin, index, right, down)
+                x, y, index, right, down = _placed(call, n, level, floats, places)
                 share = weight if level > fine else cast(1) - weight
-                _scatter(images[plane] if level == 0 else coarse, index, right, down, x, y, grad[n, channel], share)
-        give_back(images[plane], coarse, table, line)
+                _scatter(planes[plane] if level == 0 else coarse, index, right, down, x, y, grad[n, channel], share)
+        give_back(planes[plane], coarse, call.table, line)

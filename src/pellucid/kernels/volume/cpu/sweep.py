@@ -9,11 +9,13 @@ A row of the output has one height and one depth: there the field is a spline al
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 
-__all__ = ["sample", "unsample"]
+__all__ = ["Call", "sample", "unsample"]
 
 
 @fused
@@ -73,34 +75,80 @@ def _taps(a, length, border, nearest):  # type: ignore[no-untyped-def]
     return min(max(i, 0), length - 1), min(max(i + 1, 0), length - 1), low, high, down, up
 
 
+class Call(NamedTuple):
+    """What one call's rows share.
+
+    Args:
+        image: (b, channels, voxels), of a ``shape`` (depth, height, width).
+        maps, control: (b or 1, 12), and numbers of the spline (b or 1, n), n of a ``grid``; where there is none, none.
+        first, weights: of each axis, as ``../knots.py`` has them.
+        size: of the output.
+        border, nearest: as the reference takes them.
+    """
+
+    image: Any
+    shape: Any
+    maps: Any
+    control: Any
+    grid: Any
+    first: Any
+    weights: Any
+    size: Any
+    border: bool
+    nearest: bool
+
+
+@fused
+def _row(call, b, z, y, room):  # type: ignore[no-untyped-def]
+    """The places of a row of sample b, in ``room``: the spline's numbers along it, its points, and where they read."""
+    m, numbers = call.maps[b % len(call.maps)], call.control[b % len(call.control)]
+    line, points, at = room
+    if call.grid[2] > 0:
+        _line(numbers, call.grid, call.first, call.weights, z, y, line)
+    _places(m, line, call.first[2], call.weights[2], z, y, points, at)
+    return m
+
+
+@fused
+def _room(call):  # type: ignore[no-untyped-def]
+    kind, width = call.image.dtype, call.size[2]
+    return np.empty((3, call.grid[2]), kind), np.empty((3, width), kind), np.empty((3, width), kind)
+
+
+@fused
+def _corner(call, at, u):  # type: ignore[no-untyped-def]
+    """Of a point: whether it is known, the taps along x, y and z, and where the four rows of voxels around it begin."""
+    shape, zero = call.shape, at.dtype.type(0.0)
+    known = np.isfinite(at[0, u]) & np.isfinite(at[1, u]) & np.isfinite(at[2, u])
+    i = _taps(at[0, u] if known else zero, shape[2], call.border, call.nearest)
+    j = _taps(at[1, u] if known else zero, shape[1], call.border, call.nearest)
+    k = _taps(at[2, u] if known else zero, shape[0], call.border, call.nearest)
+    near, far = k[0] * shape[1], k[1] * shape[1]
+    rows = (near + j[0]) * shape[2], (near + j[1]) * shape[2], (far + j[0]) * shape[2], (far + j[1]) * shape[2]
+    return known, i, j, k, rows
+
+
 @entry
-def sample(  # type: ignore[no-untyped-def]
-    image, shape, maps, control, grid, first, weights, size, border, nearest, out, start, stop
-):
+def sample(call, out, start, stop):  # type: ignore[no-untyped-def]
     """The slices start <= r < stop of all samples' outputs, one after the other."""
-    depth, height, width = size[0], size[1], size[2]
-    zero = image.dtype.type(0.0)
-    line, points, at = np.empty((3, grid[2]), image.dtype), np.empty((3, width), image.dtype), np.empty((3, width), image.dtype)
+    call, out = without_refcount((call, out))
+    depth, height, width = call.size
+    room = _room(call)
+    at = room[2]
     for r in range(start, stop):
         b, z = r // depth, r % depth
-        m, numbers = maps[b if len(maps) > 1 else 0], control[b if len(control) > 1 else 0]
         for y in range(height):
-            if grid[2] > 0:
-                _line(numbers, grid, first, weights, z, y, line)
-            _places(m, line, first[2], weights[2], z, y, points, at)
+            _row(call, b, z, y, room)
             into = (z * height + y) * width
             for u in range(width):
-                known = np.isfinite(at[0, u]) & np.isfinite(at[1, u]) & np.isfinite(at[2, u])
-                i0, i1, wi0, wi1, _, _ = _taps(at[0, u] if known else zero, shape[2], border, nearest)
-                j0, j1, wj0, wj1, _, _ = _taps(at[1, u] if known else zero, shape[1], border, nearest)
-                k0, k1, wk0, wk1, _, _ = _taps(at[2, u] if known else zero, shape[0], border, nearest)
-                p00, p01 = (k0 * shape[1] + j0) * shape[2], (k0 * shape[1] + j1) * shape[2]
-                p10, p11 = (k1 * shape[1] + j0) * shape[2], (k1 * shape[1] + j1) * shape[2]
-                for c in range(image.shape[1]):
-                    x = image[b, c]
+                known, across, over, along, rows = _corner(call, at, u)
+                (i0, i1, wi0, wi1, _, _), (wj0, wj1, _, _), (wk0, wk1, _, _) = across, over[2:], along[2:]
+                p00, p01, p10, p11 = rows
+                for c in range(out.shape[1]):
+                    x = call.image[b, c]
                     front = wj0 * (wi0 * x[p00 + i0] + wi1 * x[p00 + i1]) + wj1 * (wi0 * x[p01 + i0] + wi1 * x[p01 + i1])
                     back = wj0 * (wi0 * x[p10 + i0] + wi1 * x[p10 + i1]) + wj1 * (wi0 * x[p11 + i0] + wi1 * x[p11 + i1])
-                    out[b, c, into + u] = wk0 * front + wk1 * back if known else zero
+                    out[b, c, into + u] = wk0 * front + wk1 * back if known else at.dtype.type(0.0)
 
 
 @fused
@@ -116,33 +164,26 @@ def _to_line(g, first, weights, to_line):  # type: ignore[no-untyped-def]
 
 
 @entry
-def unsample(  # type: ignore[no-untyped-def]
-    image, shape, maps, control, grid, first, weights, size, border, nearest, grad, needs, to_image, to_map, to_control, start, stop
-):
+def unsample(call, grad, needs, to_image, to_map, to_control, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of the samples start <= b < stop; ``needs`` is (image, map, control). What they are added to is zero before."""
-    depth, height, width = size[0], size[1], size[2]
+    call, grad, to_image, to_map, to_control = without_refcount((call, grad, to_image, to_map, to_control))
+    (depth, height, width), grid, first, weights = call.size, call.grid, call.first, call.weights
     needs_image, needs_map, needs_control = needs
     slopes = needs_map or needs_control
-    zero = image.dtype.type(0.0)
-    line, points, at = np.empty((3, grid[2]), image.dtype), np.empty((3, width), image.dtype), np.empty((3, width), image.dtype)
-    g, to_line = np.empty((3, width), image.dtype), np.empty((3, grid[2]))
+    zero, room = grad.dtype.type(0.0), _room(call)
+    points, at = room[1], room[2]
+    g, to_line = np.empty((3, width), grad.dtype), np.empty((3, grid[2]))
     for b in range(start, stop):
-        m, numbers = maps[b if len(maps) > 1 else 0], control[b if len(control) > 1 else 0]
         for r in range(depth * height):
             z, y = r // height, r % height
-            if grid[2] > 0:
-                _line(numbers, grid, first, weights, z, y, line)
-            _places(m, line, first[2], weights[2], z, y, points, at)
+            m = _row(call, b, z, y, room)
             for u in range(width):
-                known = np.isfinite(at[0, u]) & np.isfinite(at[1, u]) & np.isfinite(at[2, u])
-                i0, i1, wi0, wi1, si0, si1 = _taps(at[0, u] if known else zero, shape[2], border, nearest)
-                j0, j1, wj0, wj1, sj0, sj1 = _taps(at[1, u] if known else zero, shape[1], border, nearest)
-                k0, k1, wk0, wk1, sk0, sk1 = _taps(at[2, u] if known else zero, shape[0], border, nearest)
-                p00, p01 = (k0 * shape[1] + j0) * shape[2], (k0 * shape[1] + j1) * shape[2]
-                p10, p11 = (k1 * shape[1] + j0) * shape[2], (k1 * shape[1] + j1) * shape[2]
+                known, across, over, along, rows = _corner(call, at, u)
+                (i0, i1, wi0, wi1, si0, si1), (wj0, wj1, sj0, sj1), (wk0, wk1, sk0, sk1) = across, over[2:], along[2:]
+                p00, p01, p10, p11 = rows
                 gx = gy = gz = zero
                 if known:
-                    for c in range(image.shape[1]):
+                    for c in range(grad.shape[1]):
                         value = grad[b, c, r * width + u]
                         if needs_image:
                             t = to_image[b, c]
@@ -156,7 +197,7 @@ def unsample(  # type: ignore[no-untyped-def]
                             t[p11 + i0] += back * wj1 * wi0
                             t[p11 + i1] += back * wj1 * wi1
                         if slopes:
-                            x = image[b, c]
+                            x = call.image[b, c]
                             a, d = wi0 * x[p00 + i0] + wi1 * x[p00 + i1], wi0 * x[p01 + i0] + wi1 * x[p01 + i1]
                             e, f = wi0 * x[p10 + i0] + wi1 * x[p10 + i1], wi0 * x[p11 + i0] + wi1 * x[p11 + i1]
                             near = wj0 * (si0 * x[p00 + i0] + si1 * x[p00 + i1]) + wj1 * (si0 * x[p01 + i0] + si1 * x[p01 + i1])
