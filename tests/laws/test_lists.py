@@ -76,6 +76,7 @@ def targets_of(size, number, dtype, form):
         "keypoints_seen": torch.cat((rand(2, 2) * 10, torch.tensor([[1.0], [0.0]])), 1),
         "heatmap": rand(2, *size),
         "depth": rand(*size),
+        "disparity": rand(*size),
         "flow": 3 * rand(2, *size) - 1,
         "normals": 2 * rand(3, *size) - 1,
         "labels": torch.arange(many),

@@ -57,6 +57,7 @@ from pellucid.functional.tones import autocontrast, clahe, equalize, posterize, 
 from pellucid.functional.turns import affine, horizontal_flip, rotate, vertical_flip
 from pellucid.functional.volumes import warp3
 from pellucid.functional.warps import elastic, warp, warp_affine, warp_perspective
+from pellucid.geometry.cameras import split_camera
 
 __all__ = [
     "adjust_brightness",
@@ -124,6 +125,7 @@ __all__ = [
     "shot_noise",
     "snow",
     "solarize",
+    "split_camera",
     "ten_crop",
     "thin_plate_spline",
     "to_dtype",

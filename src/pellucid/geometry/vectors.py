@@ -1,6 +1,6 @@
 """What a map does beside moving points: to vectors that live on a picture, and to left and right.
 
-Owns: `turn_flow`, `turn_normals`, `mirrors`.
+Owns: `turn_disparity`, `turn_flow`, `turn_normals`, `mirrors`.
 Must not: resample; the fields come as they were read.
 Read next: ``points.py``.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pellucid.geometry.matrices import inverse
 
-__all__ = ["mirrors", "turn_flow", "turn_normals"]
+__all__ = ["mirrors", "turn_disparity", "turn_flow", "turn_normals"]
 
 
 def turn_flow(flow: Float[Tensor, "b 2 h w"], src_from_dst: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 2 h w"]:
@@ -32,6 +32,22 @@ def turn_flow(flow: Float[Tensor, "b 2 h w"], src_from_dst: Float[Tensor, "b 3 3
     deeper = forth[2][0] * x + forth[2][1] * y
     moved = [row[0] * x + row[1] * y - at * deeper for row, at in zip(forth[:2], pixels, strict=True)]
     return torch.stack([part * closeness / (1.0 + closeness * deeper) for part in moved], 1)
+
+
+def turn_disparity(disparity: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 1 h w"]:
+    """How far to the left each pixel lies in the other picture of a rectified pair, when both go through the same map.
+
+    A pair stays rectified under maps that keep rows together: crops, resizes, translations, flips. A mirror changes the sign, as
+    the left picture is the right one then. A pair that is turned is no longer rectified, and this is the share along the rows.
+
+    Args:
+        disparity: as it was read at the source of every output pixel.
+        src_from_dst: the map, from output pixels to those of the source.
+
+    Gradient:
+        disparity, src_from_dst: exact.
+    """
+    return -turn_flow(torch.cat((-disparity, torch.zeros_like(disparity)), 1), src_from_dst)[:, :1]
 
 
 def turn_normals(normals: Float[Tensor, "b 3 h w"], src_from_dst: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 3 h w"]:

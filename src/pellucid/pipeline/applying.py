@@ -70,7 +70,7 @@ def apply_targets(
     record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0, over: Sticker | None = None
 ) -> Any:
     """Replay a record on a batch, of which something may lie over the images; slopes to drawn values as `gradient_scale` says."""
-    if options.drop_invalid and parsed.lead and any(entry.kind.move for entry in parsed.entries):
+    if options.drop_invalid and parsed.lead and any(entry.kind.move and not entry.kind.whole for entry in parsed.entries):
         raise invalid(
             "drop_invalid", expected="one picture, or a list of them", got="a batch", fix="Pass lists: rows differ in number then."
         )
@@ -98,7 +98,7 @@ def results_of(
         flat = flatten(entry, parsed.lead, plan.size_in)
         if entry.key in known or entry.kind.move:
             out, valid = known.get(entry.key) or _rows(lowered, entry, flat, parsed.lead, options)
-            if valid is not None:
+            if valid is not None and not entry.kind.whole:
                 valid = valid[0] if parsed.lead == 0 else valid.unflatten(0, entry.tensor.shape[: parsed.lead])
                 result[f"{entry.key}_valid"] = valid
         elif entry.kind is IMAGE:
@@ -372,6 +372,9 @@ def _rows(
     lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Options, masks: Instances | None = None
 ) -> tuple[Tensor, Tensor]:
     """Rows of coordinates from canvas to canvas, and through layers, and which are still there; ``masks`` go beside them."""
+    if entry.kind.whole:
+        _check_one_picture(lowered.plan, entry)
+        return _moved(entry, flat, forwards(hops(lowered)), options)
     first, *rest = stretches(lowered)
     still: list[Hop] = [(unmoved(wide_dtype(flat.device), flat.device), lowered.plan.size_in)]
     out, valid = _moved(entry, flat, (not isinstance(first, int) and forwards(first)) or still, options)
@@ -391,6 +394,17 @@ def _rows(
             out, there = _moved(entry, out, forwards(part), options)
             valid = valid & there
     return out, valid
+
+
+def _check_one_picture(plan: Plan, entry: Entry) -> None:
+    """Raise where a step shows several pictures, or parts of one, in the place of one."""
+    for index in plan.moving_layers:
+        raise invalid(
+            f"batch[{entry.key!r}]",
+            expected="a pipeline whose results show one picture each, as a whole",
+            got=type(plan.steps[index].transform).__name__,
+            fix=f"Leave that step out, or pass passthrough=({entry.key!r},) to leave {entry.key} alone.",
+        )
 
 
 def _flags(valid: Tensor, lead: int) -> Tensor:

@@ -19,9 +19,10 @@ from pellucid.boxes.canvases import across, carried
 from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.bends import BentMap
+from pellucid.geometry.cameras import camera_along
 from pellucid.geometry.paths import Path, follow
 from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
-from pellucid.geometry.vectors import turn_flow, turn_normals
+from pellucid.geometry.vectors import turn_disparity, turn_flow, turn_normals
 from pellucid.random.arguments import check_choice
 from pellucid.targets.torchvision import class_of
 from pellucid.types import DEEP, Interpolation
@@ -94,6 +95,7 @@ class TargetKind:
     turn: Turn | None = None
     reaches: bool = False
     move: Move | None = None
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier() or self.name.endswith(f"_{VALID}"):
@@ -194,6 +196,12 @@ def _keypoints(values: Tensor, path: Path, entry: Entry, options: Options) -> tu
     return torch.cat((points, seen), -1), there & (values[..., 2] > 0)
 
 
+def _camera(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    del options
+    moved = camera_along(f"batch[{entry.key!r}]", values, [step for step, _ in path])
+    return moved, torch.ones_like(moved[..., 0], dtype=torch.bool)
+
+
 def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
     form = entry.box_format
     moved = carried(values, [step for step, _ in path], form)
@@ -233,6 +241,12 @@ KINDS: dict[str, TargetKind] = {
         TargetKind("depth", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear"),
         TargetKind("flow", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2, turn=turn_flow, reaches=True),
         TargetKind("normals", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3, turn=turn_normals),
+        TargetKind("disparity", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear", turn=turn_disparity),
+        TargetKind("pointmap", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3),
+        TargetKind("rays", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3),
+        TargetKind("uv", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2),
+        TargetKind("intrinsics", "(B, 3, 3)", (2,), (3,), move=_camera, whole=True),
+        TargetKind("projection", "(B, 3, 4)", (2,), (4,), move=_camera, whole=True),
         TargetKind("labels", integers=None),
     )
 }

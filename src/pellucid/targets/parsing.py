@@ -140,13 +140,15 @@ _BARE = Options()  # which say nothing of its key: it has none
 
 _WORDS = (
     ("", "path file filename fname url meta metadata info caption text prompt"),
-    ("camera", "camera cam k intrinsic extrinsic pose calib calibration"),
+    ("intrinsics", "intrinsic camera cam k calib calibration"),
+    ("camera", "extrinsic pose distortion"),
     ("labels", "label class classe category categorie cls score y"),
     ("", "name id idx index size shape time timestamp"),
     ("boxes", "box boxe bbox bboxe bndbox detection roi rect"),
     ("keypoints", "keypoint kpt kp landmark joint point pt"),
     ("mask", "mask seg segmentation segm semantic panoptic instance annotation matte trimap"),
-    ("depth", "depth disparity"),
+    ("disparity", "disparity disp"),
+    ("depth", "depth"),
     ("flow", "flow"),
     ("normals", "normal"),
     ("heatmap", "heatmap heat"),
@@ -161,7 +163,7 @@ def _fix(key: str, value: object) -> str:
     found = next((kind for kind, known in _WORDS if words & set(known.split())), None)
     alone = f"passthrough=({key!r},) to leave it alone"
     if found == "camera":
-        return f"Pass {alone}; record.matrix is the map of the picture that a camera's matrix goes through, too."
+        return f"Pass {alone}: the camera's matrix under the key intrinsics follows the picture, and the rest of it stays as it is."
     kind = _likely(value) if found is None else found
     return f"Pass targets={{{key!r}: {kind!r}}} if that is what it is, or {alone}." if kind else f"Pass {alone}."
 
