@@ -70,6 +70,8 @@ class TargetKind:
         move: of rows of coordinates, (b, n, k) in wide floating point: (values, path, entry, options) -> the moved values and which
             of them are still there, (b, n). `follow` leads points along a path. A last hop of size None leads back to the input:
             nothing is cut off there.
+        whole: the rows belong to the picture as a whole, as a camera's matrix does: no key says which of them are valid, and steps
+            that show several pictures in one are refused.
 
     A kind with neither interpolation nor move is handed through, as labels are.
 
