@@ -43,6 +43,7 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
     "views": ("pellucid.views", "Views"),
     "adversarial": ("pellucid.adversarial", "Attacks"),
     "interop": ("pellucid.interop", "Other libraries' pipelines"),
+    "presets": ("pellucid.presets", "Presets"),
     "learn": ("pellucid.learn", "Learning augmentations"),
     "training": ("pellucid.training", "The training loop"),
     "audit": ("pellucid.audit", "The gradient audit"),

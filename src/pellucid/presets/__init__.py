@@ -1,0 +1,126 @@
+"""Training and evaluation pipelines that other projects publish, by name.
+
+Owns: the files beside it, one for each preset, and how options go into them.
+Must not: run anything of a file; its steps are tables, and the names of published policies.
+Read next: ``torchvision/classification-train.toml``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pellucid import policy
+from pellucid.errors import invalid
+from pellucid.pipeline import Pipeline
+from pellucid.pipeline.serialization import transforms_from_list
+from pellucid.targets.options import dtype_named
+from pellucid.transforms.base import Transform
+
+__all__ = ["Preset", "about", "load", "names"]
+
+_FOLDER = Path(__file__).parent
+
+
+class Preset(NamedTuple):
+    """What stands in the file of a preset."""
+
+    source: str
+    """Whose pipeline it is, and where it is published."""
+    options: Mapping[str, Any]
+    """What :func:`load` takes, with the defaults of the source."""
+    differs: tuple[str, ...]
+    """A sentence for each thing that the source does in another way."""
+    pipeline: Mapping[str, Any]
+    """Options and transforms of the pipeline; ``"$size"`` stands for the option ``size``, and ``{range = [1, 4]}`` for 1, 2, 3."""
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all presets.
+
+    Example:
+        >>> from pellucid import presets
+        >>> presets.names()[:2]
+        ('timm/classification-eval', 'timm/classification-train')
+    """
+    return tuple(sorted(path.relative_to(_FOLDER).with_suffix("").as_posix() for path in _FOLDER.rglob("*.toml")))
+
+
+@cache
+def about(name: str) -> Preset:
+    """Return the source of a preset, its options, and what differs.
+
+    Args:
+        name: one of :func:`names`.
+
+    Errors:
+        InvalidArgument for another name.
+
+    Example:
+        >>> from pellucid import presets
+        >>> presets.about("torchvision/segmentation-eval").options["size"]
+        520
+    """
+    if name not in names():
+        raise invalid("name", expected=f"one of {', '.join(names())}", got=repr(name))
+    found = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return Preset(found["source"], found["options"], tuple(found.get("differs", ())), found["pipeline"])
+
+
+def load(name: str, **options: Any) -> Pipeline:
+    """Build a published pipeline.
+
+    Args:
+        name: one of :func:`names`.
+        options: those of the preset, and those of `Pipeline`, such as ``seed``. Where a preset has the option ``policy``, it is
+            a transform, or a list of them, that stands where the source has its automatic augmentation.
+
+    Returns:
+        A pipeline. A step whose probability is 0 is left out of it.
+
+    Errors:
+        InvalidArgument for another name or option, and whatever the transforms say of values.
+
+    Example:
+        >>> from pellucid import policy, presets
+        >>> augment = presets.load("torchvision/classification-train", size=176, policy=policy.TrivialAugmentWide(), erase=0.1)
+        >>> [type(step).__name__ for step in augment]
+        ['RandomResizedCrop', 'RandomHorizontalFlip', 'OneOf', 'Normalize', 'RandomErasing']
+    """
+    preset = about(name)
+    known = {*preset.options, *(Pipeline.__init__.__kwdefaults__ or ())}
+    for option in options:
+        if option not in known:
+            raise invalid(option, expected=f"an option of {name}, {', '.join(preset.options)}, or of Pipeline", got=repr(option))
+    given = {option: options.pop(option, default) for option, default in preset.options.items()}
+    settings = {**preset.pipeline, **options}
+    steps = [one for item in settings.pop("transforms") for one in _steps(_filled(item, given))]
+    if isinstance(settings.get("dtype"), str):
+        settings["dtype"] = dtype_named(settings["dtype"])
+    return Pipeline(steps, **settings)
+
+
+def _filled(item: Any, given: Mapping[str, Any]) -> Any:
+    """What an item of a file says, with options in their places."""
+    if isinstance(item, str) and item.startswith("$"):
+        return given[item[1:]]
+    if isinstance(item, dict) and "range" in item:
+        return list(range(*_filled(item["range"], given)))
+    if isinstance(item, dict):
+        return {key: _filled(value, given) for key, value in item.items()}
+    return [_filled(value, given) for value in item] if isinstance(item, list) else item
+
+
+def _steps(item: Any) -> Sequence[Transform]:
+    """The transforms of a step: a table with a name or a policy, a transform, or a list of such."""
+    if isinstance(item, list | tuple):
+        return [one for each in item for one in _steps(each)]
+    if isinstance(item, Mapping) and item.get("p") == 0:
+        return ()
+    if isinstance(item, Mapping) and "policy" in item:
+        return (getattr(policy, item["policy"])(**{key: value for key, value in item.items() if key != "policy"}),)
+    return (item,) if isinstance(item, Transform) else transforms_from_list([item])
