@@ -165,7 +165,7 @@ CASES = (
         targets=True,
         batch_exact=False,
     ),
-    Case(P.RandomMaskCrop((4, 5), p=0.7), P.RandomMaskCrop((11, 13)), off_kinks={"place": (1.4, 0.3), "gate": 0.9}, targets=True),
+    Case(P.RandomMaskCrop((5, 5), p=0.7), P.RandomMaskCrop((11, 13)), off_kinks={"place": (1.4, 0.3), "gate": 0.9}, targets=True),
     Case(
         P.RandomCropFromBorders(0.1, 0.2, 0.3, 0.15, same_on_batch=True), P.RandomCropFromBorders(0.0, 0.0, 0.0, 0.0), targets=True
     ),

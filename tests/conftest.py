@@ -6,8 +6,6 @@ import os
 import pytest
 import torch
 
-from tests.known import KNOWN
-
 if not torch.cuda.is_available():  # Triton's kernels then run on CPU tensors; Triton reads this when it is imported
     os.environ.setdefault("TRITON_INTERPRET", "1")
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it torch warns on CUDA of every product of matrices
@@ -43,10 +41,3 @@ def shapes_checked():
 
     with shape_checks.shapes_checked():
         yield
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_itemcollected(item):
-    for name, reason in KNOWN.items():
-        if name in item.nodeid:
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=False))

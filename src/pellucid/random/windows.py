@@ -97,6 +97,11 @@ def _overlap(window: Float[Tensor, "b k 4"], boxes: Float[Tensor, "b n 4"], vali
     return torch.cat((found, torch.full_like(window[..., :1], -1.0)), -1).amax(-1)  # a picture may have no boxes
 
 
+def _length(u: Tensor, size: tuple[int, int]) -> Float[Tensor, "b 2"]:
+    """(width, height) for each sample: a tape has them as numbers, and serves every size."""
+    return torch.cat([torch.full_like(u[:, :1], side) for side in reversed(size)], -1)
+
+
 @dataclass(frozen=True)
 class SafeWindow(Distribution):
     """A window (left, top, right, bottom) of whole pixels that shows all boxes. Internal: `RandomBoxSafeCrop` uses it.
@@ -121,7 +126,7 @@ class SafeWindow(Distribution):
 
     def sample(self, u: Float[Tensor, "b 4"], raw: Raw) -> Float[Tensor, "b 4"]:
         """Choose the window of each sample; ``raw`` as `IoUWindow` reads it."""
-        length = u.new_tensor((self.size[1], self.size[0]))
+        length = _length(u, self.size)
         side = length * (1.0 - self.erosion * u[:, :1])
         start = (length - side) * u[:, 1:3]
         window = torch.cat((torch.floor(start), torch.ceil(start + side)), -1)
@@ -130,7 +135,7 @@ class SafeWindow(Distribution):
         boxes, valid = raw["boxes"], raw["valid"][..., None] > 0
         low, high = boxes.split(2, -1)
         cut = self.erosion * (high - low)
-        first = torch.where(valid, low + cut, length).amin(1)  # without boxes, reversed
+        first = torch.where(valid, low + cut, length[:, None]).amin(1)  # without boxes, reversed
         last = torch.where(valid, high - cut, 0.0).amax(1)
         first, last = torch.minimum(torch.relu(first), length), torch.minimum(torch.relu(last), length)
         safe = torch.cat((torch.floor(first * u[:, :2]), torch.ceil(last + (length - last) * u[:, 2:])), -1)
@@ -167,7 +172,7 @@ class MaskWindow(Distribution):
             raw: ``mask`` (b, h, w), above 0 where there is something; or nothing.
         """
         sides = u.new_tensor((self.window[1], self.window[0]))
-        room = u.new_tensor((self.size[1], self.size[0])) - sides
+        room = _length(u, self.size) - sides
         anywhere = torch.floor((room + 1.0) * u[:, :2])
         if not raw:
             return anywhere

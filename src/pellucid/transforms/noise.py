@@ -131,7 +131,8 @@ def _sensed(image: Tensor, words: Tensor, color_shift: Tensor, intensity: Tensor
     turned = shift_hue(image.movedim(1, -1)[..., None, None], (color_shift * intensity)[:, None, None] * normal[:, 0])
     turned = turned[..., 0, 0].movedim(-1, 1)
     light = 0.5 * (turned.amax(1, keepdim=True) + turned.amin(1, keepdim=True))
-    variance = light.var((2, 3), keepdim=True, unbiased=False)
+    # Of no pictures there is no variance, and torch warns of it.
+    variance = light.var((2, 3), keepdim=True, unbiased=False) if len(light) else light[:, :, :1, :1]
     known = variance > 1e-12  # a flat picture has none, and no slope
     rate = torch.where(known, torch.sqrt(torch.where(known, variance, 1.0)), 0.0) * wide(intensity)
     counted = rate + torch.where(known, torch.sqrt(torch.where(known, rate, 1.0)), 0.0) * normal[:, 1:]

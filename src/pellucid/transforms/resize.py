@@ -170,7 +170,8 @@ class RandomShortestSize(_Resized):
             object.__setattr__(self, "max_size", whole_number("RandomShortestSize.max_size", self.max_size, 1, 1 << 24))
 
     def decides(self, spec: ImageSpec) -> bool:
-        return len({self._zoomed(size, spec) for size in self.sizes}) > 1
+        first, *others = self.sizes
+        return any(self._zoomed(size, spec) != self._zoomed(first, spec) for size in others)
 
     def settled(self, values: Mapping[str, float]) -> RandomShortestSize:
         return replace(self, sizes=(round(values["sizes"]),))
