@@ -16,8 +16,8 @@ import torch
 from pellucid import transforms
 from pellucid.interop.albumentations_colors import COLORS
 from pellucid.interop.albumentations_nearest import NEAR, NEAREST
-from pellucid.interop.albumentations_tables import chance_of, described, read_targets
-from pellucid.interop.nearest import elastic_of, holes, odd
+from pellucid.interop.albumentations_tables import BORDERS, chance_of, described, read_targets
+from pellucid.interop.nearest import elastic_of, holes, made, odd
 from pellucid.interop.reading import TARGETS, Given, Imported, Made, Match, Reader, Table, Unknown, gated, pair, whole, wraps
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
@@ -117,12 +117,10 @@ def _some_of(given: Given, reader: Reader, where: str) -> Made:
         given.near("replace=True", "it applies what was drawn in the list's order", "replace=False")
     least, most = (n, n) if is_number(n) else n
     count = (min(least, len(branches)), min(most, len(branches)))
-    return gated(
-        ours.SomeOf(branches, n=count[0] if count[0] == count[1] else count), given("p", 1.0 if reader.version >= 2 else 0.5)
-    )
+    n = count[0] if count[0] == count[1] else count
+    return gated(ours.SomeOf(branches, n=n), given("p", _old(reader, 0.5, 1.0)))
 
 
-_BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
 _RESIZES = {1: ("bilinear", False), 6: ("nearest", False)}
 _NEAR_RESIZES = {0: ("nearest", False), 2: ("bicubic", False), 3: ("bilinear", True), 4: ("bicubic", False), 5: ("bilinear", False)}
 
@@ -147,13 +145,13 @@ def _warp(given: Given, reader: Reader, *, border: int) -> dict[str, Any]:
 
 def _border(given: Given, reader: Reader, default: int) -> str:
     flag = given("border_mode|mode", default)
-    if flag not in _BORDERS:
+    if flag not in BORDERS:
         given.near(f"border_mode={flag}", "borders do not wrap in a run", "BORDER_REFLECT_101")
         flag = 4
     if flag in (2, 4) and reader.version >= 2:
         seen = TARGETS if "drop_invalid" in reader.settings else ""  # where boxes or points are spoken of
         reader.note(f"{seen}boxes and keypoints that a mirrored border shows again are added there, and not here")
-    return _BORDERS[flag]
+    return BORDERS[flag]
 
 
 def _fill(given: Given) -> Any:
@@ -179,7 +177,7 @@ def _around(value: Any, option: str) -> tuple[float, float]:
     return pair(value, option, around=0.0)
 
 
-def _old(reader: Reader, one: int, two: int) -> int:
+def _old(reader: Reader, one: Any, two: Any) -> Any:
     return one if reader.version < 2 else two
 
 
@@ -260,16 +258,11 @@ def _resizing(given: Given, reader: Reader) -> dict[str, Any]:
     if masks == 0:
         reader.note("Resized masks: the nearest pixel here, as INTER_NEAREST_EXACT; INTER_NEAREST there is up to a pixel off")
     flag = given("interpolation", 1)
+    mode, antialias = {**_NEAR_RESIZES, **_RESIZES}.get(flag, ("bilinear", False))
     if flag not in _RESIZES:
-        reason = (
-            "OpenCV's nearest reads half a pixel off"
-            if flag == 0
-            else "of OpenCV's, INTER_LINEAR and INTER_NEAREST_EXACT are the same"
-        )
-        mode, antialias = _NEAR_RESIZES.get(flag, ("bilinear", False))
+        alike = "of OpenCV's, INTER_LINEAR and INTER_NEAREST_EXACT are the same"
+        reason = "OpenCV's nearest reads half a pixel off" if flag == 0 else alike
         given.near(f"interpolation={flag}", reason, f"{mode}, antialias={antialias}")
-        return {"interpolation": mode, "antialias": antialias}
-    mode, antialias = _RESIZES[flag]
     return {"interpolation": mode, "antialias": antialias}
 
 
@@ -327,11 +320,6 @@ def _pad(given: Given, reader: Reader, where: str) -> Made:
     size = tuple(_least(given, reader, axis, name) for axis, name in enumerate(("height", "width")))
     fills = {"fill": _fill(given), "mask_fill": _mask_fill(given) or None}
     return gated(ours.PadIfNeeded(size, padding_mode=border, **fills), given("p", 1.0))
-
-
-def _box_blur(given: Given, reader: Reader, where: str) -> Made:
-    taps = tuple(map(float, odd(given("blur_limit", (3, 7)))))
-    return ours.RandomBoxBlur(Categorical(taps), p=given("p", 0.5))
 
 
 def _median(given: Given, reader: Reader, where: str) -> Made:
@@ -433,10 +421,7 @@ def _three_points(pixels: float, given: Given, reader: Reader, options: dict[str
 
 def _gaussian(given: Given, reader: Reader, where: str) -> Made:
     reason = "its taps do not follow from its width"
-    taps, widths = (
-        given("blur_limit", (3, 7) if reader.version < 2 else 0),
-        given("sigma_limit", 0 if reader.version < 2 else (0.5, 3.0)),
-    )
+    taps, widths = given("blur_limit", _old(reader, (3, 7), 0)), given("sigma_limit", _old(reader, 0, (0.5, 3.0)))
     if taps not in (0, (0, 0)):
         given.near(f"blur_limit={taps!r}", reason, "each number of taps, and OpenCV's width for it")
         return gated(ours.OneOf([_taps(count, widths) for count in odd(taps)]), given("p", 0.5))
@@ -461,11 +446,6 @@ def _noise(given: Given, reader: Reader, where: str) -> Made:
     return ours.RandomGaussianNoise(given("mean_range", (0.0, 0.0)), given("std_range", (0.2, 0.44)), p=given("p", 0.5))
 
 
-def _chance(kind: Any, default: float = 0.5) -> Any:
-    """A transform that has a probability alone."""
-    return lambda given, reader, where: kind(p=given("p", default))
-
-
 _TABLE: Table = {
     **COLORS,
     "Compose": _compose,
@@ -473,15 +453,15 @@ _TABLE: Table = {
     "Sequential": _compose,
     "OneOf": _one_of,
     "SomeOf": _some_of,
-    "HorizontalFlip": _chance(ours.RandomHorizontalFlip),
-    "VerticalFlip": _chance(ours.RandomVerticalFlip),
+    "HorizontalFlip": made("RandomHorizontalFlip"),
+    "VerticalFlip": made("RandomVerticalFlip"),
     "Flip": lambda given, reader, where: ours.Apply(  # of version 1: one axis or both, each as likely
         [ours.OneOf([ours.RandomVerticalFlip(p=1.0), ours.RandomHorizontalFlip(p=1.0), ours.RandomRotation90((2,))])],
         p=given("p", 0.5),
     ),
     "RandomRotate90": lambda given, reader, where: ours.RandomRotation90(p=given("p", _old(reader, 1, 2) / 2)),
     "Transpose": lambda given, reader, where: ours.RandomD4((5,), p=given("p", 0.5)),
-    **dict.fromkeys(("D4", "SquareSymmetry"), _chance(ours.RandomD4, 1.0)),
+    **dict.fromkeys(("D4", "SquareSymmetry"), made("RandomD4", 1.0)),
     "Rotate": _rotate,
     "ShiftScaleRotate": _shift_scale_rotate,
     "Affine": _affine,
@@ -492,10 +472,10 @@ _TABLE: Table = {
     "RandomCrop": _crop,
     "CenterCrop": _crop,
     "PadIfNeeded": _pad,
-    "ToSepia": _chance(ours.RandomSepia),
-    "InvertImg": _chance(ours.RandomInvert),
-    "ChannelShuffle": _chance(ours.RandomChannelShuffle),
-    "Blur": _box_blur,
+    "ToSepia": made("RandomSepia"),
+    "InvertImg": made("RandomInvert"),
+    "ChannelShuffle": made("RandomChannelShuffle"),
+    "Blur": made("RandomBoxBlur", width=("blur_limit", (3, 7), lambda value: Categorical(tuple(map(float, odd(value)))))),
     "MedianBlur": _median,
     "GaussianBlur": _gaussian,
     "ElasticTransform": _elastic,

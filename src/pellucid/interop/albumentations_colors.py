@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import transforms
-from pellucid.interop.nearest import half_turn
-from pellucid.interop.reading import Given, Made, Reader, Table, fractions, integers, pair
+from pellucid.interop.nearest import half_turn, made, spread, whole
+from pellucid.interop.reading import Given, Made, Reader, Table, fractions, pair
 from pellucid.random.arguments import is_number, plain
 
 __all__ = ["COLORS"]
@@ -27,15 +27,6 @@ def _brightness_contrast(given: Given, reader: Reader, where: str) -> Made:
     )
     sums = [pair(given(f"{name}_limit", 0.2), f"{name}_limit", around=0.0) for name in ("brightness", "contrast")]
     return ours.RandomBrightnessContrast(*sums, p=given("p", 0.5))
-
-
-def _brightness(given: Given, reader: Reader, where: str) -> Made:
-    """RandomBrightness and RandomContrast of version 1: one of the two numbers each."""
-    return ours.RandomBrightnessContrast(pair(given("limit", 0.2), "limit", around=0.0), 0.0, p=given("p", 0.5))
-
-
-def _contrast(given: Given, reader: Reader, where: str) -> Made:
-    return ours.RandomBrightnessContrast(0.0, pair(given("limit", 0.2), "limit", around=0.0), p=given("p", 0.5))
 
 
 def _scaled(value: Any, option: str, by: float) -> tuple[float, float]:
@@ -60,11 +51,6 @@ def _rgb(given: Given, reader: Reader, where: str) -> Made:
         return ours.RGBShift(*(pair(plain(one), "noise_params") for one in given("noise_params")["ranges"]), p=given("p", 0.5))
     shifts = (_scaled(given(f"{c}_shift_limit", 20), f"{c}_shift_limit", 255.0) for c in "rgb")
     return ours.RGBShift(*shifts, p=given("p", 0.5))
-
-
-def _emboss(given: Given, reader: Reader, where: str) -> Made:
-    share, strength = (pair(plain(given(name, usual)), name) for name, usual in (("alpha", (0.2, 0.5)), ("strength", (0.2, 0.7))))
-    return ours.RandomEmboss(share, strength, p=given("p", 0.5))
 
 
 def _jitter(given: Given, reader: Reader, where: str) -> Made:
@@ -94,28 +80,18 @@ def _solarize(given: Given, reader: Reader, where: str) -> Made:
     return ours.RandomSolarize(pair(value, "threshold_range"), p=given("p", 0.5))
 
 
-def _posterize(given: Given, reader: Reader, where: str) -> Made:
-    return ours.RandomPosterize(integers(given("num_bits", 4), "num_bits"), p=given("p", 0.5))
-
-
-def _channels(given: Given, reader: Reader, where: str) -> Made:
-    count = integers(given("channel_drop_range", (1, 1)), "channel_drop_range")
-    fill = given("fill|fill_value", 0)
-    return ours.ChannelDropout(count, fill=fractions(fill), p=given("p", 0.5))
-
-
 COLORS: Table = {
     "RandomBrightnessContrast": _brightness_contrast,
-    "RandomBrightness": _brightness,
-    "RandomContrast": _contrast,
+    "RandomBrightness": made("RandomBrightnessContrast", 0.5, {"contrast": 0.0}, brightness=spread("limit", 0.2, 0.0)),
+    "RandomContrast": made("RandomBrightnessContrast", 0.5, {"brightness": 0.0}, contrast=spread("limit", 0.2, 0.0)),
     "HueSaturationValue": _hsv,
     "RGBShift": _rgb,
     "ColorJitter": _jitter,
     "RandomGamma": _gamma,
     "ToGray": _gray,
-    "Emboss": _emboss,
-    "ChannelDropout": _channels,
+    "Emboss": made("RandomEmboss", share=spread("alpha", (0.2, 0.5)), strength=spread("strength", (0.2, 0.7))),
+    "ChannelDropout": made("ChannelDropout", count=whole("channel_drop_range", (1, 1)), fill=("fill|fill_value", 0, fractions)),
     "Solarize": _solarize,
-    "Posterize": _posterize,
+    "Posterize": made("RandomPosterize", bits=whole("num_bits", 4)),
 }
 """By their name there."""

@@ -11,7 +11,8 @@ import math
 from typing import Any
 
 from pellucid import transforms
-from pellucid.interop.nearest import Near, around, asis, clamped, holes, made, odd, rounded, scaled, up_to, why
+from pellucid.interop.albumentations_tables import BORDERS
+from pellucid.interop.nearest import Near, around, asis, clamped, holes, made, near, odd, rounded, scaled, up_to, why
 from pellucid.interop.reading import Given, Made, Reader, Table, fractions, gated, pair
 from pellucid.random import Categorical
 from pellucid.random.arguments import is_number
@@ -49,15 +50,12 @@ def _perspective(given: Given, reader: Reader, where: str) -> Made:
     return gated([warp, ours.RandomScale((1.0 + reach, 1.0 + reach))], given("p", 0.5))
 
 
-_BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
-
-
 def _shown(given: Given, default: int = 0) -> dict[str, Any]:
     """What lies outside of a warp."""
     fill = given("fill|fill_value|value|cval|pad_val", 0)
     flag = given("mode|border_mode" if given.name.startswith("IAA") else "border_mode|pad_mode", default)
     return {
-        "padding_mode": _BORDERS.get(flag, "constant"),
+        "padding_mode": BORDERS.get(flag, "constant"),
         "fill": fill if is_number(fill) or isinstance(fill, tuple) else 0.0,
     }
 
@@ -86,15 +84,8 @@ def _sharpen(given: Given, reader: Reader, where: str) -> Made:
     return gated([ours.RandomBrightness((1.0 - share * (1.0 - dark), 1.0 - share * (1.0 - light))), sharp], p)
 
 
-def _additive(given: Given, reader: Reader, where: str) -> Made:
-    scale = given("scale", (2.55, 12.75))
-    return ours.RandomGaussianNoise(float(given("loc", 0)) / 255.0, up_to(0.0, 1 / 255.0)(scale), p=given("p", 0.5))
-
-
 def _crop(given: Given, reader: Reader, where: str) -> Made:
-    left, top, right, bottom = (
-        given(name, default) for name, default in (("x_min", 0), ("y_min", 0), ("x_max", 1024), ("y_max", 1024))
-    )
+    left, top, right, bottom = given("x_min", 0), given("y_min", 0), given("x_max", 1024), given("y_max", 1024)
     size = (bottom - top, right - left)
     reader.ends(where, size)
     return gated(ours.RandomCrop(size, pad_if_needed=True), given("p", 1.0))
@@ -140,9 +131,8 @@ def _tones(given: Given, reader: Reader, where: str) -> Made:
 
 def _factor(given: Given, reader: Reader, where: str) -> Made:
     """One factor for the picture, or one for each element."""
-    low, high = (
-        pair(given("multiplier", (0.9, 1.1)), "multiplier") if not is_number(given("multiplier")) else (given("multiplier"),) * 2
-    )
+    factor = given("multiplier", (0.9, 1.1))
+    low, high = (factor, factor) if is_number(factor) else pair(factor, "multiplier")
     if given("elementwise", False):
         return ours.MultiplicativeNoise(clamped(0.0, 1.0)((high - low) / math.sqrt(12.0)), p=given("p", 0.5))
     return ours.RandomBrightness((float(low), float(high)), p=given("p", 0.5))
@@ -222,26 +212,18 @@ def _pad(given: Given, reader: Reader, where: str) -> Made:
     return gated(ours.Pad(given("padding", 0), **_shown(given)), given("p", 1.0))
 
 
-def _masking(given: Given, reader: Reader, where: str) -> Made:
-    return ours.CoarseDropout((1.0, 2.0), (0.05, 0.25), (0.05, 0.25), p=given("p", 0.5), hides=True)
-
-
-def _noise_of(given: Given, reader: Reader, where: str) -> Made:
-    return ours.RandomGaussianNoise(0.0, (0.02, 0.1), p=given("p", 0.5))
-
-
 _PATCHES = "its cells are told in pixels"
 _IMGAUG = "imgaug's transforms left albumentations"
 
 NEAR: Table = {
-    "Equalize": Near("its levels are up to 3 of 255 away from Pillow's", "RandomEqualize", made("RandomEqualize")),
+    "Equalize": near("its levels are up to 3 of 255 away from Pillow's", "RandomEqualize"),
     **dict.fromkeys(("ImageCompression", "JpegCompression"), Near(
         "what it decodes is not what Pillow reads: 37 to 47 dB apart", "RandomJPEG", _compression)),
     "GridDistortion": Near("its grid is a pixel off at rest, and its cells reach outside", "GridDistortion", _grid),
     "OpticalDistortion": Near("its middle is half a pixel off, and its second coefficient left out", "LensDistortion", _lens),
     "MotionBlur": Near("its lines are drawn with whole pixels, and off the middle", "RandomMotionBlur", _motion),
-    "CLAHE": Near("it equalises lightness alone, and channels here", "RandomCLAHE", made(
-        "RandomCLAHE", clip_limit=("clip_limit", 4.0, up_to(1.0)), tiles=("tile_grid_size", (8, 8), asis))),
+    "CLAHE": near("it equalises lightness alone, and channels here", "RandomCLAHE",
+        clip_limit=("clip_limit", 4.0, up_to(1.0)), tiles=("tile_grid_size", (8, 8), asis)),
     "Sharpen": Near("it darkens by its lightness, too, and its rim is sharpened", "RandomSharpness", _sharpen),
     "Perspective": Near("its corners move by a normal distribution", "RandomPerspective", _perspective),
     "Cutout": Near("holes are fractions of the size here", "CoarseDropout", _cutout),
@@ -251,72 +233,71 @@ NEAR: Table = {
     "RandomSizedCrop": Near("its crops are of drawn heights in pixels", "RandomResizedCrop", _sized),
     "RandomScale": Near("its size is drawn; one for a batch, unless a resize follows", "RandomRescale", _random_scale),
     "SafeRotate": Near("it rounds its canvas to whole pixels", "RandomSafeRotation", _safe),
-    "Defocus": Near("its disc is smoothed by a drawn width", "RandomDefocusBlur", made(
-        "RandomDefocusBlur", radius=("radius", (3, 10), lambda value: clamped(0.0, 30.0)(up_to(3.0)(value))))),
-    "ZoomBlur": Near("its steps are drawn", "RandomZoomBlur", made(
-        "RandomZoomBlur", factor=("max_factor", (1.02, 1.31), lambda value: clamped(1.001, 4.0)(up_to(1.02)(value))))),
-    "ISONoise": Near("its noise is of a Poisson distribution", "ISONoise", made(
-        "ISONoise", color_shift=("color_shift", (0.01, 0.05), clamped(0.0, 0.5)),
-        intensity=("intensity", (0.1, 0.5), clamped(0.001, 1.0)))),
+    "Defocus": near("its disc is smoothed by a drawn width", "RandomDefocusBlur",
+        radius=("radius", (3, 10), lambda value: clamped(0.0, 30.0)(up_to(3.0)(value)))),
+    "ZoomBlur": near("its steps are drawn", "RandomZoomBlur",
+        factor=("max_factor", (1.02, 1.31), lambda value: clamped(1.001, 4.0)(up_to(1.02)(value)))),
+    "ISONoise": near("its noise is of a Poisson distribution", "ISONoise",
+        color_shift=("color_shift", (0.01, 0.05), clamped(0.0, 0.5)), intensity=("intensity", (0.1, 0.5), clamped(0.001, 1.0))),
     "Downscale": Near("its blocks are resampled as it is told", "RandomDownscale", _downscale),
     "MultiplicativeNoise": Near("factors differ from element to element in another way", "RandomBrightness, or noise", _factor),
-    "AdvancedBlur": Near("its kernel is noisy, too", "RandomAnisotropicBlur", made(
-        "RandomAnisotropicBlur",
+    "AdvancedBlur": near("its kernel is noisy, too", "RandomAnisotropicBlur",
         along=("sigma_x_limit|sigmaX_limit", (0.2, 1.0), lambda value: clamped(0.2, 8.0)(up_to(0.2)(value))),
         across=("sigma_y_limit|sigmaY_limit", (0.2, 1.0), lambda value: clamped(0.2, 8.0)(up_to(0.2)(value))),
         degrees=("rotate_limit", (-90, 90), around(0.0)),
-        beta=("beta_limit", (0.5, 8.0), lambda value: clamped(0.5, 8.0)(up_to(0.5)(value))))),
-    "GlassBlur": Near("its pixels are exchanged one after another", "RandomGlassBlur", made(
-        "RandomGlassBlur", sigma=("sigma", 0.7, clamped(0.1, 10.0)), reach=("max_delta", 4, lambda value: min(int(value), 16)))),
-    "FancyPCA": Near("its axes are those of each picture, and ImageNet's here", "FancyPCA", made(
-        "FancyPCA", alpha=("alpha", 0.1, asis))),
+        beta=("beta_limit", (0.5, 8.0), lambda value: clamped(0.5, 8.0)(up_to(0.5)(value)))),
+    "GlassBlur": near("its pixels are exchanged one after another", "RandomGlassBlur",
+        sigma=("sigma", 0.7, clamped(0.1, 10.0)), reach=("max_delta", 4, lambda value: min(int(value), 16))),
+    "FancyPCA": near("its axes are those of each picture, and ImageNet's here", "FancyPCA", alpha=("alpha", 0.1, asis)),
     "RandomToneCurve": Near("its heights are drawn normally", "RandomToneCurve", _tones),
     "RandomSunFlare": Near("its circles along the ray are left out", "RandomSunFlare", _sun),
     "CropNonEmptyMaskIfExists": Near("it tries, and other pixels of masks count", "RandomMaskCrop", _mask_crop),
     **dict.fromkeys(("RandomSizedBBoxSafeCrop", "BBoxSafeRandomCrop", "AtLeastOneBBoxRandomCrop"), Near(
         "its rectangles are drawn in another way, and end in one size here", "RandomBoxSafeCrop", _box_crop)),
-    "AdditiveNoise": Near("other distributions than the normal one", "RandomGaussianNoise", _noise_of),
+    "AdditiveNoise": near("other distributions than the normal one", "RandomGaussianNoise",
+        0.5, {"mean": 0.0, "sigma": (0.02, 0.1)}),
     "PixelDropout": Near("its pixels drop in all channels at once", "SaltAndPepper without salt", made(
         "SaltAndPepper", 0.5, {"salt": 0.0}, amount=("dropout_prob", 0.01, clamped(0.0, 1.0)))),
-    "SaltAndPepper": Near("it paints whole pixels, and single channels here", "SaltAndPepper", made(
-        "SaltAndPepper", amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", (0.4, 0.6), asis))),
-    "ShotNoise": Near("its scale is that of the light", "ShotNoise", made("ShotNoise")),
-    "RandomFog": Near("its fog is of discs", "RandomPlasmaFog", made("RandomPlasmaFog", 0.5, {"strength": (0.2, 1.2)})),
+    "SaltAndPepper": near("it paints whole pixels, and single channels here", "SaltAndPepper",
+        amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", (0.4, 0.6), asis)),
+    "ShotNoise": near("its scale is that of the light", "ShotNoise"),
+    "RandomFog": near("its fog is of discs", "RandomPlasmaFog", 0.5, {"strength": (0.2, 1.2)}),
     "RandomRain": Near("its drops are lines of one brightness, under a blur", "RandomRain and RandomBrightness", _rain),
-    "RandomSnow": Near("it brightens what is dark", "RandomSnow", made("RandomSnow", 0.5, {"severity": 1, "strength": (0.1, 0.5)})),
-    "RandomShadow": Near("its shadows are polygons, and bands here", "RandomShadow", made(
-        "RandomShadow", darkness=("shadow_intensity_range", (0.5, 0.5), clamped(0.0, 1.0)))),
-    "PlasmaShadow": Near("its clouds have other parameters", "RandomPlasmaShadow", made("RandomPlasmaShadow")),
-    "Illumination": Near("its corners and spots are straight here", "RandomLinearIllumination", made("RandomLinearIllumination")),
-    "PlasmaBrightnessContrast": Near(
-        "its light is uneven in another way", "RandomPlasmaBrightness", made("RandomPlasmaBrightness")),
-    "PlanckianJitter": Near("its colours are drawn from a table", "PlanckianJitter", made("PlanckianJitter")),
-    "RandomGridShuffle": Near("its cells are of whole pixels", "GridShuffle", made("GridShuffle", grid=("grid", (3, 3), asis))),
+    "RandomSnow": near("it brightens what is dark", "RandomSnow", 0.5, {"severity": 1, "strength": (0.1, 0.5)}),
+    "RandomShadow": near("its shadows are polygons, and bands here", "RandomShadow",
+        darkness=("shadow_intensity_range", (0.5, 0.5), clamped(0.0, 1.0))),
+    "PlasmaShadow": near("its clouds have other parameters", "RandomPlasmaShadow"),
+    "Illumination": near("its corners and spots are straight here", "RandomLinearIllumination"),
+    "PlasmaBrightnessContrast": near("its light is uneven in another way", "RandomPlasmaBrightness"),
+    "PlanckianJitter": near("its colours are drawn from a table", "PlanckianJitter"),
+    "RandomGridShuffle": near("its cells are of whole pixels", "GridShuffle", grid=("grid", (3, 3), asis)),
     "UnsharpMask": Near("it leaves small differences alone", "RandomUnsharpMask", _unsharp),
-    "AutoContrast": Near("it stretches the distribution, not the range", "RandomAutoContrast", made("RandomAutoContrast")),
-    "Erasing": Near("its rectangles are of whole pixels", "RandomErasing", made(
-        "RandomErasing", scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis))),
-    "ThinPlateSpline": Near("its points move by a normal distribution", "RandomThinPlateSpline", made(
-        "RandomThinPlateSpline", magnitude=("scale_range", (0.2, 0.4), scaled(0.5, 0.0, 0.15)))),
+    "AutoContrast": near("it stretches the distribution, not the range", "RandomAutoContrast"),
+    "Erasing": near("its rectangles are of whole pixels", "RandomErasing",
+        scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis)),
+    "ThinPlateSpline": near("its points move by a normal distribution", "RandomThinPlateSpline",
+        magnitude=("scale_range", (0.2, 0.4), scaled(0.5, 0.0, 0.15))),
     **dict.fromkeys(("PiecewiseAffine", "IAAPiecewiseAffine"), Near(
         "its mesh is bent at the points of a grid, and smooth here", "RandomThinPlateSpline", _piecewise)),
-    "GridElasticDeform": Near("its mesh breaks where cells meet", "RandomElastic", made("RandomElastic")),
+    "GridElasticDeform": near("its mesh breaks where cells meet", "RandomElastic"),
     "CropAndPad": Near("its sides are cut or padded one by one, and the middle is scaled here", "RandomScale", _crop_and_pad),
     "Pad": Near("a pair of its numbers is of other sides", "Pad", _pad),
     "ToRGB": Near("pictures keep their channels here", "nothing", lambda given, reader, where: given.idle("nothing changes", "p")),
     "OneOrOther": Near("a choice of two", "OneOf", _one_or_other),
-    **dict.fromkeys(("XYMasking", "TimeMasking", "FrequencyMasking", "MaskDropout", "ConstrainedCoarseDropout"), Near(
-        "its stripes and holes have places of their own", "CoarseDropout", _masking)),
-    "IAAAdditiveGaussianNoise": Near(_IMGAUG, "RandomGaussianNoise", _additive),
+    **dict.fromkeys(("XYMasking", "TimeMasking", "FrequencyMasking", "MaskDropout", "ConstrainedCoarseDropout"), near(
+        "its stripes and holes have places of their own", "CoarseDropout", 0.5,
+        {"count": (1.0, 2.0), "height": (0.05, 0.25), "width": (0.05, 0.25), "hides": True})),
+    "IAAAdditiveGaussianNoise": near(_IMGAUG, "RandomGaussianNoise",
+        mean=("loc", 0, lambda value: float(value) / 255.0), sigma=("scale", (2.55, 12.75), up_to(0.0, 1 / 255.0))),
     "IAASharpen": Near(_IMGAUG, "RandomSharpness", _sharpen),
     "IAAPerspective": Near(_IMGAUG, "RandomPerspective", _perspective),
-    "IAAFliplr": Near(_IMGAUG, "RandomHorizontalFlip", made("RandomHorizontalFlip")),
-    "IAAFlipud": Near(_IMGAUG, "RandomVerticalFlip", made("RandomVerticalFlip")),
-    "IAAEmboss": Near(_IMGAUG, "RandomEmboss", made(
-        "RandomEmboss", share=("alpha", (0.2, 0.5), up_to(0.0)), strength=("strength", (0.2, 0.7), up_to(0.0)))),
-    "IAAAffine": Near(_IMGAUG, "RandomAffine", made(
-        "RandomAffine", degrees=("rotate", 0.0, around(0.0)),
-        scale=("scale", (1.0, 1.0), lambda value: (value, value) if is_number(value) else value))),
+    "IAAFliplr": near(_IMGAUG, "RandomHorizontalFlip"),
+    "IAAFlipud": near(_IMGAUG, "RandomVerticalFlip"),
+    "IAAEmboss": near(_IMGAUG, "RandomEmboss",
+        share=("alpha", (0.2, 0.5), up_to(0.0)), strength=("strength", (0.2, 0.7), up_to(0.0))),
+    "IAAAffine": near(_IMGAUG, "RandomAffine",
+        degrees=("rotate", 0.0, around(0.0)),
+        scale=("scale", (1.0, 1.0), lambda value: (value, value) if is_number(value) else value)),
 }  # fmt: skip
 
 NEAREST = why(NEAR) | {

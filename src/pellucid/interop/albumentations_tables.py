@@ -12,7 +12,7 @@ from typing import Any
 
 from pellucid.interop.reading import TARGETS, Cannot, Given, Reader
 
-__all__ = ["chance_of", "described", "read_targets"]
+__all__ = ["BORDERS", "chance_of", "described", "read_targets"]
 
 
 def described(source: Any) -> tuple[int, Any]:
@@ -79,6 +79,9 @@ def _named(table: Any) -> Any:
         found["transforms"] = [_named(one) for one in table["transforms"]]
     return found
 
+
+BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
+"""Our names of OpenCV's borders."""
 
 _CERTAIN = (
     *("Resize", "RandomCrop", "CenterCrop", "RandomResizedCrop", "LongestMaxSize", "SmallestMaxSize", "PadIfNeeded"),

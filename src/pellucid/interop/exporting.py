@@ -229,10 +229,6 @@ def _choice(one: Any, where: str, export: _Export) -> Described:
     return {"name": "RandomChoice", "transforms": _branches(one, where, export), "p": weights}
 
 
-def _order(one: Any, where: str, export: _Export) -> Described:
-    return {"name": "RandomOrder", "transforms": _branches(one, where, export)}
-
-
 _TABLE: Mapping[str, Callable[..., Described]] = {
     ours.RandomHorizontalFlip.__name__: _alone("RandomHorizontalFlip"),
     ours.RandomVerticalFlip.__name__: _alone("RandomVerticalFlip"),
@@ -248,7 +244,7 @@ _TABLE: Mapping[str, Callable[..., Described]] = {
     ours.Normalize.__name__: _normalize,
     ours.Apply.__name__: _apply,
     ours.OneOf.__name__: _choice,
-    ours.Shuffle.__name__: _order,
+    ours.Shuffle.__name__: lambda one, where, export: {"name": "RandomOrder", "transforms": _branches(one, where, export)},
 }
 
 
@@ -291,10 +287,6 @@ def _whole_crop(one: Any, where: str, export: _Export) -> Described:
     return {"name": "RandomCrop", "height": height, "width": width, "p": 1.0}
 
 
-def _constants(one: Any, where: str, export: _Export) -> Described:
-    return {"name": "Normalize", "mean": list(one.mean), "std": list(one.std), "p": 1.0}
-
-
 def _together(one: Any, where: str, export: _Export) -> Described:
     return {"name": "Sequential", "transforms": _row(one.branches[0], f"{where}.transforms", export), "p": _number(one, "p")}
 
@@ -309,15 +301,11 @@ def _weighed(one: Any, where: str, export: _Export) -> Described:
     return {"name": "OneOf", "transforms": branches, "p": 1.0}
 
 
-def _certain(name: str) -> Callable[..., Described]:
-    return lambda one, where, export: {"name": name, "p": _number(one, "p")}
-
-
 _ALBUMENTATIONS: Mapping[str, Callable[..., Described]] = {
-    ours.RandomHorizontalFlip.__name__: _certain("HorizontalFlip"),
-    ours.RandomVerticalFlip.__name__: _certain("VerticalFlip"),
-    ours.RandomInvert.__name__: _certain("InvertImg"),
-    ours.RandomGrayscale.__name__: _certain("ToGray"),
+    ours.RandomHorizontalFlip.__name__: _alone("HorizontalFlip"),
+    ours.RandomVerticalFlip.__name__: _alone("VerticalFlip"),
+    ours.RandomInvert.__name__: _alone("InvertImg"),
+    ours.RandomGrayscale.__name__: _alone("ToGray"),
     ours.RandomBrightnessContrast.__name__: _ranges(
         "RandomBrightnessContrast", brightness=("brightness_limit", 1.0), contrast=("contrast_limit", 1.0)
     ),
@@ -327,7 +315,7 @@ _ALBUMENTATIONS: Mapping[str, Callable[..., Described]] = {
     ours.RandomSolarize.__name__: _ranges("Solarize", threshold=("threshold_range", 1.0)),
     ours.RandomGamma.__name__: _gamma,
     ours.RandomCrop.__name__: _whole_crop,
-    ours.Normalize.__name__: _constants,
+    ours.Normalize.__name__: lambda one, where, export: {**_normalize(one, where, export), "p": 1.0},
     ours.Apply.__name__: _together,
     ours.OneOf.__name__: _weighed,
 }

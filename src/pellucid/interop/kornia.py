@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from pellucid import transforms
-from pellucid.interop.nearest import half_turn
+from pellucid.interop.nearest import Build, Option, asis, fields_of, half_turn, spread
 from pellucid.interop.nearest_tables import KORNIA as NEAR
 from pellucid.interop.nearest_tables import KORNIA_NEAREST as NEAREST
 from pellucid.interop.reading import (
@@ -142,15 +142,6 @@ def _around(value: Any, option: str) -> tuple[float, float]:
     return pair(value, option, around=0.0)
 
 
-def _factors(value: Any, option: str) -> tuple[float, float]:
-    low, high = pair(value, option, around=1.0)
-    return (max(0.0, low), high)
-
-
-def _clip(given: Given) -> Any:
-    return "end" if given("clip_output", True) else "none"
-
-
 def _warp(given: Given) -> dict[str, Any]:
     """Interpolation and border of a warp."""
     mode = str(given("resample", "bilinear")).lower()
@@ -187,29 +178,9 @@ def _jitter(given: Given, reader: Reader, where: str) -> Made:
     """ColorJitter: its factors mean what torchvision's do, unlike those of kornia's single transforms."""
     given.only("order", None, default=None, reason="the order is drawn here", nearest="order=None")
     reader.note("ColorJitter: one order for the batch there, one per sample here")
-    parts = {name: given(name, 0.0) for name in ("brightness", "contrast", "saturation")} | {
-        "hue": half_turn(given, given("hue", 0.0))
-    }
+    parts = {name: given(name, 0.0) for name in ("brightness", "contrast", "saturation")}
+    parts["hue"] = half_turn(given, given("hue", 0.0))
     return ours.ColorJitter(**parts, clip="each", **_common(given, 1.0))
-
-
-def _brightness(given: Given, reader: Reader, where: str) -> Made:
-    """It adds the factor less 1."""
-    low, high = _factors(given("brightness", (1.0, 1.0)), "brightness")
-    return ours.RandomBrightnessContrast((low - 1.0, high - 1.0), 0.0, clip=_clip(given), **_common(given, 1.0))
-
-
-def _contrast(given: Given, reader: Reader, where: str) -> Made:
-    """It scales about black, as our brightness does."""
-    return ours.RandomBrightness(_factors(given("contrast", (1.0, 1.0)), "contrast"), clip=_clip(given), **_common(given, 1.0))
-
-
-def _hue(given: Given, reader: Reader, where: str) -> Made:
-    return ours.RandomHue(_around(given("hue", (0.0, 0.0)), "hue"), **_common(given, 1.0))
-
-
-def _gamma(given: Given, reader: Reader, where: str) -> Made:
-    return ours.RandomGamma(given("gamma", (1.0, 1.0)), given("gain", (1.0, 1.0)), **_common(given, 1.0))
 
 
 def _blur(given: Given, reader: Reader, where: str) -> Made:
@@ -217,10 +188,6 @@ def _blur(given: Given, reader: Reader, where: str) -> Made:
     given.idle("the same weights by another way", "separable")
     given.only("border_type", "reflect", "REFLECT", default="reflect", reason="borders mirror here", nearest="reflect")
     return ours.RandomGaussianBlur(given("kernel_size"), sigma=given("sigma"), **_common(given, 0.5))
-
-
-def _noise(given: Given, reader: Reader, where: str) -> Made:
-    return ours.RandomGaussianNoise(given("mean", 0.0), given("std", 1.0), clip="none", **_common(given, 0.5))
 
 
 def _sliced(given: Given) -> None:
@@ -268,47 +235,69 @@ def _solarize(given: Given, reader: Reader, where: str) -> Made:
     return ours.RandomSolarize((0.5 - value, 0.5 + value) if is_number(value) else value, **_common(given, 0.5))
 
 
-def _shift(given: Given, reader: Reader, where: str) -> Made:
-    shifts = (_around(given(f"{c}_shift_limit", 0.5), f"{c}_shift_limit") for c in "rgb")
-    return ours.RGBShift(*shifts, **_common(given, 0.5))
+def _made(name: str, p: float, always: Mapping[str, Any] | None = None, /, **options: Option) -> Build:
+    """One transform of ours: each of its fields from (their option, its default, the change of units)."""
+
+    def read(given: Given, reader: Reader, where: str) -> Made:
+        kept: Made = getattr(ours, name)(**(always or {}), **fields_of(given, options), **_common(given, p))
+        return kept
+
+    return read
 
 
-def _chance(kind: Any, default: float = 0.5) -> Any:
+def _chance(name: str, p: float = 0.5) -> Build:
     """An augmentation that has a probability alone."""
 
     def read(given: Given, reader: Reader, where: str) -> Made:
         given.only("max_val", 1, default=1.0, reason="1 is white here", nearest="max_val=1")
         given.only("rgb_weights", None, default=None, reason="one kind of luma", nearest="rgb_weights=None")
         given.idle("nothing leaves [0, 1]", "clip_output")
-        kept: Made = kind(**_common(given, default))
-        return kept
+        return _made(name, p)(given, reader, where)
 
     return read
+
+
+def _factors(option: str, default: Any, less: float = 0.0) -> Option:
+    """An option that is a range of factors about 1, of which none is negative, each less a number."""
+
+    def change(value: Any) -> tuple[float, float]:
+        low, high = pair(value, option, around=1.0)
+        return max(0.0, low) - less, high - less
+
+    return option, default, change
+
+
+_CLIP: Option = ("clip_output", True, lambda clips: "end" if clips else "none")
 
 
 _TABLE: Table = {
     "Sequential": _sequence,
     "AugmentationSequential": _sequence,
     "ImageSequential": _sequence,
-    "RandomHorizontalFlip": _chance(ours.RandomHorizontalFlip),
-    "RandomVerticalFlip": _chance(ours.RandomVerticalFlip),
+    "RandomHorizontalFlip": _chance("RandomHorizontalFlip"),
+    "RandomVerticalFlip": _chance("RandomVerticalFlip"),
     "RandomAffine": _affine,
     "RandomRotation": _rotation,
     "RandomCrop": _crop,
     "CenterCrop": _center,
     "ColorJitter": _jitter,
-    "RandomBrightness": _brightness,
-    "RandomContrast": _contrast,
-    "RandomHue": _hue,
-    "RandomGamma": _gamma,
-    "RandomInvert": _chance(ours.RandomInvert),
-    "RandomEqualize": _chance(ours.RandomEqualize),
-    "RandomAutoContrast": _chance(ours.RandomAutoContrast, 1.0),
-    "RandomChannelShuffle": _chance(ours.RandomChannelShuffle),
-    "RandomGrayscale": _chance(ours.RandomGrayscale, 0.1),
-    "RandomRGBShift": _shift,
+    # It adds the factor less 1, and scales about black, as our brightness does.
+    "RandomBrightness": _made(
+        "RandomBrightnessContrast", 1.0, {"contrast": 0.0}, brightness=_factors("brightness", (1.0, 1.0), 1.0), clip=_CLIP
+    ),
+    "RandomContrast": _made("RandomBrightness", 1.0, brightness=_factors("contrast", (1.0, 1.0)), clip=_CLIP),
+    "RandomHue": _made("RandomHue", 1.0, hue=spread("hue", (0.0, 0.0), 0.0)),
+    "RandomGamma": _made("RandomGamma", 1.0, gamma=("gamma", (1.0, 1.0), asis), gain=("gain", (1.0, 1.0), asis)),
+    "RandomInvert": _chance("RandomInvert"),
+    "RandomEqualize": _chance("RandomEqualize"),
+    "RandomAutoContrast": _chance("RandomAutoContrast", 1.0),
+    "RandomChannelShuffle": _chance("RandomChannelShuffle"),
+    "RandomGrayscale": _chance("RandomGrayscale", 0.1),
+    "RandomRGBShift": _made(
+        "RGBShift", 0.5, **{name: spread(f"{name[0]}_shift_limit", 0.5, 0.0) for name in ("red", "green", "blue")}
+    ),
     "RandomGaussianBlur": _blur,
-    "RandomGaussianNoise": _noise,
+    "RandomGaussianNoise": _made("RandomGaussianNoise", 0.5, {"clip": "none"}, mean=("mean", 0.0, asis), sigma=("std", 1.0, asis)),
     "RandomSolarize": _solarize,
     "Normalize": _normalize,
     "Denormalize": _normalize,

@@ -14,24 +14,30 @@ from typing import Any
 
 from pellucid import transforms
 from pellucid.errors import InvalidArgument
-from pellucid.interop.reading import Cannot, Given, Made, Reader, fractions, gated, pair
+from pellucid.interop.reading import Given, Made, Reader, fractions, gated, integers, pair
 from pellucid.random import Categorical
 from pellucid.random.arguments import is_number
 from pellucid.transforms.base import Transform
 
 __all__ = [
+    "Build",
     "Near",
+    "Option",
     "around",
     "asis",
     "clamped",
     "elastic_of",
+    "fields_of",
     "half_turn",
     "holes",
     "made",
+    "near",
     "odd",
     "rounded",
     "scaled",
+    "spread",
     "up_to",
+    "whole",
     "why",
 ]
 
@@ -70,10 +76,8 @@ def made(name: str, p: Any = 0.5, always: Mapping[str, Any] | None = None, /, **
     """One transform of ours: each of its fields from (their option, its default, the change of units)."""
 
     def build(given: Given, reader: Reader, where: str) -> Made:
-        kind: Any = getattr(transforms, name, None)
-        if kind is None:
-            raise Cannot("", f"{name} is not here")
-        read = {ours: change(given(theirs, default)) for ours, (theirs, default, change) in options.items()}
+        kind: Any = getattr(transforms, name)
+        read = fields_of(given, options)
         chance = given("p", p)
         if any(one.name == "p" for one in fields(kind)):
             one: Transform = kind(**(always or {}), **read, p=chance)
@@ -81,6 +85,26 @@ def made(name: str, p: Any = 0.5, always: Mapping[str, Any] | None = None, /, **
         return gated(kind(**(always or {}), **read), chance)
 
     return build
+
+
+def near(reason: str, name: str, p: Any = 0.5, always: Mapping[str, Any] | None = None, /, **options: Option) -> Near:
+    """One transform of ours that stands in, made as `made` says."""
+    return Near(reason, name, made(name, p, always, **options))
+
+
+def fields_of(given: Given, options: Mapping[str, Option]) -> dict[str, Any]:
+    """The values of our fields, each from (their option, its default, the change of units)."""
+    return {ours: change(given(theirs, default)) for ours, (theirs, default, change) in options.items()}
+
+
+def spread(option: str, default: Any, around: float | None = None) -> Option:
+    """An option that is a range: two numbers, or one number m for (around - m, around + m)."""
+    return option, default, lambda value: pair(value, option, around=around)
+
+
+def whole(option: str, default: Any) -> Option:
+    """An option that is a range of whole numbers, each as likely."""
+    return option, default, lambda value: integers(value, option)
 
 
 def asis(value: Any) -> Any:

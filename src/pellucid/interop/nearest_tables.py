@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import transforms
-from pellucid.interop.nearest import Near, around, asis, clamped, elastic_of, made, rounded, scaled, up_to, why
+from pellucid.interop.nearest import Near, around, asis, clamped, elastic_of, made, near, rounded, scaled, up_to, why
 from pellucid.interop.reading import Given, Made, Reader, Table, gated
 from pellucid.random.arguments import is_number
 
@@ -94,8 +94,8 @@ TORCHVISION: Table = {
     "FixedSizeCrop": Near("a transform of the references", "RandomCrop", _fixed_crop),
     "ConvertBoundingBoxFormat": Near("boxes keep their format here", "Pipeline(box_format=...)", lambda given, reader, where: None),
     "RGB": Near("pictures keep their channels here", "nothing", lambda given, reader, where: None),
-    "MixUp": Near(_MIXED, "MixUp", made("MixUp", 1.0)),
-    "CutMix": Near(_MIXED, "CutMix", made("CutMix", 1.0)),
+    "MixUp": near(_MIXED, "MixUp", 1.0),
+    "CutMix": near(_MIXED, "CutMix", 1.0),
 }
 TORCHVISION_NEAREST = why(TORCHVISION) | {
     "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
@@ -107,61 +107,53 @@ TORCHVISION_NEAREST = why(TORCHVISION) | {
 _ANOTHER = "its corners are drawn in another way"
 
 KORNIA: Table = {
-    "ColorJiggle": Near("its brightness is added, its contrast about black, its saturation that of HSV", "ColorJitter", made(
-        "ColorJitter", 1.0, None, **{name: (name, 0.0, asis) for name in ("brightness", "contrast", "saturation", "hue")})),
+    "ColorJiggle": near("its brightness is added, its contrast about black, its saturation that of HSV", "ColorJitter",
+        1.0, None, **{name: (name, 0.0, asis) for name in ("brightness", "contrast", "saturation", "hue")}),
     "RandomSaturation": Near("it scales the saturation of HSV", "RandomSaturation, about the luma", made(
         "RandomSaturation", 1.0, saturation=("saturation", (1.0, 1.0), asis))),
-    "RandomResizedCrop": Near(_ANOTHER, "RandomResizedCrop", made(
-        "RandomResizedCrop", 1.0, size=("size", 256, asis), scale=("scale", (0.08, 1.0), asis),
-        ratio=("ratio", (0.75, 4 / 3), asis))),
-    "RandomPerspective": Near(_ANOTHER, "RandomPerspective", made(
-        "RandomPerspective", distortion_scale=("distortion_scale", 0.5, clamped(0.0, 0.99)))),
-    "RandomErasing": Near("its rectangles are of whole pixels", "RandomErasing", made(
-        "RandomErasing", scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis), value=("value", 0.0, asis))),
-    "RandomSharpness": Near("its factor has another range", "RandomSharpness", made(
-        "RandomSharpness", sharpness=("sharpness", 0.5, up_to(0.0)))),
+    "RandomResizedCrop": near(_ANOTHER, "RandomResizedCrop",
+        1.0, size=("size", 256, asis), scale=("scale", (0.08, 1.0), asis), ratio=("ratio", (0.75, 4 / 3), asis)),
+    "RandomPerspective": near(_ANOTHER, "RandomPerspective", distortion_scale=("distortion_scale", 0.5, clamped(0.0, 0.99))),
+    "RandomErasing": near("its rectangles are of whole pixels", "RandomErasing",
+        scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis), value=("value", 0.0, asis)),
+    "RandomSharpness": near("its factor has another range", "RandomSharpness", sharpness=("sharpness", 0.5, up_to(0.0))),
     "RandomElasticTransform": Near("its displacements are fractions of the picture", "RandomElastic", _normal_fields),
-    "RandomThinPlateSpline": Near("its targets do not follow its images", "RandomThinPlateSpline", made(
-        "RandomThinPlateSpline", magnitude=("scale", 0.2, scaled(0.5, 0.0, 0.15)))),
-    "RandomMotionBlur": Near("its direction has no gradient, and its line other ends", "RandomMotionBlur", made(
-        "RandomMotionBlur",
+    "RandomThinPlateSpline": near("its targets do not follow its images", "RandomThinPlateSpline",
+        magnitude=("scale", 0.2, scaled(0.5, 0.0, 0.15))),
+    "RandomMotionBlur": near("its direction has no gradient, and its line other ends", "RandomMotionBlur",
         length=("kernel_size", 5, lambda value: tuple(v - 1 for v in value) if isinstance(value, tuple) else value - 1),
-        degrees=("angle", 35.0, around(0.0)))),
+        degrees=("angle", 35.0, around(0.0))),
     "Resize": Near("its default corners are aligned", "Resize", _resized),
-    "RandomBoxBlur": Near("its borders are others", "RandomBoxBlur", made(
-        "RandomBoxBlur", width=("kernel_size", (3, 3), lambda value: float(value if is_number(value) else value[0])))),
-    "RandomJPEG": Near("its codec is another one: 37 to 47 dB from what files hold", "RandomJPEG", made(
-        "RandomJPEG", 1.0, quality=("jpeg_quality", 50.0, rounded(1.0, 100.0)))),
-    "RandomMedianBlur": Near("it pads with zeros", "RandomMedianBlur", made(
-        "RandomMedianBlur", kernel_size=("kernel_size", (3, 3), asis))),
-    "RandomPosterize": Near("it rounds levels in another way", "RandomPosterize", made(
-        "RandomPosterize", bits=("bits", 3, rounded(0.0, 8.0)))),
-    "RandomClahe": Near("its tiles meet in another way", "RandomCLAHE", made(
-        "RandomCLAHE", clip_limit=("clip_limit", (40.0, 40.0), up_to(1.0)), tiles=("grid_size", (8, 8), asis))),
-    "RandomSaltAndPepperNoise": Near("its grains are of all channels", "SaltAndPepper", made(
-        "SaltAndPepper", amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", 0.5, asis))),
-    "RandomShear": Near("its shear has another sign", "RandomShear", made("RandomShear", shear=("shear", 10.0, asis))),
-    "RandomTranslate": Near("its two axes are drawn apart", "RandomTranslate", made("RandomTranslate")),
-    "RandomPlanckianJitter": Near("its colours are drawn from a table", "PlanckianJitter", made("PlanckianJitter")),
-    "RandomChannelDropout": Near("its number of channels is fixed", "ChannelDropout", made(
-        "ChannelDropout", count=("num_drop_channels", 1, float))),
-    "RandomFisheye": Near("its lens has other parameters", "RandomFisheye", made("RandomFisheye")),
-    "RandomRain": Near("its drops are lines", "RandomRain", made("RandomRain")),
-    "RandomSnow": Near("it brightens what is dark", "RandomSnow", made("RandomSnow")),
-    "RandomPlasmaShadow": Near("its clouds have other parameters", "RandomPlasmaShadow", made("RandomPlasmaShadow")),
-    "RandomPlasmaBrightness": Near("its clouds have other parameters", "RandomPlasmaBrightness", made("RandomPlasmaBrightness")),
+    "RandomBoxBlur": near("its borders are others", "RandomBoxBlur",
+        width=("kernel_size", (3, 3), lambda value: float(value if is_number(value) else value[0]))),
+    "RandomJPEG": near("its codec is another one: 37 to 47 dB from what files hold", "RandomJPEG",
+        1.0, quality=("jpeg_quality", 50.0, rounded(1.0, 100.0))),
+    "RandomMedianBlur": near("it pads with zeros", "RandomMedianBlur", kernel_size=("kernel_size", (3, 3), asis)),
+    "RandomPosterize": near("it rounds levels in another way", "RandomPosterize", bits=("bits", 3, rounded(0.0, 8.0))),
+    "RandomClahe": near("its tiles meet in another way", "RandomCLAHE",
+        clip_limit=("clip_limit", (40.0, 40.0), up_to(1.0)), tiles=("grid_size", (8, 8), asis)),
+    "RandomSaltAndPepperNoise": near("its grains are of all channels", "SaltAndPepper",
+        amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", 0.5, asis)),
+    "RandomShear": near("its shear has another sign", "RandomShear", shear=("shear", 10.0, asis)),
+    "RandomTranslate": near("its two axes are drawn apart", "RandomTranslate"),
+    "RandomPlanckianJitter": near("its colours are drawn from a table", "PlanckianJitter"),
+    "RandomChannelDropout": near("its number of channels is fixed", "ChannelDropout", count=("num_drop_channels", 1, float)),
+    "RandomFisheye": near("its lens has other parameters", "RandomFisheye"),
+    "RandomRain": near("its drops are lines", "RandomRain"),
+    "RandomSnow": near("it brightens what is dark", "RandomSnow"),
+    "RandomPlasmaShadow": near("its clouds have other parameters", "RandomPlasmaShadow"),
+    "RandomPlasmaBrightness": near("its clouds have other parameters", "RandomPlasmaBrightness"),
     **{name: Near("it says its sides in another way", ours, made(ours, 1.0, size=("max_size", 256, int)))
        for name, ours in (("LongestMaxSize", "LongestMaxSize"), ("SmallestMaxSize", "Resize"))},
-    "PadTo": Near("it pads at the right and below, and cuts nothing", "CenterCrop", made(
-        "CenterCrop", 1.0, size=("size", 256, asis))),
-    "RandomRotation90": Near("it turns by interpolation", "RandomRotation90", made("RandomRotation90")),
-    "RandomGaussianIllumination": Near("its light has other parameters", "RandomSpotIllumination", made("RandomSpotIllumination")),
-    **dict.fromkeys(("RandomLinearIllumination", "RandomLinearCornerIllumination"), Near(
-        "its light has other parameters", "RandomLinearIllumination", made("RandomLinearIllumination"))),
-    "RandomPlasmaContrast": Near("its clouds have other parameters", "RandomPlasmaContrast", made("RandomPlasmaContrast")),
-    "RandomJigsaw": Near("its pieces are of whole pixels", "GridShuffle", made("GridShuffle", grid=("grid", (4, 4), asis))),
-    "RandomMixUpV2": Near(_MIXED, "MixUp", made("MixUp", 1.0)),
-    "RandomCutMixV2": Near(_MIXED, "CutMix", made("CutMix", 1.0)),
-    "RandomMosaic": Near("its pieces are cut from whole pixels", "Mosaic", made("Mosaic", 0.7)),
+    "PadTo": near("it pads at the right and below, and cuts nothing", "CenterCrop", 1.0, size=("size", 256, asis)),
+    "RandomRotation90": near("it turns by interpolation", "RandomRotation90"),
+    "RandomGaussianIllumination": near("its light has other parameters", "RandomSpotIllumination"),
+    **dict.fromkeys(("RandomLinearIllumination", "RandomLinearCornerIllumination"), near("its light has other parameters",
+        "RandomLinearIllumination")),
+    "RandomPlasmaContrast": near("its clouds have other parameters", "RandomPlasmaContrast"),
+    "RandomJigsaw": near("its pieces are of whole pixels", "GridShuffle", grid=("grid", (4, 4), asis)),
+    "RandomMixUpV2": near(_MIXED, "MixUp", 1.0),
+    "RandomCutMixV2": near(_MIXED, "CutMix", 1.0),
+    "RandomMosaic": near("its pieces are cut from whole pixels", "Mosaic", 0.7),
 }  # fmt: skip
 KORNIA_NEAREST = why(KORNIA)

@@ -349,10 +349,6 @@ class _Values:
     @staticmethod
     def _step(one: Any) -> Any:
         """A transform, or a row of them; anything else is not spelled out."""
-        return (
-            {"name": "Compose", "transforms": list(one)}
-            if isinstance(one, list | tuple)
-            else one
-            if isinstance(one, dict) and "name" in one
-            else Unread(str(one))
-        )
+        if isinstance(one, list | tuple):
+            return {"name": "Compose", "transforms": list(one)}
+        return one if isinstance(one, dict) and "name" in one else Unread(str(one))

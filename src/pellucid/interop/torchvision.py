@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from pellucid import transforms as ours
-from pellucid.interop.nearest import elastic_of, half_turn
+from pellucid.interop.nearest import elastic_of, half_turn, made
 from pellucid.interop.nearest_tables import TORCHVISION as NEAR
 from pellucid.interop.nearest_tables import TORCHVISION_NEAREST as NEAREST
 from pellucid.interop.reading import (
@@ -116,10 +116,6 @@ def _apply(given: Given, reader: Reader, where: str) -> Made:
 def _choice(given: Given, reader: Reader, where: str) -> Made:
     weights = given("p|probabilities")
     return ours.OneOf(tuple(reader.each(given("transforms"), f"{where}.transforms")), weights=weights)
-
-
-def _order(given: Given, reader: Reader, where: str) -> Made:
-    return ours.Shuffle(tuple(reader.each(given("transforms"), f"{where}.transforms")))
 
 
 def _mode(given: Given, default: str) -> str:
@@ -307,16 +303,6 @@ def _erasing(given: Given, reader: Reader, where: str) -> Made:
     )
 
 
-def _solarize(given: Given, reader: Reader, where: str) -> Made:
-    threshold = given("threshold")
-    return ours.RandomSolarize(threshold / 255 if threshold > 1 else threshold, p=given("p", 0.5))
-
-
-def _sharpness(given: Given, reader: Reader, where: str) -> Made:
-    factor = given("sharpness_factor")
-    return ours.RandomSharpness((factor, factor), p=given("p", 0.5))
-
-
 def _gray(given: Given, reader: Reader, where: str) -> Made:
     given.only("num_output_channels", 3, default=1, reason="the number of channels stays", nearest="RandomGrayscale(p=1)")
     return ours.RandomGrayscale(p=1.0)
@@ -335,12 +321,11 @@ def _floating(given: Given, reader: Reader, where: str) -> Made:
 def _dtype(given: Given, reader: Reader, where: str) -> Made:
     """From 8 bits to [0, 1]; to another range there is no pipeline."""
     dtype, scale = given("dtype", torch.float32), given("scale", given.name == "ConvertImageDtype")
-    dtype = getattr(torch, dtype.removeprefix("torch."), dtype) if isinstance(dtype, str) else dtype
     if isinstance(dtype, Mapping):
         given.near("dtype", "one dtype for all images", "that of images")
         kinds = {str(getattr(key, "__name__", key)).rpartition(".")[2]: value for key, value in dtype.items()}
         dtype = next((kinds[key] for key in ("Image", "Tensor", "others") if kinds.get(key)), torch.float32)
-        dtype = getattr(torch, dtype.removeprefix("torch."), dtype) if isinstance(dtype, str) else dtype
+    dtype = getattr(torch, dtype.removeprefix("torch."), dtype) if isinstance(dtype, str) else dtype
     if not isinstance(dtype, torch.dtype):
         raise Cannot("dtype", "one dtype for all images", "Pipeline(dtype=torch.float32)")
     if dtype.is_floating_point and not scale:
@@ -356,10 +341,8 @@ def _nothing(given: Given, reader: Reader, where: str) -> Made:
 
 def _clamped(given: Given, reader: Reader, where: str) -> Made:
     """Boxes are cut at the picture's edge by every pipeline."""
-    modes = ("auto", "soft", "hard")
-    given.only(
-        "clamping_mode", *modes, default="auto", reason="boxes are cut at the picture's edge", nearest="clamping_mode='auto'"
-    )
+    reason, nearest = "boxes are cut at the picture's edge", "clamping_mode='auto'"
+    given.only("clamping_mode", "auto", "soft", "hard", default="auto", reason=reason, nearest=nearest)
     return None
 
 
@@ -424,17 +407,12 @@ def _unfilled(given: Given) -> None:
         given.near("fill", "policies fill with 0 here", "fill=None")
 
 
-def _chance(kind: Any, default: float = 0.5) -> Any:
-    """A transform that has a probability alone."""
-    return lambda given, reader, where: kind(p=given("p", default))
-
-
 _TABLE: Table = {
     "Compose": _compose,
     "Sequential": _compose,
     "RandomApply": _apply,
     "RandomChoice": _choice,
-    "RandomOrder": _order,
+    "RandomOrder": lambda given, reader, where: ours.Shuffle(tuple(reader.each(given("transforms"), f"{where}.transforms"))),
     "RandomAffine": _affine,
     "RandomRotation": _rotation,
     "RandomPerspective": _perspective,
@@ -443,18 +421,18 @@ _TABLE: Table = {
     "RandomCrop": _crop,
     "CenterCrop": lambda given, reader, where: ours.CenterCrop(_size(given("size"))),
     "Pad": _pad,
-    "RandomHorizontalFlip": _chance(ours.RandomHorizontalFlip),
-    "RandomVerticalFlip": _chance(ours.RandomVerticalFlip),
+    "RandomHorizontalFlip": made("RandomHorizontalFlip"),
+    "RandomVerticalFlip": made("RandomVerticalFlip"),
     "ColorJitter": _jitter,
     "RandomPhotometricDistort": _distort,
-    "RandomGrayscale": _chance(ours.RandomGrayscale, 0.1),
+    "RandomGrayscale": made("RandomGrayscale", 0.1),
     "Grayscale": _gray,
-    "RandomInvert": _chance(ours.RandomInvert),
+    "RandomInvert": made("RandomInvert"),
     "RandomPosterize": _posterize,
-    "RandomSolarize": _solarize,
-    "RandomAdjustSharpness": _sharpness,
-    "RandomAutocontrast": _chance(ours.RandomAutoContrast),
-    "RandomEqualize": _chance(ours.RandomEqualize),
+    "RandomSolarize": made("RandomSolarize", threshold=("threshold", None, lambda at: at / 255 if at > 1 else at)),
+    "RandomAdjustSharpness": made("RandomSharpness", sharpness=("sharpness_factor", None, lambda factor: (factor, factor))),
+    "RandomAutocontrast": made("RandomAutoContrast"),
+    "RandomEqualize": made("RandomEqualize"),
     "RandomChannelPermutation": lambda given, reader, where: ours.RandomChannelShuffle(p=1.0),
     "GaussianBlur": _blur,
     "GaussianNoise": lambda given, reader, where: ours.RandomGaussianNoise(
@@ -472,9 +450,6 @@ _TABLE: Table = {
     "AutoAugment": _auto,
     "AugMix": _augmix,
     "ElasticTransform": _elastic,
-    **dict.fromkeys(
-        ("ToImage", "PILToTensor", "ToPureTensor", "Identity", "ToPILImage"),
-        _nothing,
-    ),
+    **dict.fromkeys(("ToImage", "PILToTensor", "ToPureTensor", "Identity", "ToPILImage"), _nothing),
     **dict.fromkeys(("ClampBoundingBoxes", "ClampKeyPoints"), _clamped),
 }
