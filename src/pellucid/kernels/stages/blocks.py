@@ -11,15 +11,13 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from pellucid.kernels.stages.program import Program, Step, Value
 from pellucid.kernels.stages.rows import Rows, Words, lowered
+from pellucid.kernels.stages.text import Expression, Text, called, infix, prefix
 
 __all__ = ["printed"]
-
-_MOST = 120
-"""Characters of a line."""
 
 
 def _clamp(x: Value, low: Value, high: Value) -> Value:
@@ -166,31 +164,17 @@ _LAST: Words = {"and": _inside}
 
 _CHOICES: Words = {"where": _choice, "add": _both, "neg": _minus}
 
-_OPERATORS: Mapping[str, str] = {
-    "add": "{} + {}",
-    "sub": "{} - {}",
-    "mul": "{} * {}",
-    "div": "{} / {}",
-    "neg": "-{}",
-    "lt": "{} < {}",
-    "le": "{} <= {}",
-    "eq": "{} == {}",
-    "and": "{} & {}",
-    "or": "{} | {}",
-    "not": "~{}",
-}
 _CALLS: Mapping[str, str] = {
-    "abs": "tl.abs({})",
-    "exp2": "tl.exp2({})",
-    "floor": "tl.floor({})",
-    "pow": "raised({}, {})",
-    "log": "tl.log({})",
-    "cos": "tl.cos({})",
-    "where": "tl.where({}, {}, {})",
-    "minimum": "lesser({}, {})",
-    "maximum": "greater({}, {})",
+    "abs": "tl.abs",
+    "exp2": "tl.exp2",
+    "floor": "tl.floor",
+    "pow": "raised",
+    "log": "tl.log",
+    "cos": "tl.cos",
+    "where": "tl.where",
+    "minimum": "lesser",
+    "maximum": "greater",
 }
-"""Of operations on names."""
 
 
 def printed(function: Rows) -> str:
@@ -202,97 +186,61 @@ def printed(function: Rows) -> str:
     numbers = [name for name in program.given if name not in (*within, *function.others)]
     lines = ["@triton.jit", f"def {function.name}({', '.join((*numbers, *function.groups))}):  # type: ignore[no-untyped-def]"]
     lines.append(f'    """{function.says}"""')
-    text = _Text(program, within)
-    results = [[text.name(program.results[place]) for place in places] for places in function.targets.values()]
+    targets = [[program.results[place] for place in places] for places in function.targets.values()]
+    text = _Text(program, within, [place for places in targets for place in places])
+    result = text.returned(targets)
     for group, names in function.groups.items():
         lines.append(f"    {', '.join(names)} = {group}" if len(names) > 1 else f"    {names[0]} = {group}[0]")
-    lines += [f"    {line}" for line in text.lines]
-    tuples = [f"({', '.join(names)}{',' * (len(names) == 1)})" for names in results if names]
-    lines.append(f"    return {', '.join(tuples) if len(tuples) > 1 or tuples[0].endswith(',)') else tuples[0][1:-1]}")
+    lines += [f"    {line}" for line in (*text.lines, f"return {result}")]
     return "\n".join(lines) + "\n"
 
 
-def _closed(text: str) -> bool:
-    """Whether an expression is a name, a number, a call or in parentheses."""
-    depth = 0
-    for before, character in zip(" " + text, text, strict=False):
-        depth += (character == "(") - (character == ")")
-        if depth == 0 and not (character.isalnum() or character in "._)" or (character == "-" and before == "e")):
-            return False
-    return True
-
-
-class _Text:
-    """Lines in an order in which few values wait; what is needed once stands where it is needed.
+class _Text(Text):
+    """Lines on blocks.
 
     Args:
-        program: what is computed.
+        program: what is computed, of this and of other functions.
         pixels: names of what is given as blocks; the rest are numbers.
+        results: places of this function's own.
     """
 
-    def __init__(self, program: Program, pixels: Sequence[str]) -> None:
-        self.lines: list[str] = []
-        self._program, self._like = program, pixels[0]
-        self._uses = Counter((*program.results, *(k for step in program.steps for k in step.of)))
-        self._names: dict[int, str] = {}
-        self._blocks = {place for place, name in enumerate(program.given) if name in pixels}
-        for place, step in enumerate(program.steps):
-            if not self._blocks.isdisjoint(step.of):
-                self._blocks.add(place)
+    def __init__(self, program: Program, pixels: Sequence[str], results: Sequence[int]) -> None:
+        super().__init__(program, results, pixels, _CALLS, "~")
+        self._like = Expression(pixels[0])
+        self._anywhere = Counter((*program.results, *(k for step in program.steps for k in step.of)))
 
-    def name(self, place: int) -> str:
-        """Compute a value, and say how it is called."""
-        if place in self._names:
-            return self._names[place]
-        step = self._program.steps[place]
-        if step.what in ("given", "number"):
-            return self._program.given[place] if step.what == "given" else repr(step.number)
-        self._names[place] = self._called(self._written(place))
-        return self._names[place]
+    def returned(self, targets: Sequence[Sequence[int]]) -> str:
+        """A tuple for each target that is asked for; of one the tuple alone."""
 
-    def _called(self, text: str) -> str:
-        text = text[1:-1] if text.startswith("(") and _closed(text) else text
-        self.lines.append(f"v{len(self.lines)} = {text}")
-        return f"v{len(self.lines) - 1}"
+        def tuples(*values: Expression) -> Expression:
+            left = iter(values)
+            made = [f"({', '.join(next(left).text for _ in places)}{',' * (len(places) == 1)})" for places in targets if places]
+            return Expression(", ".join(made))
 
-    def _fitted(self, form: str, *parts: str) -> str:
-        """An expression that fits a line: its longest parts get names."""
-        named = list(parts)
-        while len(text := form.format(*named)) > _MOST:
-            longest = max(range(len(named)), key=lambda k: len(named[k]))
-            named[longest] = self._called(named[longest])
-        return text
+        return self.fitted(tuples, *(self.part(place) for places in targets for place in places)).text
 
-    def _written(self, place: int) -> str:
-        step = self._program.steps[place]
-        if step.what in ("add", "sub"):
+    def leaf(self, place: int) -> Expression:
+        step = self.program.steps[place]
+        return Expression(self.program.given[place] if step.what == "given" else repr(step.number))
+
+    def written(self, place: int) -> Expression:
+        what, of, _ = self.program.steps[place]
+        if what in ("add", "sub"):
             fused = self._fused(place)
             if fused:
                 return fused
-        if step.what == "where" and not self._blocks.intersection(step.of[1:]):
-            return self._fitted(_CALLS["where"], self._part(step.of[0]), self._spread(step.of[1]), self._part(step.of[2]))
-        if step.what in _CALLS:
-            return self._fitted(_CALLS[step.what], *map(self._part, step.of))
-        if step.what in ("lt", "le", "eq") and place not in self._blocks:  # an answer stands beside those of blocks
-            return self._fitted(_OPERATORS[step.what], self._operand(step.of[0]), self._spread(step.of[1]))
-        return self._fitted(_OPERATORS[step.what], *map(self._operand, step.of))
+        if what == "where" and not self.varies.intersection(of[1:]):
+            return self.fitted(partial(called, "tl.where"), self.part(of[0]), self._spread(of[1]), self.part(of[2]))
+        if what in ("lt", "le", "eq") and place not in self.varies:  # an answer stands beside those of blocks
+            return self.fitted(partial(infix, what), self.part(of[0]), self._spread(of[1]))
+        return super().written(place)
 
-    def _part(self, place: int) -> str:
-        """A value as part of an expression."""
-        if place in self._names or self._uses[place] > 1 or self._program.steps[place].what in ("given", "number"):
-            return self.name(place)
-        return self._written(place)
-
-    def _operand(self, place: int) -> str:
-        text = self._part(place)
-        return text if _closed(text) else f"({text})"
-
-    def _spread(self, place: int, *, minus: bool = False) -> str:
+    def _spread(self, place: int, *, minus: bool = False) -> Expression:
         """A value as a block."""
-        text = f"-{self._operand(place)}" if minus else self._part(place)
-        return text if place in self._blocks else f"over({text}, {self._like})"
+        text = prefix("-", self.part(place)) if minus else self.part(place)
+        return text if place in self.varies else called("over", text, self._like)
 
-    def _fused(self, place: int) -> str | None:
+    def _fused(self, place: int) -> Expression | None:
         """A sum with the products of which it is the only use: each rounded once with what was added before."""
         terms = self._terms(place)
         products = [term for term in terms if self._product(term[0])]
@@ -300,22 +248,22 @@ class _Text:
         if not products:
             return None
         (first, minus), *others = rest
-        text = f"-{self._operand(first)}" if minus else self._operand(first) if others else self._part(first)
+        text = prefix("-", self.part(first)) if minus else self.part(first)
         for term, minus in others:
-            text += f" {'-' if minus else '+'} {self._operand(term)}"
-        text = text if self._blocks.intersection(term for term, _ in rest) else f"over({text}, {self._like})"
+            text = infix("sub" if minus else "add", text, self.part(term))
+        text = text if self.varies.intersection(term for term, _ in rest) else called("over", text, self._like)
         for term, minus in products:
-            one, other = self._program.steps[term].of
-            text = self._fitted("tl.fma({}, {}, {})", self._spread(one, minus=minus), self._spread(other), text)
+            one, other = self.program.steps[term].of
+            text = self.fitted(partial(called, "tl.fma"), self._spread(one, minus=minus), self._spread(other), text)
         return text
 
     def _product(self, place: int) -> bool:
-        return self._program.steps[place].what == "mul" and self._uses[place] == 1 and place in self._blocks
+        return self.program.steps[place].what == "mul" and self._anywhere[place] == 1 and place in self.varies
 
     def _terms(self, place: int, *, minus: bool = False, whole: bool = True) -> list[tuple[int, bool]]:
         """The terms of a sum, each with whether it is taken away."""
-        step = self._program.steps[place]
-        if step.what not in ("add", "sub") or not (whole or self._uses[place] == 1):
+        step = self.program.steps[place]
+        if step.what not in ("add", "sub") or not (whole or self._anywhere[place] == 1):
             return [(place, minus)]
         first, last = step.of
         away = minus != (step.what == "sub")

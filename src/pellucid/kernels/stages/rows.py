@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
-from pellucid.kernels.stages.program import Program, Step, Value, Writer
+from pellucid.kernels.stages.program import Program, Value, Writer
+from pellucid.kernels.stages.text import Expression, Text
 
 __all__ = ["Rows", "Words", "lowered", "printed"]
 
@@ -103,29 +104,16 @@ def _reached(program: Program, first: int) -> set[int]:
     return reached
 
 
-_TEXTS: Mapping[str, str] = {
-    "add": "{} + {}",
-    "sub": "{} - {}",
-    "mul": "{} * {}",
-    "div": "{} / {}",
-    "neg": "-{}",
-    "abs": "abs({})",
-    "sign": "sign({})",
-    "floor": "np.floor({})",
-    "pow": "{} ** {}",
-    "log": "np.log({})",
-    "cos": "np.cos({})",
-    "lt": "{} < {}",
-    "le": "{} <= {}",
-    "eq": "{} == {}",
-    "and": "{} & {}",
-    "or": "{} | {}",
-    "not": "not {}",
-    "where": "pick({}, {}, {})",
-    "lesser": "min({}, {})",
-    "greater": "max({}, {})",
+_CALLS: Mapping[str, str] = {
+    "abs": "abs",
+    "sign": "sign",
+    "floor": "np.floor",
+    "log": "np.log",
+    "cos": "np.cos",
+    "where": "pick",
+    "lesser": "min",
+    "greater": "max",
 }
-"""Of operations on names."""
 
 
 class Rows(NamedTuple):
@@ -158,72 +146,70 @@ def printed(rows: Rows) -> str:
     numbers = [name for name in program.given if name not in within]
     arguments = [*numbers, *rows.groups, *(name for name in rows.targets if name not in rows.groups)]
     counts = {name: len(part) for name, part in (*rows.targets.items(), *rows.groups.items())}
-    lines = [f"@{rows.flags}", f"def {rows.name}({', '.join(arguments)}):  # type: ignore[no-untyped-def]"]
-    lines += [f'    """{rows.says}"""', "    noinline()", "    wide()"]
-    for name, count in counts.items():
-        lines.append(f"    {_names(name, count)} = {', '.join(f'{name}[{k}]' for k in range(count))}")
-    first = f"{next(iter(rows.groups))}_0"
-    lines.append(f"    cast = {first}.dtype.type")
-    text = _Text(program, {name: f"{group}_{k}[u]" for group, names in rows.groups.items() for k, name in enumerate(names)})
+    text = _Text(program, rows.groups)
     for name, places in rows.targets.items():
         for k, place in enumerate(places):
             text.store(program.results[place], f"{name}_{k}[u]")
+    first = f"{next(iter(rows.groups))}_0"
+    lines = [f"@{rows.flags}", f"def {rows.name}({', '.join(arguments)}):  # type: ignore[no-untyped-def]"]
+    lines += [f'    """{rows.says}"""', "    noinline()", "    wide()"]
+    lines += [f"    {_listed(f'{name}_{{}}', count)} = {_listed(f'{name}[{{}}]', count)}" for name, count in counts.items()]
+    lines.append(f"    cast = {first}.dtype.type")
+    for k in range(0, len(text.numbers), 4):
+        some = list(text.numbers.items())[k : k + 4]
+        lines.append(f"    {', '.join(name for name, _ in some)} = {', '.join(f'cast({number})' for _, number in some)}")
     lines += [f"    {line}" for line in text.before]
     lines.append(f"    for u in range(len({first})):")
     lines += [f"        {line}" for line in text.lines]
     return "\n".join(lines) + "\n"
 
 
-def _names(name: str, count: int) -> str:
-    return ", ".join(f"{name}_{k}" for k in range(count))
+def _listed(form: str, count: int) -> str:
+    return ", ".join(form.format(k) for k in range(count))
 
 
-class _Text:
-    """Lines in an order in which few values wait: each is computed where it is first needed, and stored where it is known.
+class _Text(Text):
+    """The lines of the loop; and before it the constants and what is made of numbers alone.
 
     Args:
         program: what is computed.
-        loads: where what is given of a pixel comes from; the rest are numbers, and what is made of them alone comes before.
+        groups: as of `Rows`; what else is given are numbers.
     """
 
-    def __init__(self, program: Program, loads: Mapping[str, str]) -> None:
+    def __init__(self, program: Program, groups: Mapping[str, Sequence[str]]) -> None:
+        self.numbers: dict[str, str] = {}
         self.before: list[str] = []
-        self.lines: list[str] = []
-        self._program, self._loads = program, loads
-        self._names: dict[int, str] = {}
-        self._varies = {place for place, name in enumerate(program.given) if name in loads}
-        for place, step in enumerate(program.steps):
-            if not self._varies.isdisjoint(step.of):
-                self._varies.add(place)
+        self._loads = {name: f"{group}_{k}[u]" for group, names in groups.items() for k, name in enumerate(names)}
+        super().__init__(program, program.results, self._loads, _CALLS, "not ")
 
     def store(self, place: int, target: str) -> None:
         """Compute a result, and write it; what is written over is read before."""
-        name = self._name(place)
-        for given, source in enumerate(self._loads.values()):
+        value = self.part(place)
+        for name, source in self._loads.items():
             if source == target:
-                self._name(self._program.given.index(list(self._loads)[given]))
-        self.lines.append(f"{target} = {name}")
+                self.name(self.program.given.index(name))
+        self.lines.append(f"{target} = {value.text}")
 
-    def _name(self, place: int) -> str:
-        if place not in self._names:
-            step = self._program.steps[place]
-            of = [self._name(k) for k in step.of]
-            self._names[place] = self._written(place, step, of)
-        return self._names[place]
-
-    def _written(self, place: int, step: Step, of: Sequence[str]) -> str:
-        if step.what == "given":
-            name = self._program.given[place]
-            if name in self._loads:
-                self.lines.append(f"{name} = {self._loads[name]}")
-            return name
+    def leaf(self, place: int) -> Expression:
+        step = self.program.steps[place]
         if step.what == "number":
-            name, text, into = _constant(step.number), f"cast({_literal(step.number)})", self.before
-        else:
-            into = self.lines if place in self._varies else self.before
-            name, text = f"{'vk'[into is self.before]}{len(into)}", _TEXTS[step.what].format(*of)
-        into.append(f"{name} = {text}")
-        return name
+            self.numbers[_constant(step.number)] = _literal(step.number)
+            return Expression(_constant(step.number))
+        name = self.program.given[place]
+        if name in self._loads:
+            self.lines.append(f"{name} = {self._loads[name]}")
+        return Expression(name)
+
+    def part(self, place: int) -> Expression:
+        return super().part(place) if place in self.varies else self.name(place)
+
+    def name(self, place: int) -> Expression:
+        if place in self.varies or place in self._names or self.program.steps[place].what in ("given", "number"):
+            return super().name(place)
+        value = self.written(place)
+        self._names[place] = Expression(f"k{len(self.before)}")
+        self.before.append(f"{self._names[place].text} = {value.text}")
+        return self._names[place]
 
 
 def _literal(number: float) -> str:

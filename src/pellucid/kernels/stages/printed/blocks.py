@@ -34,8 +34,7 @@ __all__ = [
 def clip(source):  # type: ignore[no-untyped-def]
     """Target = the stage of the source."""
     x = source[0]
-    v0 = lesser(greater(x, 0.0), 1.0)
-    return (v0,)
+    return (lesser(greater(x, 0.0), 1.0),)
 
 
 @triton.jit
@@ -43,9 +42,7 @@ def clip_backward(source, grad):  # type: ignore[no-untyped-def]
     """Write the gradients of the source, and along those of each number."""
     x = source[0]
     grad0 = grad[0]
-    v0 = lesser(greater(x, 0.0), 1.0)
-    v1 = tl.where(x == v0, grad0, 0.0)
-    return (v1,)
+    return (tl.where(x == lesser(greater(x, 0.0), 1.0), grad0, 0.0),)
 
 
 @triton.jit
@@ -53,28 +50,17 @@ def hue(hue_shift, source):  # type: ignore[no-untyped-def]
     """Target = the stage of the source."""
     red, green, blue = source
     v0 = greater(greater(red, green), blue)
-    v1 = lesser(lesser(red, green), blue)
-    v2 = v0 - v1
-    v3 = v2 < 1.1754943508222875e-38
-    v4 = red == v0
-    v5 = green == v0
-    v6 = 1.0 / tl.where(v3, 1.0, v2)
-    v7 = (tl.where(v4, green, tl.where(v5, blue, red)) - tl.where(v4, blue, tl.where(v5, red, green))) * v6
-    v8 = tl.where(v3, 0.0, tl.where(v4, 0.0, tl.where(v5, over(2.0, red), 4.0)) + v7) + (hue_shift * 6.0)
-    v9 = tl.fma(over(-6.0, red), tl.floor(v8 * 0.16666666666666666), v8)
-    v10 = v9 - 3.0
-    v11 = 2.0 - tl.abs(v10)
-    v12 = lesser(greater(v11, 0.0), 1.0)
-    v13 = tl.fma(-v2, v12, v0)
-    v14 = v9 - 2.0
-    v15 = tl.abs(v14) - 1.0
-    v16 = lesser(greater(v15, 0.0), 1.0)
-    v17 = tl.fma(-v2, v16, v0)
-    v18 = tl.where(v9 < 1.0, 6.0 + v9, v9) - 4.0
-    v19 = tl.abs(v18) - 1.0
-    v20 = lesser(greater(v19, 0.0), 1.0)
-    v21 = tl.fma(-v2, v20, v0)
-    return v13, v17, v21
+    v1 = v0 - lesser(lesser(red, green), blue)
+    v2 = v1 < 1.1754943508222875e-38
+    v3 = red == v0
+    v4 = green == v0
+    v5 = tl.where(v3, green, tl.where(v4, blue, red)) - tl.where(v3, blue, tl.where(v4, red, green))
+    v6 = tl.where(v2, 0.0, tl.where(v3, 0.0, tl.where(v4, over(2.0, red), 4.0)) + v5 * (1.0 / tl.where(v2, 1.0, v1)))
+    v7 = v6 + hue_shift * 6.0
+    v8 = tl.fma(over(-6.0, red), tl.floor(v7 * 0.16666666666666666), v7)
+    v9 = tl.fma(-v1, lesser(greater(tl.abs(tl.where(v8 < 1.0, 6.0 + v8, v8) - 4.0) - 1.0, 0.0), 1.0), v0)
+    v10 = tl.fma(-v1, lesser(greater(2.0 - tl.abs(v8 - 3.0), 0.0), 1.0), v0)
+    return (v10, tl.fma(-v1, lesser(greater(tl.abs(v8 - 2.0) - 1.0, 0.0), 1.0), v0), v9)
 
 
 @triton.jit
@@ -90,7 +76,7 @@ def hue_backward(hue_shift, source, grad):  # type: ignore[no-untyped-def]
     v5 = green == v0
     v6 = 1.0 / tl.where(v3, 1.0, v2)
     v7 = (tl.where(v4, green, tl.where(v5, blue, red)) - tl.where(v4, blue, tl.where(v5, red, green))) * v6
-    v8 = tl.where(v3, 0.0, tl.where(v4, 0.0, tl.where(v5, over(2.0, red), 4.0)) + v7) + (hue_shift * 6.0)
+    v8 = tl.where(v3, 0.0, tl.where(v4, 0.0, tl.where(v5, over(2.0, red), 4.0)) + v7) + hue_shift * 6.0
     v9 = tl.fma(over(-6.0, red), tl.floor(v8 * 0.16666666666666666), v8)
     v10 = tl.where(v9 < 1.0, 6.0 + v9, v9) - 4.0
     v11 = tl.abs(v10) - 1.0
@@ -107,28 +93,27 @@ def hue_backward(hue_shift, source, grad):  # type: ignore[no-untyped-def]
     v22 = lesser(greater(v21, 0.0), 1.0)
     v23 = -grad0
     v24 = v2 * v23
-    v25 = tl.where(v16 == v17, tl.where(v15 < 0.0, -v19, v19), 0.0) + tl.where(v21 == v22, tl.where(v20 < 0.0, v24, -v24), 0.0)
-    v26 = tl.where(v11 == v12, tl.where(v10 < 0.0, -v14, v14), 0.0) + v25
-    v27 = 6.0 * v26
-    v28 = v6 * tl.where(v3, 0.0, v26)
+    v25 = tl.where(v16 == v17, tl.where(v15 < 0.0, -v19, v19), 0.0)
+    v26 = v25 + tl.where(v21 == v22, tl.where(v20 < 0.0, v24, -v24), 0.0)
+    v27 = tl.where(v11 == v12, tl.where(v10 < 0.0, -v14, v14), 0.0) + v26
+    v28 = v6 * tl.where(v3, 0.0, v27)
     v29 = -v28
     v30 = red == v1
     v31 = tl.fma(v17, v18, tl.fma(v12, v13, tl.fma(v22, v23, tl.where(v3, 0.0, -(v7 * v28)))))
     v32 = green == v1
     v33 = blue == v1
     v34 = v30 & v33
-    v35 = (-v31) * tl.where(v32 & v34, 0.3333333333333333, tl.where((v34 | (v30 & v32)) | (v32 & v33), over(0.5, red), 1.0))
+    v35 = -v31 * tl.where(v32 & v34, 0.3333333333333333, tl.where(v34 | v30 & v32 | v32 & v33, over(0.5, red), 1.0))
     v36 = blue == v0
     v37 = v4 & v36
-    v38 = tl.where(v5 & v37, 0.3333333333333333, tl.where((v37 | (v4 & v5)) | (v5 & v36), over(0.5, red), 1.0))
+    v38 = tl.where(v5 & v37, 0.3333333333333333, tl.where(v37 | v4 & v5 | v5 & v36, over(0.5, red), 1.0))
     v39 = (v31 + (grad0 + (grad1 + grad2))) * v38
     v40 = tl.fma(tl.where(v30, over(1.0, red), 0.0), v35, tl.where(v4, 0.0, tl.where(v5, v29, v28)))
-    v41 = tl.fma(tl.where(v4, over(1.0, red), 0.0), v39, v40)
-    v42 = tl.fma(tl.where(v32, over(1.0, red), 0.0), v35, tl.where(v4, v28, tl.where(v5, 0.0, v29)))
-    v43 = tl.fma(tl.where(v5, over(1.0, red), 0.0), v39, v42)
-    v44 = tl.fma(tl.where(v33, over(1.0, red), 0.0), v35, tl.where(v4, v29, tl.where(v5, v28, 0.0)))
-    v45 = tl.fma(tl.where(v36, over(1.0, red), 0.0), v39, v44)
-    return (v27,), (v41, v43, v45)
+    v41 = tl.fma(tl.where(v32, over(1.0, red), 0.0), v35, tl.where(v4, v28, tl.where(v5, 0.0, v29)))
+    v42 = tl.fma(tl.where(v33, over(1.0, red), 0.0), v35, tl.where(v4, v29, tl.where(v5, v28, 0.0)))
+    v43 = tl.fma(tl.where(v36, over(1.0, red), 0.0), v39, v42)
+    v44 = tl.fma(tl.where(v4, over(1.0, red), 0.0), v39, v40)
+    return (6.0 * v27,), (v44, tl.fma(tl.where(v5, over(1.0, red), 0.0), v39, v41), v43)
 
 
 @triton.jit
@@ -137,39 +122,21 @@ def gated_hsv(hue, saturation, value, gate, source):  # type: ignore[no-untyped-
     red, green, blue = source
     v0 = 1.0 - gate
     v1 = greater(greater(red, green), blue)
-    v2 = value + v1
-    v3 = lesser(greater(v2, 0.0), 1.0)
-    v4 = lesser(lesser(red, green), blue)
-    v5 = v1 - v4
-    v6 = v5 < 1.1754943508222875e-38
-    v7 = v6 | (v1 < 1.1754943508222875e-38)
-    v8 = 1.0 / tl.where(v7, 1.0, v1)
-    v9 = v5 * v8
-    v10 = tl.where(v7, 0.0, saturation + v9)
-    v11 = lesser(greater(v10, 0.0), 1.0)
-    v12 = v3 * v11
-    v13 = red == v1
-    v14 = green == v1
-    v15 = 1.0 / tl.where(v6, 1.0, v5)
-    v16 = (tl.where(v13, green, tl.where(v14, blue, red)) - tl.where(v13, blue, tl.where(v14, red, green))) * v15
-    v17 = tl.where(v6, 0.0, tl.where(v13, 0.0, tl.where(v14, over(2.0, red), 4.0)) + v16) + (hue * 6.0)
-    v18 = tl.fma(over(-6.0, red), tl.floor(v17 * 0.16666666666666666), v17)
-    v19 = v18 - 3.0
-    v20 = 2.0 - tl.abs(v19)
-    v21 = lesser(greater(v20, 0.0), 1.0)
-    v22 = tl.fma(-v12, v21, v3)
-    v23 = tl.fma(over(gate, red), v22, red * v0)
-    v24 = v18 - 2.0
-    v25 = tl.abs(v24) - 1.0
-    v26 = lesser(greater(v25, 0.0), 1.0)
-    v27 = tl.fma(-v12, v26, v3)
-    v28 = tl.fma(over(gate, red), v27, green * v0)
-    v29 = tl.where(v18 < 1.0, 6.0 + v18, v18) - 4.0
-    v30 = tl.abs(v29) - 1.0
-    v31 = lesser(greater(v30, 0.0), 1.0)
-    v32 = tl.fma(-v12, v31, v3)
-    v33 = tl.fma(over(gate, red), v32, blue * v0)
-    return v23, v28, v33
+    v2 = lesser(greater(value + v1, 0.0), 1.0)
+    v3 = v1 - lesser(lesser(red, green), blue)
+    v4 = v3 < 1.1754943508222875e-38
+    v5 = v4 | (v1 < 1.1754943508222875e-38)
+    v6 = v2 * lesser(greater(tl.where(v5, 0.0, saturation + v3 * (1.0 / tl.where(v5, 1.0, v1))), 0.0), 1.0)
+    v7 = red == v1
+    v8 = green == v1
+    v9 = tl.where(v7, green, tl.where(v8, blue, red)) - tl.where(v7, blue, tl.where(v8, red, green))
+    v10 = tl.where(v4, 0.0, tl.where(v7, 0.0, tl.where(v8, over(2.0, red), 4.0)) + v9 * (1.0 / tl.where(v4, 1.0, v3)))
+    v11 = v10 + hue * 6.0
+    v12 = tl.fma(over(-6.0, red), tl.floor(v11 * 0.16666666666666666), v11)
+    v13 = tl.fma(-v6, lesser(greater(tl.abs(tl.where(v12 < 1.0, 6.0 + v12, v12) - 4.0) - 1.0, 0.0), 1.0), v2)
+    v14 = tl.fma(over(gate, red), tl.fma(-v6, lesser(greater(tl.abs(v12 - 2.0) - 1.0, 0.0), 1.0), v2), green * v0)
+    v15 = tl.fma(over(gate, red), tl.fma(-v6, lesser(greater(2.0 - tl.abs(v12 - 3.0), 0.0), 1.0), v2), red * v0)
+    return (v15, v14, tl.fma(over(gate, red), v13, blue * v0))
 
 
 @triton.jit
@@ -185,7 +152,7 @@ def gated_hsv_backward(hue, saturation, value, gate, source, grad):  # type: ign
     v5 = green == v0
     v6 = 1.0 / tl.where(v3, 1.0, v2)
     v7 = (tl.where(v4, green, tl.where(v5, blue, red)) - tl.where(v4, blue, tl.where(v5, red, green))) * v6
-    v8 = tl.where(v3, 0.0, tl.where(v4, 0.0, tl.where(v5, over(2.0, red), 4.0)) + v7) + (hue * 6.0)
+    v8 = tl.where(v3, 0.0, tl.where(v4, 0.0, tl.where(v5, over(2.0, red), 4.0)) + v7) + hue * 6.0
     v9 = tl.fma(over(-6.0, red), tl.floor(v8 * 0.16666666666666666), v8)
     v10 = tl.where(v9 < 1.0, 6.0 + v9, v9) - 4.0
     v11 = tl.abs(v10) - 1.0
@@ -213,37 +180,36 @@ def gated_hsv_backward(hue, saturation, value, gate, source, grad):  # type: ign
     v33 = gate * grad0
     v34 = -v33
     v35 = v20 * v34
-    v36 = tl.where(v25 == v26, tl.where(v24 < 0.0, -v29, v29), 0.0) + tl.where(v31 == v32, tl.where(v30 < 0.0, v35, -v35), 0.0)
-    v37 = tl.where(v11 == v12, tl.where(v10 < 0.0, -v23, v23), 0.0) + v36
-    v38 = 6.0 * v37
+    v36 = tl.where(v25 == v26, tl.where(v24 < 0.0, -v29, v29), 0.0)
+    v37 = v36 + tl.where(v31 == v32, tl.where(v30 < 0.0, v35, -v35), 0.0)
+    v38 = tl.where(v11 == v12, tl.where(v10 < 0.0, -v23, v23), 0.0) + v37
     v39 = tl.fma(v12, v22, tl.fma(v32, v34, v26 * v28))
     v40 = tl.where(v15, 0.0, tl.where(v18 == v19, v14 * v39, 0.0))
     v41 = tl.where(v13 == v14, tl.fma(v19, v39, v33 + (v21 + v27)), 0.0)
-    v42 = tl.fma(-v20, v32, v14)
-    v43 = tl.fma(-v20, v26, v14)
-    v44 = tl.fma(-v20, v12, v14)
-    v45 = tl.fma(-blue, grad2, tl.fma(-red, grad0, tl.fma(grad2, v44, tl.fma(grad1, v43, tl.fma(grad0, v42, -(green * grad1))))))
-    v46 = v6 * tl.where(v3, 0.0, v37)
-    v47 = -v46
-    v48 = v16 * v40
-    v49 = v48 + tl.where(v3, 0.0, -(v7 * v46))
-    v50 = blue == v0
-    v51 = v4 & v50
-    v52 = tl.where(v5 & v51, 0.3333333333333333, tl.where((v51 | (v4 & v5)) | (v5 & v50), over(0.5, red), 1.0))
-    v53 = (v49 + (v41 + tl.where(v15, 0.0, -(v17 * v48)))) * v52
-    v54 = 1.0 - gate
-    v55 = red == v1
-    v56 = green == v1
-    v57 = blue == v1
-    v58 = v55 & v57
-    v59 = (-v49) * tl.where(v56 & v58, 0.3333333333333333, tl.where((v58 | (v55 & v56)) | (v56 & v57), over(0.5, red), 1.0))
-    v60 = tl.fma(grad0, over(v54, red), tl.fma(tl.where(v4, over(1.0, red), 0.0), v53, tl.where(v4, 0.0, tl.where(v5, v47, v46))))
-    v61 = tl.fma(tl.where(v55, over(1.0, red), 0.0), v59, v60)
-    v62 = tl.fma(tl.where(v5, over(1.0, red), 0.0), v53, tl.where(v4, v46, 0.0) + tl.where(v5, 0.0, tl.where(v4, 0.0, v47)))
-    v63 = tl.fma(tl.where(v56, over(1.0, red), 0.0), v59, tl.fma(grad1, over(v54, red), v62))
-    v64 = tl.fma(tl.where(v50, over(1.0, red), 0.0), v53, tl.where(v5, tl.where(v4, 0.0, v46), 0.0) + tl.where(v4, v47, 0.0))
-    v65 = tl.fma(tl.where(v57, over(1.0, red), 0.0), v59, tl.fma(grad2, over(v54, red), v64))
-    return (v38, v40, v41, v45), (v61, v63, v65)
+    v42 = tl.fma(grad1, tl.fma(-v20, v26, v14), tl.fma(grad0, tl.fma(-v20, v32, v14), -(green * grad1)))
+    v43 = v6 * tl.where(v3, 0.0, v38)
+    v44 = -v43
+    v45 = v16 * v40
+    v46 = v45 + tl.where(v3, 0.0, -(v7 * v43))
+    v47 = blue == v0
+    v48 = v4 & v47
+    v49 = tl.where(v5 & v48, 0.3333333333333333, tl.where(v48 | v4 & v5 | v5 & v47, over(0.5, red), 1.0))
+    v50 = (v46 + (v41 + tl.where(v15, 0.0, -(v17 * v45)))) * v49
+    v51 = 1.0 - gate
+    v52 = tl.fma(tl.where(v4, over(1.0, red), 0.0), v50, tl.where(v4, 0.0, tl.where(v5, v44, v43)))
+    v53 = red == v1
+    v54 = green == v1
+    v55 = blue == v1
+    v56 = v53 & v55
+    v57 = -v46 * tl.where(v54 & v56, 0.3333333333333333, tl.where(v56 | v53 & v54 | v54 & v55, over(0.5, red), 1.0))
+    v58 = tl.where(v4, v43, 0.0) + tl.where(v5, 0.0, tl.where(v4, 0.0, v44))
+    v59 = tl.fma(grad1, over(v51, red), tl.fma(tl.where(v5, over(1.0, red), 0.0), v50, v58))
+    v60 = tl.where(v5, tl.where(v4, 0.0, v43), 0.0) + tl.where(v4, v44, 0.0)
+    v61 = tl.fma(grad2, over(v51, red), tl.fma(tl.where(v47, over(1.0, red), 0.0), v50, v60))
+    v62 = tl.fma(-blue, grad2, tl.fma(-red, grad0, tl.fma(grad2, tl.fma(-v20, v12, v14), v42)))
+    v63 = tl.fma(tl.where(v53, over(1.0, red), 0.0), v57, tl.fma(grad0, over(v51, red), v52))
+    v64 = tl.fma(tl.where(v54, over(1.0, red), 0.0), v57, v59)
+    return (6.0 * v38, v40, v41, v62), (v63, v64, tl.fma(tl.where(v55, over(1.0, red), 0.0), v57, v61))
 
 
 @triton.jit
@@ -251,10 +217,7 @@ def power(exponent, gain, source):  # type: ignore[no-untyped-def]
     """Target = the stage of the source."""
     x = source[0]
     v0 = 0.0 < x
-    v1 = tl.where(v0, x, 1.0)
-    v2 = raised(v1, exponent)
-    v3 = tl.where(v0, gain * v2, 0.0)
-    return (v3,)
+    return (tl.where(v0, gain * raised(tl.where(v0, x, 1.0), exponent), 0.0),)
 
 
 @triton.jit
@@ -267,24 +230,18 @@ def power_backward(exponent, gain, source, grad):  # type: ignore[no-untyped-def
     v2 = tl.where(v0, grad0, 0.0)
     v3 = gain * v2
     v4 = raised(v1, exponent)
-    v5 = tl.where((0.0 == v1) & (0.0 <= over(exponent, x)), 0.0, v3 * (v4 * tl.log(v1)))
-    v6 = v4 * v2
-    v7 = tl.where(v0, tl.where(exponent == over(0.0, x), 0.0, v3 * (exponent * raised(v1, exponent - 1.0))), 0.0)
-    return (v5, v6), (v7,)
+    v5 = tl.where(v0, tl.where(exponent == over(0.0, x), 0.0, v3 * (exponent * raised(v1, exponent - 1.0))), 0.0)
+    return (tl.where((0.0 == v1) & (0.0 <= over(exponent, x)), 0.0, v3 * (v4 * tl.log(v1))), v4 * v2), (v5,)
 
 
 @triton.jit
 def solarize(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
     """Target = the stage of the source."""
     x = source[0]
-    v0 = 1.0 - gate
-    v1 = x + 0.0
-    v2 = amount <= v1
-    v3 = 1.0 - x
-    v4 = (tl.where((amount + reach) <= v1, v3, x) - tl.where((amount - reach) <= v1, v3, x)) * (1.0 / (reach * 2.0))
-    v5 = tl.fma(over(amount - amount, x), v4, tl.where(v2, v3, x))
-    v6 = tl.fma(over(gate, x), v5, x * v0)
-    return (v6,)
+    v0 = x + 0.0
+    v1 = 1.0 - x
+    v2 = (tl.where(amount + reach <= v0, v1, x) - tl.where(amount - reach <= v0, v1, x)) * (1.0 / (reach * 2.0))
+    return (tl.fma(over(gate, x), tl.fma(over(amount - amount, x), v2, tl.where(amount <= v0, v1, x)), x * (1.0 - gate)),)
 
 
 @triton.jit
@@ -294,26 +251,19 @@ def solarize_backward(amount, gain, gate, reach, source, grad):  # type: ignore[
     grad0 = grad[0]
     v0 = x + 0.0
     v1 = 1.0 - x
-    v2 = (tl.where((amount + reach) <= v0, v1, x) - tl.where((amount - reach) <= v0, v1, x)) * (1.0 / (reach * 2.0))
+    v2 = (tl.where(amount + reach <= v0, v1, x) - tl.where(amount - reach <= v0, v1, x)) * (1.0 / (reach * 2.0))
     v3 = gate * grad0
-    v4 = v2 * v3
-    v5 = amount <= v0
-    v6 = tl.fma(over(amount - amount, x), v2, tl.where(v5, v1, x))
-    v7 = tl.fma(grad0, v6, -(x * grad0))
-    v8 = 1.0 - gate
-    v9 = tl.fma(grad0, over(v8, x), tl.where(v5, 0.0, v3) - tl.where(v5, v3, 0.0))
-    return (v4, 0.0, v7, 0.0), (v9,)
+    v4 = amount <= v0
+    v5 = tl.fma(grad0, tl.fma(over(amount - amount, x), v2, tl.where(v4, v1, x)), -(x * grad0))
+    return (v2 * v3, 0.0, v5, 0.0), (tl.fma(grad0, over(1.0 - gate, x), tl.where(v4, 0.0, v3) - tl.where(v4, v3, 0.0)),)
 
 
 @triton.jit
 def solarize_bytes(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
     """Target = the stage of the source."""
     x = source[0]
-    v0 = 1.0 - gate
-    v1 = amount <= (x + 3.92156862745098e-06)
-    v2 = tl.where(v1, 1.0 - x, x) + (amount - amount)
-    v3 = tl.fma(over(gate, x), v2, x * v0)
-    return (v3,)
+    v0 = tl.where(amount <= x + 3.92156862745098e-06, 1.0 - x, x) + (amount - amount)
+    return (tl.fma(over(gate, x), v0, x * (1.0 - gate)),)
 
 
 @triton.jit
@@ -322,30 +272,24 @@ def solarize_bytes_backward(amount, gain, gate, reach, source, grad):  # type: i
     x = source[0]
     grad0 = grad[0]
     v0 = gate * grad0
-    v1 = amount <= (x + 3.92156862745098e-06)
-    v2 = tl.where(v1, 1.0 - x, x) + (amount - amount)
-    v3 = tl.fma(grad0, v2, -(x * grad0))
-    v4 = 1.0 - gate
-    v5 = tl.fma(grad0, over(v4, x), tl.where(v1, 0.0, v0) - tl.where(v1, v0, 0.0))
-    return (v0, 0.0, v3, 0.0), (v5,)
+    v1 = amount <= x + 3.92156862745098e-06
+    v2 = tl.fma(grad0, over(1.0 - gate, x), tl.where(v1, 0.0, v0) - tl.where(v1, v0, 0.0))
+    return (v0, 0.0, tl.fma(grad0, tl.where(v1, 1.0 - x, x) + (amount - amount), -(x * grad0)), 0.0), (v2,)
 
 
 @triton.jit
 def posterize(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
     """Target = the stage of the source."""
     x = source[0]
-    v0 = 1.0 - gate
-    v1 = tl.exp2(8.0 - tl.floor(0.5 + (amount - reach)))
-    v2 = lesser(greater(tl.fma(x, over(255.0, x), over(0.001, x)), 0.0), 255.0)
-    v3 = tl.exp2(8.0 - tl.floor(0.5 + (amount + reach)))
-    v4 = -(0.00392156862745098 * (v1 * tl.floor(v2 * (1.0 / v1))))
-    v5 = tl.fma(over(0.00392156862745098, x), v3 * tl.floor(v2 * (1.0 / v3)), v4) * (1.0 / (reach * 2.0))
-    v6 = tl.exp2(8.0 - tl.floor(amount + 0.5))
-    v7 = 1.0 / v6
-    v8 = 1.0 + tl.cos(x * (1602.2122533307945 * v7))
-    v9 = tl.fma(x - x, v8, tl.fma(v6 * tl.floor(v2 * v7), over(0.00392156862745098, x), (amount - amount) * v5))
-    v10 = tl.fma(over(gate, x), v9, x * v0)
-    return (v10,)
+    v0 = tl.exp2(8.0 - tl.floor(0.5 + (amount - reach)))
+    v1 = lesser(greater(tl.fma(x, over(255.0, x), over(0.001, x)), 0.0), 255.0)
+    v2 = tl.exp2(8.0 - tl.floor(0.5 + (amount + reach)))
+    v3 = -(0.00392156862745098 * (v0 * tl.floor(v1 * (1.0 / v0))))
+    v4 = tl.fma(over(0.00392156862745098, x), v2 * tl.floor(v1 * (1.0 / v2)), v3) * (1.0 / (reach * 2.0))
+    v5 = tl.exp2(8.0 - tl.floor(amount + 0.5))
+    v6 = 1.0 / v5
+    v7 = tl.fma(v5 * tl.floor(v1 * v6), over(0.00392156862745098, x), (amount - amount) * v4)
+    return (tl.fma(over(gate, x), tl.fma(x - x, 1.0 + tl.cos(x * (1602.2122533307945 * v6)), v7), x * (1.0 - gate)),)
 
 
 @triton.jit
@@ -359,27 +303,20 @@ def posterize_backward(amount, gain, gate, reach, source, grad):  # type: ignore
     v3 = -(0.00392156862745098 * (v0 * tl.floor(v1 * (1.0 / v0))))
     v4 = tl.fma(over(0.00392156862745098, x), v2 * tl.floor(v1 * (1.0 / v2)), v3) * (1.0 / (reach * 2.0))
     v5 = gate * grad0
-    v6 = v4 * v5
-    v7 = tl.exp2(8.0 - tl.floor(amount + 0.5))
-    v8 = 1.0 / v7
-    v9 = 1.0 + tl.cos(x * (1602.2122533307945 * v8))
-    v10 = tl.fma(x - x, v9, tl.fma(v7 * tl.floor(v1 * v8), over(0.00392156862745098, x), (amount - amount) * v4))
-    v11 = tl.fma(grad0, v10, -(x * grad0))
-    v12 = 1.0 - gate
-    v13 = tl.fma(grad0, over(v12, x), v9 * v5)
-    return (v6, 0.0, v11, 0.0), (v13,)
+    v6 = tl.exp2(8.0 - tl.floor(amount + 0.5))
+    v7 = 1.0 / v6
+    v8 = 1.0 + tl.cos(x * (1602.2122533307945 * v7))
+    v9 = tl.fma(x - x, v8, tl.fma(v6 * tl.floor(v1 * v7), over(0.00392156862745098, x), (amount - amount) * v4))
+    return (v4 * v5, 0.0, tl.fma(grad0, v9, -(x * grad0)), 0.0), (tl.fma(grad0, over(1.0 - gate, x), v8 * v5),)
 
 
 @triton.jit
 def posterize_bytes(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
     """Target = the stage of the source."""
     x = source[0]
-    v0 = 1.0 - gate
-    v1 = tl.exp2(8.0 - tl.floor(amount + 0.5))
-    v2 = v1 * tl.floor(lesser(greater(tl.fma(x, over(255.0, x), over(0.001, x)), 0.0), 255.0) * (1.0 / v1))
-    v3 = tl.fma(v2, over(0.00392156862745098, x), (x - x) + (amount - amount))
-    v4 = tl.fma(over(gate, x), v3, x * v0)
-    return (v4,)
+    v0 = tl.exp2(8.0 - tl.floor(amount + 0.5))
+    v1 = v0 * tl.floor(lesser(greater(tl.fma(x, over(255.0, x), over(0.001, x)), 0.0), 255.0) * (1.0 / v0))
+    return (tl.fma(over(gate, x), tl.fma(v1, over(0.00392156862745098, x), x - x + (amount - amount)), x * (1.0 - gate)),)
 
 
 @triton.jit
@@ -390,8 +327,5 @@ def posterize_bytes_backward(amount, gain, gate, reach, source, grad):  # type: 
     v0 = gate * grad0
     v1 = tl.exp2(8.0 - tl.floor(amount + 0.5))
     v2 = v1 * tl.floor(lesser(greater(tl.fma(x, over(255.0, x), over(0.001, x)), 0.0), 255.0) * (1.0 / v1))
-    v3 = tl.fma(v2, over(0.00392156862745098, x), (x - x) + (amount - amount))
-    v4 = tl.fma(grad0, v3, -(x * grad0))
-    v5 = 1.0 - gate
-    v6 = tl.fma(grad0, over(v5, x), v0)
-    return (v0, 0.0, v4, 0.0), (v6,)
+    v3 = tl.fma(grad0, tl.fma(v2, over(0.00392156862745098, x), x - x + (amount - amount)), -(x * grad0))
+    return (v0, 0.0, v3, 0.0), (tl.fma(grad0, over(1.0 - gate, x), v0),)
