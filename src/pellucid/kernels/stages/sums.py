@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pellucid.kernels.jit import fused, noinline, summing, wide
 
-__all__ = ["add_rows", "copy", "copy_rows", "dot", "load", "row_sum", "store"]
+__all__ = ["add_rows", "copy", "copy_rows", "dot", "load", "mask_row", "row_sum", "store"]
 
 
 @summing
@@ -30,6 +30,15 @@ def dot(x, y):  # type: ignore[no-untyped-def]
     for u in range(len(x)):
         total += x[u] * y[u]
     return total
+
+
+@fused
+def mask_row(x, g):  # type: ignore[no-untyped-def]
+    """Zero the gradient where a number was clipped to [0, 1]; the ends count as inside, as in ``torch.clamp``."""
+    zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
+    for u in range(len(g)):
+        a, z = x[u], g[u]  # read in any case, or nothing is vectorised
+        g[u] = z if (a >= zero) & (a <= one) else zero
 
 
 @fused

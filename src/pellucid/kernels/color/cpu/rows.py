@@ -13,7 +13,7 @@ from pellucid.color.hsv import FAINT
 from pellucid.kernels.curve.cpu.strips import bent, bent_backward
 from pellucid.kernels.curve.layout import REACH
 from pellucid.kernels.jit import fused, noinline, summing, wide
-from pellucid.kernels.stages.sums import copy_rows, dot, row_sum
+from pellucid.kernels.stages.sums import copy_rows, dot, mask_row, row_sum
 
 __all__ = ["bend", "bend_backward", "clip", "clip_backward", "finish", "hue", "mix", "mix_backward", "mix_sums", "mix_whole"]
 
@@ -228,14 +228,10 @@ def hue(hue_shift, source, target):  # type: ignore[no-untyped-def]
 
 @fused
 def clip_backward(source, g, rows):  # type: ignore[no-untyped-def]
-    """Zero the gradient where the clip's input lay outside [0, 1]; the ends count as inside, as in ``torch.clamp``."""
+    """The gradient of a clip to [0, 1], from what was clipped."""
     wide()
-    zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
     for o in range(rows):
-        x, row = source[o], g[o]
-        for u in range(len(row)):
-            a, z = x[u], row[u]  # read in any case, or nothing is vectorised
-            row[u] = z if (a >= zero) & (a <= one) else zero
+        mask_row(source[o], g[o])
 
 
 @fused

@@ -9,6 +9,7 @@ A strip of a row is copied once for each place of the window, so that one compar
 
 from __future__ import annotations
 
+from pellucid.kernels.convolve.cpu.rows import strip_of
 from pellucid.kernels.convolve.network import BOTH, LESSER
 from pellucid.kernels.curve.cpu.rows import sum_of_differences
 from pellucid.kernels.jit import entry, exact, noinline, without_refcount
@@ -114,7 +115,7 @@ def _add(factor, x, into):  # type: ignore[no-untyped-def]
 
 @entry
 def median(planes, gates, channels, taps, network, rows, out, padded, room, start, stop):  # type: ignore[no-untyped-def]
-    """Strips of ``rows`` rows; strip s belongs to plane s // (strips per plane). planes, out: (planes, h, w).
+    """Strips of ``rows`` rows. planes, out: (planes, h, w).
 
     Args:
         gates: (samples or 1,).
@@ -123,20 +124,18 @@ def median(planes, gates, channels, taps, network, rows, out, padded, room, star
         room: for `STRIP` numbers at each place of the window.
     """
     planes, gates, network, out, padded, room = without_refcount((planes, gates, network, out, padded, room))
-    height, width, (down, across) = planes.shape[1], planes.shape[2], taps
-    strips, one = (height + rows - 1) // rows, planes.dtype.type(1.0)
+    width, (down, across), one = planes.shape[2], taps, planes.dtype.type(1.0)
     for s in range(start, stop):
-        p = s // strips
-        first_row, gate = (s - p * strips) * rows, gates[p // channels % len(gates)]
-        count = min(rows, height - first_row)
-        strange = _pad(planes[p], first_row - down // 2, count + down - 1, across, padded)
-        for v in range(count):
+        p, top, bottom = strip_of(s, planes.shape[1], rows)
+        gate = gates[p // channels % len(gates)]
+        strange = _pad(planes[p], top - down // 2, bottom - top + down - 1, across, padded)
+        for v in range(bottom - top):
             for first in range(0, width, STRIP):
                 n = min(STRIP, width - first)
                 places = room[: down * across * n].reshape(down * across, n)
                 own = padded[v + down // 2, across // 2 + first :][:n]
                 middle = own if gate == 0 else _select(padded, v, first, down, across, network, strange, places)
-                _mix(one if gate == 0 else gate, own, middle, out[p, first_row + v, first : first + n])
+                _mix(one if gate == 0 else gate, own, middle, out[p, top + v, first : first + n])
 
 
 @entry
@@ -149,8 +148,7 @@ def median_backward(grad, planes, gates, channels, taps, network, into, sums, pa
     """
     grad, planes, gates, network, into, sums = without_refcount((grad, planes, gates, network, into, sums))
     padded, turned, room = without_refcount((padded, turned, room))
-    height, width, (down, across) = planes.shape[1], planes.shape[2], taps
-    one = planes.dtype.type(1.0)
+    (_, height, width), (down, across), one = planes.shape, taps, planes.dtype.type(1.0)
     for p in range(start, stop):
         gate, reach = gates[p // channels % len(gates)], across // 2
         strange = _pad(planes[p], -(down // 2), height + down - 1, across, padded)

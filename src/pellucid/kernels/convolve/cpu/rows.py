@@ -10,22 +10,17 @@ from __future__ import annotations
 from pellucid.kernels.jit import exact, fused, noinline, summing
 
 __all__ = [
-    "add_nine",
-    "add_taps",
-    "clip_row",
-    "copy_row",
-    "dot",
-    "dots",
-    "fold",
-    "fold_back",
-    "mask_row",
-    "mirror_ends",
-    "pad_zeros",
-    "slide",
-    "span",
-    "weigh_rows",
-    "weigh_rows_back",
+    *("add_nine", "add_taps", "clip_row", "dot", "dots", "fold", "fold_back", "mirror_ends", "slide", "span", "strip_of"),
+    *("weigh_rows", "weigh_rows_back"),
 ]
+
+
+@exact
+def strip_of(s, height, rows):  # type: ignore[no-untyped-def]
+    """Of strip s (its plane, its first row, the row behind its last)."""
+    strips = (height + rows - 1) // rows
+    first = s % strips * rows
+    return s // strips, first, min(first + rows, height)
 
 
 @exact
@@ -70,52 +65,69 @@ def _add_four(out, a, b, c, d, p, q, r, s):  # type: ignore[no-untyped-def]
         out[i] += (p * a[i] + q * b[i]) + (r * c[i] + s * d[i])
 
 
+def _weighing(row):  # type: ignore[no-untyped-def]
+    """A function that adds kernel[t] * ``row(source, at, t)`` to the output, for taps [first, last), four at once."""
+
+    @fused
+    def weigh(source, at, kernel, first, last, out):  # type: ignore[no-untyped-def]
+        t = first
+        while t + 4 <= last:
+            a, b, c, d = row(source, at, t), row(source, at, t + 1), row(source, at, t + 2), row(source, at, t + 3)
+            _add_four(out, a, b, c, d, kernel[t], kernel[t + 1], kernel[t + 2], kernel[t + 3])
+            t += 4
+        while t < last:
+            _add_one(out, row(source, at, t), kernel[t])
+            t += 1
+
+    return weigh
+
+
+@fused
+def _mirrored(image, at, t):  # type: ignore[no-untyped-def]
+    return image[fold(at + t, len(image))]
+
+
+@fused
+def _upward(image, at, t):  # type: ignore[no-untyped-def]
+    return image[at - t]
+
+
+@fused
+def _shifted(line, at, t):  # type: ignore[no-untyped-def]
+    return line[at + t :]
+
+
+@fused
+def _listed(flat, places, t):  # type: ignore[no-untyped-def]
+    at, less = places
+    return flat[at[t] - less :]
+
+
+_weigh_mirrored, _weigh_upward, _weigh_shifted, _weigh_listed = map(_weighing, (_mirrored, _upward, _shifted, _listed))
+
+
 @fused
 def weigh_rows(image, v, kernel, first, last, out):  # type: ignore[no-untyped-def]
     """The vertical pass of row v: the sum over taps of kernel[t] * image[v - reach + t]."""
     noinline()
-    height, at = image.shape[0], v - len(kernel) // 2
-    _set_one(out, image[fold(at + first, height)], kernel[first])
-    t = first + 1
-    while t + 4 <= last:
-        a, b = image[fold(at + t, height)], image[fold(at + t + 1, height)]
-        c, d = image[fold(at + t + 2, height)], image[fold(at + t + 3, height)]
-        _add_four(out, a, b, c, d, kernel[t], kernel[t + 1], kernel[t + 2], kernel[t + 3])
-        t += 4
-    while t < last:
-        _add_one(out, image[fold(at + t, height)], kernel[t])
-        t += 1
+    at = v - len(kernel) // 2
+    _set_one(out, _mirrored(image, at, first), kernel[first])
+    _weigh_mirrored(image, at, kernel, first + 1, last, out)
 
 
 @fused
 def add_taps(flat, at, weights, first, last, out, less=0):  # type: ignore[no-untyped-def]
     """Add weights[t] * flat[at[t] - less + i] for taps [first, last)."""
     noinline()
-    n, t = len(out), first
-    while t + 4 <= last:
-        i, j, k, m = at[t] - less, at[t + 1] - less, at[t + 2] - less, at[t + 3] - less
-        a, b, c, d = flat[i : i + n], flat[j : j + n], flat[k : k + n], flat[m : m + n]
-        _add_four(out, a, b, c, d, weights[t], weights[t + 1], weights[t + 2], weights[t + 3])
-        t += 4
-    while t < last:
-        _add_one(out, flat[at[t] - less : at[t] - less + n], weights[t])
-        t += 1
+    _weigh_listed(flat, (at, less), weights, first, last, out)
 
 
 @fused
 def _collect(grad, q, kernel, first, last, out):  # type: ignore[no-untyped-def]
     """Add what row q of the padded image gave to output rows: the sum over taps of kernel[t] * grad[q + reach - t]."""
     noinline()
-    height, at = grad.shape[0], q + len(kernel) // 2
-    first, last = max(first, at - height + 1), min(last, at + 1)
-    t = first
-    while t + 4 <= last:
-        a, b, c, d = grad[at - t], grad[at - t - 1], grad[at - t - 2], grad[at - t - 3]
-        _add_four(out, a, b, c, d, kernel[t], kernel[t + 1], kernel[t + 2], kernel[t + 3])
-        t += 4
-    while t < last:
-        _add_one(out, grad[at - t], kernel[t])
-        t += 1
+    at = q + len(kernel) // 2
+    _weigh_upward(grad, at, kernel, max(first, at - len(grad) + 1), min(last, at + 1), out)
 
 
 @fused
@@ -137,16 +149,8 @@ def weigh_rows_back(grad, v, kernel, first, last, out):  # type: ignore[no-untyp
 def slide(line, kernel, first, last, out):  # type: ignore[no-untyped-def]
     """The horizontal pass: out[i] = sum over taps of kernel[t] * line[i + t]."""
     noinline()
-    n = len(out)
-    _set_one(out, line[first : first + n], kernel[first])
-    t = first + 1
-    while t + 4 <= last:
-        a, b, c, d = line[t : t + n], line[t + 1 : t + 1 + n], line[t + 2 : t + 2 + n], line[t + 3 : t + 3 + n]
-        _add_four(out, a, b, c, d, kernel[t], kernel[t + 1], kernel[t + 2], kernel[t + 3])
-        t += 4
-    while t < last:
-        _add_one(out, line[t : t + n], kernel[t])
-        t += 1
+    _set_one(out, _shifted(line, 0, first), kernel[first])
+    _weigh_shifted(line, 0, kernel, first + 1, last, out)
 
 
 @fused
@@ -166,20 +170,6 @@ def fold_back(wide, reach, out):  # type: ignore[no-untyped-def]
     for i in range(reach):
         out[fold(i - reach, width)] += wide[i]
         out[fold(width + i, width)] += wide[reach + width + i]
-
-
-@fused
-def pad_zeros(line, reach, width):  # type: ignore[no-untyped-def]
-    """Zero a row and what lies on both sides."""
-    for i in range(width + 2 * reach):
-        line[i] = line.dtype.type(0.0)
-
-
-@fused
-def copy_row(source, target):  # type: ignore[no-untyped-def]
-    """Copy a row."""
-    for i in range(len(target)):
-        target[i] = source[i]
 
 
 @summing
@@ -216,11 +206,3 @@ def clip_row(row):  # type: ignore[no-untyped-def]
     for i in range(len(row)):
         z = zero if row[i] < zero else row[i]
         row[i] = one if z > one else z
-
-
-@fused
-def mask_row(value, g):  # type: ignore[no-untyped-def]
-    """Zero the gradient where a value was clipped; the ends count as inside, as in ``torch.clamp``."""
-    zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
-    for i in range(len(g)):
-        g[i] = g[i] if (value[i] >= zero) & (value[i] <= one) else zero

@@ -10,8 +10,9 @@ their borders, and each tap is a multiply-add of one of them, shifted.
 
 from __future__ import annotations
 
-from pellucid.kernels.convolve.cpu.rows import add_taps, copy_row, dots, fold, fold_back, mirror_ends, pad_zeros
+from pellucid.kernels.convolve.cpu.rows import add_taps, dots, fold, fold_back, mirror_ends, strip_of
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.stages.sums import copy
 
 __all__ = ["square", "square_back", "square_sums"]
 
@@ -35,35 +36,33 @@ def _taps(kernel, threshold, step, turned, at, weights, begin):  # type: ignore[
 
 
 @fused
-def _mirrored(image, first, rows, reach, padded):  # type: ignore[no-untyped-def]
-    """Rows [first - reach, first + rows + reach) of a plane, with mirrored borders."""
+def _mirrored(image, first, last, reach, padded):  # type: ignore[no-untyped-def]
+    """Rows [first - reach, last + reach) of a plane, with mirrored borders."""
     noinline()
     height, width = image.shape
-    for r in range(rows + 2 * reach):
+    for r in range(last - first + 2 * reach):
         line = padded[r]
-        copy_row(image[fold(first - reach + r, height)], line[reach : reach + width])
+        copy(image[fold(first - reach + r, height)], line[reach : reach + width])
         mirror_ends(line, reach, width)
 
 
 @entry
 def square(images, kernels, channels, rows, threshold, out, scratch, at, weights, begin, start, stop):  # type: ignore[no-untyped-def]
-    """Filter strips of ``rows`` rows; strip s belongs to plane s // (strips per plane). images, out: (planes, h, w)."""
+    """Filter strips of ``rows`` rows; taps below the threshold are nothing. images, out: (planes, h, w)."""
     images, kernels, out, scratch = without_refcount((images, kernels, out, scratch))
     at, weights, begin = without_refcount((at, weights, begin))
-    height, width, taps = images.shape[1], images.shape[2], kernels.shape[1]
-    strips, reach = (height + rows - 1) // rows, taps // 2
+    width, taps = images.shape[2], kernels.shape[1]
+    reach = taps // 2
     step = width + 2 * reach
     flat = scratch[: (rows + 2 * reach) * step]
     for s in range(start, stop):
-        plane = s // strips
-        first = (s - plane * strips) * rows
-        here = min(rows, height - first)
+        plane, first, last = strip_of(s, images.shape[1], rows)
         _taps(kernels[plane // channels % len(kernels)], threshold, step, False, at, weights, begin)
-        _mirrored(images[plane], first, here, reach, flat.reshape(rows + 2 * reach, step))
-        for v in range(here):
-            row = out[plane, first + v]
+        _mirrored(images[plane], first, last, reach, flat.reshape(rows + 2 * reach, step))
+        for v in range(first, last):
+            row = out[plane, v]
             row[:] = images.dtype.type(0.0)
-            add_taps(flat[v * step :], at, weights, 0, begin[taps], row)
+            add_taps(flat[(v - first) * step :], at, weights, 0, begin[taps], row)
 
 
 @entry
@@ -75,21 +74,19 @@ def square_back(grad, kernels, channels, rows, threshold, out, scratch, at, weig
     """
     grad, kernels, out, scratch = without_refcount((grad, kernels, out, scratch))
     at, weights, begin = without_refcount((at, weights, begin))
-    height, width, taps = grad.shape[1], grad.shape[2], kernels.shape[1]
-    strips, reach = (height + rows - 1) // rows, taps // 2
+    (_, height, width), taps = grad.shape, kernels.shape[1]
+    reach = taps // 2
     step, period = width + 4 * reach, max(2 * (height - 1), 1)
     flat, wide = scratch[: (rows + 2 * reach) * step], scratch[(rows + 2 * reach) * step :][: width + 2 * reach]
     padded = flat.reshape(rows + 2 * reach, step)
     for s in range(start, stop):
-        plane = s // strips
-        first = (s - plane * strips) * rows
-        here = min(rows, height - first)
+        plane, first, last = strip_of(s, height, rows)
         _taps(kernels[plane // channels % len(kernels)], threshold, step, True, at, weights, begin)
-        for r in range(here + 2 * reach):
-            pad_zeros(padded[r], 2 * reach, width)
+        padded[:] = grad.dtype.type(0.0)
+        for r in range(last - first + 2 * reach):
             if 0 <= first - reach + r < height:
-                copy_row(grad[plane, first - reach + r], padded[r, 2 * reach : 2 * reach + width])
-        for v in range(first, first + here):
+                copy(grad[plane, first - reach + r], padded[r, 2 * reach : 2 * reach + width])
+        for v in range(first, last):
             wide[:] = grad.dtype.type(0.0)
             # Places v and -v of the rows with their borders, and each again every period.
             for turn in range(-(reach // period) - 1, reach // period + 2):
@@ -109,17 +106,14 @@ def square_back(grad, kernels, channels, rows, threshold, out, scratch, at, weig
 def square_sums(grad, images, taps, rows, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
     """The kernel's gradient, a row of float64 sums per strip."""
     grad, images, sums, scratch = without_refcount((grad, images, sums, scratch))
-    height, width = grad.shape[1], grad.shape[2]
-    strips, reach = (height + rows - 1) // rows, taps // 2
-    step = width + 2 * reach
+    reach = taps // 2
+    step = grad.shape[2] + 2 * reach
     padded = scratch[: (rows + 2 * reach) * step].reshape(rows + 2 * reach, step)
     for s in range(start, stop):
-        plane = s // strips
-        first = (s - plane * strips) * rows
-        here = min(rows, height - first)
-        _mirrored(images[plane], first, here, reach, padded)
+        plane, first, last = strip_of(s, grad.shape[1], rows)
+        _mirrored(images[plane], first, last, reach, padded)
         into = sums[s]
         into[:] = 0.0
-        for v in range(here):
+        for v in range(first, last):
             for i in range(taps):
-                dots(grad[plane, first + v], padded[v + i], into[i * taps : (i + 1) * taps])
+                dots(grad[plane, v], padded[v - first + i], into[i * taps : (i + 1) * taps])

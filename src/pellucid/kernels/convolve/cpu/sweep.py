@@ -14,62 +14,62 @@ from __future__ import annotations
 from pellucid.kernels.convolve.cpu.rows import (
     add_nine,
     clip_row,
-    copy_row,
     dot,
     dots,
     fold,
     fold_back,
-    mask_row,
     mirror_ends,
-    pad_zeros,
     slide,
     span,
+    strip_of,
     weigh_rows,
     weigh_rows_back,
 )
-from pellucid.kernels.jit import entry, without_refcount
+from pellucid.kernels.jit import entry, fused, without_refcount
+from pellucid.kernels.stages.sums import copy, mask_row
 
 __all__ = ["interior", "interior_backward", "separable", "separable_back", "separable_sums"]
 
 
 @entry
 def separable(images, vertical, horizontal, channels, rows, threshold, out, scratch, start, stop):  # type: ignore[no-untyped-def]
-    """Filter strips of ``rows`` rows; strip s belongs to plane s // (strips per plane). images, out: (planes, h, w)."""
+    """Filter strips of ``rows`` rows; taps below the threshold are nothing. images, out: (planes, h, w)."""
     images, vertical, horizontal, out, scratch = without_refcount((images, vertical, horizontal, out, scratch))
-    height, width = images.shape[1], images.shape[2]
-    strips, reach = (height + rows - 1) // rows, horizontal.shape[1] // 2
+    width, reach = images.shape[2], horizontal.shape[1] // 2
     line = scratch[: width + 2 * reach]
     for s in range(start, stop):
-        plane = s // strips
+        plane, first, last = strip_of(s, images.shape[1], rows)
         down, across = vertical[plane // channels % len(vertical)], horizontal[plane // channels % len(horizontal)]
         top, bottom = span(down, threshold)
         left, right = span(across, threshold)
-        first = (s - plane * strips) * rows
-        for v in range(first, min(first + rows, height)):
+        for v in range(first, last):
             weigh_rows(images[plane], v, down, top, bottom, line[reach : reach + width])
             mirror_ends(line, reach, width)
             slide(line, across, left, right, out[plane, v])
+
+
+@fused
+def _turned(kernel, out):  # type: ignore[no-untyped-def]
+    for t in range(len(kernel)):
+        out[t] = kernel[len(kernel) - 1 - t]
 
 
 @entry
 def separable_back(grad, vertical, horizontal, channels, rows, threshold, out, scratch, start, stop):  # type: ignore[no-untyped-def]
     """The adjoint of :func:`separable`; the arguments are its own."""
     grad, vertical, horizontal, out, scratch = without_refcount((grad, vertical, horizontal, out, scratch))
-    height, width = grad.shape[1], grad.shape[2]
-    strips, taps = (height + rows - 1) // rows, horizontal.shape[1]
+    width, taps = grad.shape[2], horizontal.shape[1]
     reach = taps // 2
     line, wide = scratch[: width + 4 * reach], scratch[width + 4 * reach : 2 * width + 6 * reach]
     back = scratch[2 * width + 6 * reach :][:taps]
     for s in range(start, stop):
-        plane = s // strips
-        down, across = vertical[plane // channels % len(vertical)], horizontal[plane // channels % len(horizontal)]
-        for t in range(taps):
-            back[t] = across[taps - 1 - t]
+        plane, first, last = strip_of(s, grad.shape[1], rows)
+        down = vertical[plane // channels % len(vertical)]
+        _turned(horizontal[plane // channels % len(horizontal)], back)
         top, bottom = span(down, threshold)
         left, right = span(back, threshold)
-        first = (s - plane * strips) * rows
-        for v in range(first, min(first + rows, height)):
-            pad_zeros(line, 2 * reach, width)
+        for v in range(first, last):
+            line[:] = grad.dtype.type(0.0)
             weigh_rows_back(grad[plane], v, down, top, bottom, line[2 * reach : 2 * reach + width])
             slide(line, back, left, right, wide)
             fold_back(wide, reach, out[plane, v])
@@ -79,25 +79,22 @@ def separable_back(grad, vertical, horizontal, channels, rows, threshold, out, s
 def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of both kernels, one row of float64 sums per strip: the vertical taps, then the horizontal ones."""
     grad, images, sums, scratch, vertical, horizontal = without_refcount((grad, images, sums, scratch, vertical, horizontal))
-    height, width = images.shape[1], images.shape[2]
+    _, height, width = images.shape
     taps, others = vertical.shape[1], horizontal.shape[1]
-    strips, tall, reach = (height + rows - 1) // rows, taps // 2, others // 2
+    tall, reach = taps // 2, others // 2
     line, wide = scratch[: width + 4 * reach], scratch[width + 4 * reach : 2 * width + 6 * reach]
     back, upstream = scratch[2 * width + 6 * reach :][:others], scratch[2 * width + 6 * reach + others :][:width]
     for s in range(start, stop):
-        plane = s // strips
-        down, across = vertical[plane // channels % len(vertical)], horizontal[plane // channels % len(horizontal)]
-        for t in range(others):
-            back[t] = across[others - 1 - t]
+        plane, first, last = strip_of(s, height, rows)
+        down, into = vertical[plane // channels % len(vertical)], sums[s]
+        _turned(horizontal[plane // channels % len(horizontal)], back)
         top, bottom = span(down, threshold)
         left, right = span(back, threshold)
-        into = sums[s]
         into[:] = 0.0
-        first = (s - plane * strips) * rows
-        for v in range(first, min(first + rows, height)):
+        for v in range(first, last):
             g = grad[plane, v]
-            pad_zeros(line, 2 * reach, width)
-            copy_row(g, line[2 * reach : 2 * reach + width])
+            line[:] = grad.dtype.type(0.0)
+            copy(g, line[2 * reach : 2 * reach + width])
             slide(line, back, left, right, wide)
             fold_back(wide, reach, upstream)
             for t in range(taps):
@@ -112,12 +109,12 @@ def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold
 def interior(images, kernels, channels, clipped, out, start, stop):  # type: ignore[no-untyped-def]
     """Filter planes [start, stop) with 3x3 kernels (b or 1, 9); the outermost pixels keep their values."""
     images, kernels, out = without_refcount((images, kernels, out))
-    height, width = images.shape[1], images.shape[2]
+    _, height, width = images.shape
     for plane in range(start, stop):
         kernel, x = kernels[plane // channels % len(kernels)], images[plane]
         for v in range(height):
             row = out[plane, v]
-            copy_row(x[v], row)
+            copy(x[v], row)
             if v > 0 and v < height - 1 and width > 2:
                 middle = row[1 : width - 1]
                 middle[:] = images.dtype.type(0.0)
@@ -130,28 +127,26 @@ def interior(images, kernels, channels, clipped, out, start, stop):  # type: ign
 def interior_backward(grad, images, kernels, channels, clipped, needs, out, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of planes [start, stop) and of their kernels: (planes, 9) float64 sums; ``needs`` is (images, kernels)."""
     grad, images, kernels, out, sums, scratch = without_refcount((grad, images, kernels, out, sums, scratch))
-    height, width = images.shape[1], images.shape[2]
-    zero = images.dtype.type(0.0)
-    wide = width + 2
+    _, height, width = images.shape
+    zero, wide = images.dtype.type(0.0), width + 2
     window, row, flipped = scratch[: 3 * wide].reshape(3, wide), scratch[3 * wide :][:width], scratch[3 * wide + width :][:9]
     for plane in range(start, stop):
         kernel, x = kernels[plane // channels % len(kernels)], images[plane]
-        for k in range(9):
-            flipped[k] = kernel[8 - k]
-            if needs[1]:
-                sums[plane, k] = 0.0
+        _turned(kernel, flipped)
+        if needs[1]:
+            sums[plane] = 0.0
         window[:] = zero
         # Row v of the gradient, with zeros around what the filter touches, is kept in window[v % 3].
         for v in range(height + 1):
             line = window[v % 3]
             line[:] = zero
             if v < height:
-                copy_row(grad[plane, v], row)
+                copy(grad[plane, v], row)
                 inside = v > 0 and v < height - 1 and width > 2
                 if clipped:
                     if inside:
                         value = line[1 : 1 + width]
-                        copy_row(x[v], value)
+                        copy(x[v], value)
                         middle = value[1 : width - 1]
                         middle[:] = zero
                         add_nine(x[v - 1], x[v], x[v + 1], kernel, middle)
@@ -160,7 +155,7 @@ def interior_backward(grad, images, kernels, channels, clipped, needs, out, sums
                     else:
                         mask_row(x[v], row)
                 if inside:
-                    copy_row(row[1 : width - 1], line[2:width])
+                    copy(row[1 : width - 1], line[2:width])
                     if needs[1]:
                         g = row[1 : width - 1]
                         for k in range(9):
@@ -171,6 +166,6 @@ def interior_backward(grad, images, kernels, channels, clipped, needs, out, sums
                         into[:] = zero
                         into[0], into[width - 1] = row[0], row[width - 1]
                     else:
-                        copy_row(row, into)
+                        copy(row, into)
             if needs[0] and v > 0:
                 add_nine(window[(v - 2) % 3], window[(v - 1) % 3], line, flipped, out[plane, v - 1])
