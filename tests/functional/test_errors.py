@@ -206,7 +206,7 @@ def test_options_are_keyword_only():
         (lambda: PF.median_blur(IMAGE, (3, 2)), InvalidArgument, "kernel_size"),
         (lambda: PF.gaussian_noise(IMAGE, key=3), InvalidType, "key"),
         (lambda: PF.gaussian_noise(IMAGE, sigma=-1.0, key=Key(0)), InvalidArgument, "sigma"),
-        (lambda: PF.gaussian_noise(IMAGE, key=Key(0, 0, torch.arange(3))), InvalidArgument, r"key\.index"),
+        (lambda: PF.gaussian_noise(IMAGE, key=Key(0, 0, torch.arange(3))), InvalidArgument, r"Key\.index"),
         (lambda: PF.clahe(IMAGE, 0.0), InvalidArgument, "clip_limit"),
         (lambda: PF.to_dtype(IMAGE, torch.int16), InvalidArgument, "dtype"),
         (lambda: PF.uniform_temporal_subsample(IMAGE[0], 2), InvalidArgument, "video"),

@@ -20,8 +20,7 @@ from torch import Tensor
 from pellucid.corruptions.draws import Draws
 from pellucid.corruptions.table import TABLE
 from pellucid.errors import invalid, wrong_type
-from pellucid.functional.colors import close_unit, open_unit
-from pellucid.functional.images import open_image
+from pellucid.functional.images import close_unit, open_image, open_unit
 from pellucid.random.arguments import check_choice
 from pellucid.random.key import Key, default_index
 

@@ -1,10 +1,13 @@
 """Pure functions: image first, parameters with gradients, options by keyword.
 
-Owns: the public names of the functional interface.
+Owns: the public names of the functional interface, and what their docstrings share.
 Must not: draw anything at random or keep state.
 Read next: ``warps.py``.
 """
 
+import inspect
+
+from pellucid.core.docstrings import completed
 from pellucid.functional.blurs import box_blur, defocus_blur, median_blur, motion_blur, zoom_blur
 from pellucid.functional.codecs import jpeg
 from pellucid.functional.colors import (
@@ -140,3 +143,22 @@ __all__ = [
     "wave",
     "zoom_blur",
 ]
+
+_OPTIONS = {
+    "border_mode": "as in :func:`warp_affine`.",
+    "border_value": "as in :func:`warp_affine`.",
+    "fill": "a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.",
+    "clip": "clip the result to [0, 1].",
+    "key": "seed, step and one index per image.",
+    "channels_last": "as in :func:`warp_affine`.",
+    "gradient_scale": "as in :func:`warp`.",
+    "image_gradient": "as in :func:`warp`.",
+    "impl": "``auto``, ``reference``, ``cpu`` or ``triton``.",
+    "options": "as in :func:`remap`.",
+}
+"""What docstrings of functions need not repeat."""
+
+for _one in (globals()[name] for name in __all__):
+    _own = {name: _OPTIONS[name] for name in inspect.signature(_one).parameters if name in _OPTIONS}
+    _errors = "``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and options that do not fit."
+    _one.__doc__ = completed(_one.__doc__, _own, {"Errors": _errors})

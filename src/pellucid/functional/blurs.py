@@ -7,13 +7,15 @@ Read next: ``filters.py``.
 
 from __future__ import annotations
 
+from math import inf
+
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.functional.fills import Factor, read_factor
-from pellucid.functional.images import Layout, close_image, join_batch, open_image, to_compute
+from pellucid.functional.fills import Factor
+from pellucid.functional.images import Layout, close_image, open_image, open_with, to_compute
 from pellucid.kernels import convolve, warp
 from pellucid.random.arguments import whole_number
 from pellucid.transforms.base import as_size
@@ -21,7 +23,7 @@ from pellucid.transforms.collage import MOST_ZOOMS, zooms_to
 from pellucid.transforms.filters import box, disk, line
 from pellucid.types import ImageSpec, Size
 
-__all__ = ["box_blur", "defocus_blur", "median_blur", "motion_blur", "zoom_blur"]
+__all__ = ["box_blur", "check_taps", "defocus_blur", "median_blur", "motion_blur", "zoom_blur"]
 
 
 def box_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, width: Factor | None = None) -> Shaped[Tensor, "*b c h w"]:
@@ -39,9 +41,6 @@ def box_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, width: Factor 
     Gradient:
         image: exact. width: almost everywhere.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         ``cv2.blur`` where the width is kernel_size.
 
@@ -51,7 +50,7 @@ def box_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, width: Factor 
         >>> box_blur(torch.tensor([[[0.0, 0.0, 3.0, 0.0]]]), 3)
         tensor([[[0., 1., 1., 2.]]])
     """
-    pixels, layout, (wide,), reach = _opened(image, kernel_size, {"width": (kernel_size if width is None else width, 1.0)})
+    pixels, layout, (wide,), reach = _opened(image, kernel_size, {"width": (kernel_size if width is None else width, 1.0, inf)})
     kernel = box(wide, reach)
     kernel = (kernel / kernel.sum(-1, keepdim=True)).to(pixels.dtype)
     return close_image(convolve.separable(pixels, kernel, kernel), layout)
@@ -72,9 +71,6 @@ def motion_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, length: Fac
     Gradient:
         image: exact. length, angle: almost everywhere.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         The mean of the picture shifted along the line (``scipy.ndimage.shift(order=1, mode="mirror")``).
 
@@ -84,7 +80,7 @@ def motion_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, length: Fac
         >>> motion_blur(torch.eye(5)[None], 3, 0.0, 45.0).equal(torch.eye(5)[None])
         True
     """
-    numbers = {"length": (length, 0.0), "angle": (angle, None)}
+    numbers = {"length": (length, 0.0, inf), "angle": (angle, -inf, inf)}
     pixels, layout, (long, turn), reach = _opened(image, kernel_size, numbers)
     kernel = line(long, turn, reach)
     return close_image(convolve.dense(pixels, (kernel / kernel.sum((-2, -1), keepdim=True)).to(pixels.dtype)), layout)
@@ -104,9 +100,6 @@ def defocus_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, radius: Fa
     Gradient:
         image: exact. radius: almost everywhere.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         ``scipy.ndimage.correlate(mode="mirror")`` with the disk; `pellucid.RandomDefocusBlur`.
 
@@ -116,7 +109,7 @@ def defocus_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, radius: Fa
         >>> defocus_blur(torch.eye(5)[None], 3, 0.0).equal(torch.eye(5)[None])
         True
     """
-    pixels, layout, (wide,), reach = _opened(image, kernel_size, {"radius": (radius, 0.0)})
+    pixels, layout, (wide,), reach = _opened(image, kernel_size, {"radius": (radius, 0.0, inf)})
     return close_image(convolve.dense(pixels, disk(wide, reach).to(pixels.dtype)), layout)
 
 
@@ -132,9 +125,6 @@ def median_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int | Size) -> S
 
     Gradient:
         image: almost everywhere (to the pixel that is the median).
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         ``cv2.medianBlur``.
@@ -166,9 +156,6 @@ def zoom_blur(image: Shaped[Tensor, "*b c h w"], factor: Factor, *, zooms: int =
     Gradient:
         image: exact. factor: almost everywhere.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         The mean of ``scipy.ndimage.map_coordinates`` at these zooms.
 
@@ -179,7 +166,7 @@ def zoom_blur(image: Shaped[Tensor, "*b c h w"], factor: Factor, *, zooms: int =
         tensor([[[0.0000, 0.2500, 1.0000, 0.2500, 0.0000]]])
     """
     count = whole_number("zooms", zooms, 2, MOST_ZOOMS)
-    pixels, layout, (far,) = _joined(*open_image(image), {"factor": (factor, 1.0)})
+    pixels, layout, (far,) = open_with(image, {"factor": (factor, 1.0, inf)})
     work = to_compute(pixels)
     maps = zooms_to(far.to(work.dtype), count, ImageSpec(*work.shape[1:]), work)
     size = (work.shape[2], work.shape[3])
@@ -188,25 +175,16 @@ def zoom_blur(image: Shaped[Tensor, "*b c h w"], factor: Factor, *, zooms: int =
 
 
 def _opened(
-    image: Tensor, kernel_size: int, numbers: dict[str, tuple[Factor, float | None]]
+    image: Tensor, kernel_size: int, numbers: dict[str, tuple[Factor, float, float]]
 ) -> tuple[Tensor, Layout, list[Tensor], Tensor]:
-    """Pixels for the arithmetic, one number per image of each name (value, least), and the distances from the kernel's middle."""
-    if not isinstance(kernel_size, int) or isinstance(kernel_size, bool) or kernel_size < 1 or kernel_size % 2 == 0:
-        raise invalid("kernel_size", expected="an odd number of taps", got=repr(kernel_size))
-    pixels, layout, read = _joined(*open_image(image), numbers)
+    """Pixels for the arithmetic, one number per image of each name (value, least, most), and distances from the kernel's middle."""
+    check_taps(kernel_size)
+    pixels, layout, read = open_with(image, numbers)
     reach = torch.arange(kernel_size, dtype=read[0].dtype, device=pixels.device) - kernel_size // 2
     return to_compute(pixels), layout, read, reach
 
 
-def _joined(
-    pixels: Tensor, layout: Layout, numbers: dict[str, tuple[Factor, float | None]]
-) -> tuple[Tensor, Layout, list[Float[Tensor, "b_or_1"]]]:
-    """Images and their numbers, of each name (value, least)."""
-    read = []
-    for name, (value, least) in numbers.items():
-        if least is not None and isinstance(value, int | float) and not value >= least:
-            raise invalid(name, expected=f"a number >= {least:g}", got=value)
-        number, batched = read_factor(name, value, device=pixels.device)
-        pixels, layout = join_batch(pixels, layout, name, number.shape[0], batched)
-        read.append(number)
-    return pixels, layout, read
+def check_taps(kernel_size: object) -> None:
+    """Raise for what is no odd number of taps."""
+    if not isinstance(kernel_size, int) or isinstance(kernel_size, bool) or kernel_size < 1 or kernel_size % 2 == 0:
+        raise invalid("kernel_size", expected="an odd number of taps", got=repr(kernel_size))

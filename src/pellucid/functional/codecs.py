@@ -11,10 +11,10 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.functional.colors import close_unit, open_unit
-from pellucid.functional.fills import Factor, read_factor
-from pellucid.functional.images import join_batch, open_image
+from pellucid.functional.fills import Factor
+from pellucid.functional.images import close_unit, open_unit, open_with, require_channels
 from pellucid.kernels import codec
+from pellucid.transforms.base import check_choice
 
 __all__ = ["jpeg"]
 
@@ -51,9 +51,6 @@ def jpeg(
     Gradient:
         image: surrogate as chosen, zero where clipped. quality: surrogate as chosen. Second order: of the surrogate.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and names that do not fit.
-
     Source:
         ITU-T T.81; libjpeg's slow integer transform with triangular upsampling (oracle: Pillow). ``cubic``: Shin and Song,
         "JPEG-resistant adversarial images", 2017.
@@ -64,23 +61,13 @@ def jpeg(
         >>> jpeg(torch.tensor([[[0, 40, 80, 120, 160, 200, 240, 255]]], dtype=torch.uint8), 30)
         tensor([[[  0,  40,  86, 120, 158, 205, 242, 255]]], dtype=torch.uint8)
     """
-    _one_of("subsampling", subsampling, _SUBSAMPLINGS)
-    _one_of("image_gradient", image_gradient, _IMAGE_GRADIENTS)
-    _one_of("magnitude", magnitude, ("secant", "none"))
+    check_choice("subsampling", subsampling, _SUBSAMPLINGS)
+    check_choice("image_gradient", image_gradient, _IMAGE_GRADIENTS)
+    check_choice("magnitude", magnitude, ("secant", "none"))
     if not h > 0:
         raise invalid("h", expected="a reach > 0", got=h)
-    if isinstance(quality, int | float) and not 1 <= quality <= 100:
-        raise invalid("quality", expected="a number from 1 to 100", got=quality)
-    pixels, layout = open_image(image)
-    if pixels.shape[1] not in (1, 3):
-        raise invalid("image", expected="one channel (grey) or three (RGB)", got=f"{pixels.shape[1]} channels")
-    amount, batched = read_factor("quality", quality, device=pixels.device)
-    pixels, layout = join_batch(pixels, layout, "quality", amount.shape[0], batched)
+    pixels, layout, (amount,) = open_with(image, {"quality": (quality, 1.0, 100.0)})
+    require_channels(pixels, (1, 3), "grey or RGB")
     work = open_unit(pixels)
     result = codec.jpeg(work, amount, subsampling=subsampling, image_gradient=image_gradient, magnitude=magnitude, h=float(h))
     return close_unit(result, layout)
-
-
-def _one_of(name: str, value: str, names: tuple[str, ...]) -> None:
-    if value not in names:
-        raise invalid(name, expected="one of " + ", ".join(map(repr, names)), got=repr(value))

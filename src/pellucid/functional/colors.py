@@ -7,7 +7,8 @@ Read next: ``conversions.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
 
 import torch
 from jaxtyping import Shaped
@@ -15,8 +16,8 @@ from torch import Tensor
 
 from pellucid.color.temperature import LIMITS, gains_of
 from pellucid.errors import invalid
-from pellucid.functional.fills import Factor, FillValue, read_factor, read_fill
-from pellucid.functional.images import Layout, close_image, join_batch, open_image, require_channels, to_compute
+from pellucid.functional.fills import Factor, FillValue, read_fill
+from pellucid.functional.images import close_image, close_unit, open_image, open_unit, open_with, require_channels
 from pellucid.kernels import color, curve
 
 __all__ = [
@@ -26,9 +27,7 @@ __all__ = [
     "adjust_hue",
     "adjust_saturation",
     "channel_dropout",
-    "close_unit",
     "color_temperature",
-    "open_unit",
     "rgb_shift",
     "shift_hsv",
 ]
@@ -46,9 +45,6 @@ def adjust_brightness(image: Shaped[Tensor, "*b c h w"], brightness_factor: Fact
 
     Gradient:
         image, brightness_factor: almost everywhere (zero where clipped).
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.adjust_brightness``.
@@ -75,9 +71,6 @@ def adjust_contrast(image: Shaped[Tensor, "*b c h w"], contrast_factor: Factor) 
     Gradient:
         image (the mean included), contrast_factor: almost everywhere (zero where clipped).
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         ``torchvision.transforms.v2.functional.adjust_contrast``, with its luma weights.
 
@@ -103,9 +96,6 @@ def adjust_saturation(image: Shaped[Tensor, "*b c h w"], saturation_factor: Fact
     Gradient:
         image, saturation_factor: almost everywhere (zero where clipped).
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, channels and numbers that do not fit.
-
     Source:
         ``torchvision.transforms.v2.functional.adjust_saturation``, with its luma weights.
 
@@ -130,9 +120,6 @@ def adjust_hue(image: Shaped[Tensor, "*b c h w"], hue_factor: Factor) -> Shaped[
 
     Gradient:
         image, hue_factor: almost everywhere; finite at grey, whose hue counts as 0 with no gradient of its own.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, channels and numbers that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.adjust_hue``.
@@ -163,9 +150,6 @@ def adjust_gamma(image: Shaped[Tensor, "*b c h w"], gamma: Factor, *, gain: Fact
     Gradient:
         image, gamma, gain: almost everywhere; 0 at black, where the true slope is infinite for gamma < 1.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         ``torchvision.transforms.v2.functional.adjust_gamma``.
 
@@ -175,25 +159,14 @@ def adjust_gamma(image: Shaped[Tensor, "*b c h w"], gamma: Factor, *, gain: Fact
         >>> adjust_gamma(torch.tensor([[[0.25, 1.0]]]), 0.5)
         tensor([[[0.5000, 1.0000]]])
     """
-    _check_not_negative("gamma", gamma)
-    pixels, layout = open_image(image)
-    factors = []
-    for name, value in (("gamma", gamma), ("gain", gain)):
-        factor, batched = read_factor(name, value, device=pixels.device)
-        pixels, layout = join_batch(pixels, layout, name, factor.shape[0], batched)
-        factors.append(factor)
+    pixels, layout, factors = open_with(image, {"gamma": (gamma, 0.0, inf), "gain": (gain, -inf, inf)})
     work = open_unit(pixels)
     exponent, scale = (factor.to(work.dtype) for factor in factors)
     return close_unit(curve.power(work, exponent, scale, clip=True), layout)
 
 
 def _step(image: Tensor, name: str, value: Factor) -> Tensor:
-    argument = f"{name}_factor"
-    if name != "hue":
-        _check_not_negative(argument, value)
-    pixels, layout = open_image(image)
-    factor, batched = read_factor(argument, value, device=pixels.device)
-    pixels, layout = join_batch(pixels, layout, argument, factor.shape[0], batched)
+    pixels, layout, (factor,) = open_with(image, {f"{name}_factor": (value, -0.5 if name == "hue" else 0.0, inf)})
     work = open_unit(pixels)
     if name in ("saturation", "hue"):
         require_channels(pixels, (3, 1), f"RGB, or a grey image, which has no {name}")
@@ -218,9 +191,6 @@ def shift_hsv(
     Gradient:
         image, hue, saturation, value: almost everywhere; none to hue and saturation at exact grey.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         ``colorsys``; albumentations' HueSaturationValue in other units.
 
@@ -230,7 +200,8 @@ def shift_hsv(
         >>> shift_hsv(torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1), 1 / 3).flatten()
         tensor([0., 1., 0.])
     """
-    return _numbered(image, {"hue": hue, "saturation": saturation, "value": value}, color.shift_hsv)
+    added = {"hue": hue, "saturation": saturation, "value": value}
+    return _numbered(image, {name: (number, -inf, inf) for name, number in added.items()}, color.shift_hsv)
 
 
 def color_temperature(image: Shaped[Tensor, "*b 3 h w"], temperature: Factor) -> Shaped[Tensor, "*b 3 h w"]:
@@ -246,9 +217,6 @@ def color_temperature(image: Shaped[Tensor, "*b 3 h w"], temperature: Factor) ->
     Gradient:
         image, temperature: almost everywhere (zero where clipped).
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         See `PlanckianJitter`.
 
@@ -259,13 +227,11 @@ def color_temperature(image: Shaped[Tensor, "*b 3 h w"], temperature: Factor) ->
         >>> red > green > blue
         True
     """
-    if isinstance(temperature, int | float) and not LIMITS[0] <= temperature <= LIMITS[1]:
-        raise invalid("temperature", expected=f"a number from {LIMITS[0]:g} to {LIMITS[1]:g}", got=temperature)
 
     def lit(pixels: Tensor, kelvin: Tensor) -> Tensor:
         return color.clip(pixels * gains_of(kelvin)[:, :, None, None])
 
-    return _numbered(image, {"temperature": temperature}, lit)
+    return _numbered(image, {"temperature": (temperature, *LIMITS)}, lit)
 
 
 def rgb_shift(
@@ -276,16 +242,12 @@ def rgb_shift(
     Args:
         image: (3, H, W) or (B, 3, H, W): floating point in [0, 1], or uint8.
         red, green, blue: in units of white for every dtype: a number or a tensor () or (B,).
-        clip: clip the result to [0, 1].
 
     Returns:
         The image, in its own dtype; 8-bit results are rounded and clipped in any case.
 
     Gradient:
         image, red, green, blue: almost everywhere (zero where clipped); exact without ``clip``.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         Its formula in numpy; albumentations' RGBShift.
@@ -301,7 +263,7 @@ def rgb_shift(
         shifted = pixels + torch.stack(numbers, -1)[:, :, None, None]
         return color.clip(shifted) if clip else shifted
 
-    return _numbered(image, {"red": red, "green": green, "blue": blue}, moved)
+    return _numbered(image, {"red": (red, -inf, inf), "green": (green, -inf, inf), "blue": (blue, -inf, inf)}, moved)
 
 
 def channel_dropout(
@@ -319,9 +281,6 @@ def channel_dropout(
 
     Gradient:
         image, fill: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and channels that do not fit.
 
     Source:
         An assignment in numpy.
@@ -345,30 +304,9 @@ def channel_dropout(
     return close_image(torch.where(dropped, rest, pixels), layout)
 
 
-def _numbered(image: Tensor, values: dict[str, Factor], function: Callable[..., Tensor]) -> Tensor:
-    """A function of colours in [0, 1] and one number per image of each name."""
-    pixels, layout = open_image(image)
+def _numbered(image: Tensor, values: Mapping[str, tuple[Factor, float, float]], function: Callable[..., Tensor]) -> Tensor:
+    """A function of colours in [0, 1] and one number per image of each name (value, least, most)."""
+    pixels, layout, numbers = open_with(image, values)
     require_channels(pixels, (3,), "red, green and blue")
-    numbers = []
-    for name, value in values.items():
-        number, batched = read_factor(name, value, device=pixels.device)
-        pixels, layout = join_batch(pixels, layout, name, number.shape[0], batched)
-        numbers.append(number)
     work = open_unit(pixels)
     return close_unit(function(work, *(number.to(work.dtype).expand(len(work)) for number in numbers)), layout)
-
-
-def _check_not_negative(name: str, value: Factor) -> None:
-    if isinstance(value, int | float) and value < 0:
-        raise invalid(name, expected="a number >= 0", got=value)
-
-
-def open_unit(pixels: Shaped[Tensor, "b c h w"]) -> Tensor:
-    """Pixels for the arithmetic, 8-bit values as parts of 255."""
-    work = to_compute(pixels)
-    return work if pixels.dtype.is_floating_point else work * (1.0 / 255.0)
-
-
-def close_unit(work: Tensor, layout: Layout) -> Tensor:
-    """Return to the caller's units, dtype and layout."""
-    return close_image(work if layout.dtype.is_floating_point else work * 255.0, layout)

@@ -14,14 +14,15 @@ from torch import Tensor
 from pellucid.color import hsv
 from pellucid.color.maps import channel_weights
 from pellucid.errors import invalid
-from pellucid.functional.colors import close_unit, open_unit
 from pellucid.functional.fills import FillValue, read_channels
 from pellucid.functional.images import (
     Layout,
     close_image,
+    close_unit,
     compute_dtype,
     join_batch,
     open_image,
+    open_unit,
     require_channels,
     require_float,
     to_compute,
@@ -43,9 +44,6 @@ def rgb_to_grayscale(image: Shaped[Tensor, "*b 3 h w"], *, num_output_channels: 
 
     Gradient:
         image: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and channels that do not fit.
 
     Source:
         ITU-R BT.601; ``cv2.cvtColor(..., COLOR_RGB2GRAY)``. (torchvision rounds the first weight to 0.2989.)
@@ -78,9 +76,6 @@ def rgb_to_hsv(image: Float[Tensor, "*b 3 h w"]) -> Float[Tensor, "*b 3 h w"]:
     Gradient:
         image: almost everywhere; finite at grey and black.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and channels that do not fit.
-
     Source:
         ``colorsys.rgb_to_hsv``.
 
@@ -108,9 +103,6 @@ def hsv_to_rgb(image: Float[Tensor, "*b 3 h w"]) -> Float[Tensor, "*b 3 h w"]:
     Gradient:
         image: almost everywhere.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and channels that do not fit.
-
     Source:
         ``colorsys.hsv_to_rgb``.
 
@@ -137,9 +129,6 @@ def invert(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w"]:
 
     Gradient:
         image: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.invert``.
@@ -170,9 +159,6 @@ def normalize(image: Float[Tensor, "*b c h w"], mean: FillValue, std: FillValue)
     Gradient:
         image, mean, std: exact.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         ``torchvision.transforms.v2.functional.normalize``.
 
@@ -201,9 +187,6 @@ def denormalize(image: Float[Tensor, "*b c h w"], mean: FillValue, std: FillValu
 
     Gradient:
         image, mean, std: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         `normalize`.
@@ -236,9 +219,6 @@ def to_dtype(
 
     Gradient:
         image: exact between floating-point dtypes; none to or from bytes.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.to_dtype``, for bytes into fractions.

@@ -41,9 +41,6 @@ def get_rotation_matrix2d(center: PointsLike, angle: Factor, scale: Factor) -> F
     Gradient:
         center, angle, scale: exact, to any order.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
-
     Source:
         ``cv2.getRotationMatrix2D``; multiples of 90 degrees are exact here.
 
@@ -90,9 +87,6 @@ def get_perspective_transform(src: PointsLike, dst: PointsLike) -> Float[Tensor,
     Gradient:
         src, dst: exact, to any order.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
-
     Source:
         Heckbert 1989, section 2.2.3, in closed form; ``cv2.getPerspectiveTransform``.
 
@@ -120,9 +114,6 @@ def get_affine_transform(src: PointsLike, dst: PointsLike) -> Float[Tensor, "*b 
 
     Gradient:
         src, dst: exact, to any order.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
 
     Source:
         ``cv2.getAffineTransform``.
@@ -175,9 +166,6 @@ def invert_affine_transform(M: MatrixLike) -> Float[Tensor, "*b 2 3"]:
 
     Gradient:
         M: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
 
     Source:
         ``cv2.invertAffineTransform``.

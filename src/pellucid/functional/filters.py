@@ -8,15 +8,15 @@ Read next: ``../kernels/convolve/reference.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
-from pellucid.functional.colors import close_unit, open_unit
 from pellucid.functional.fills import Factor, FillValue, read_channels, read_factor, read_numbers
-from pellucid.functional.images import close_image, join_batch, open_image, to_compute
+from pellucid.functional.images import close_image, close_unit, join_batch, open_image, open_unit, open_with, to_compute
 from pellucid.kernels import blend, convolve
 from pellucid.kernels.convolve.gaussian import gaussian
 
@@ -39,9 +39,6 @@ def gaussian_blur(
 
     Gradient:
         image, sigma: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.gaussian_blur``.
@@ -83,9 +80,6 @@ def adjust_sharpness(image: Shaped[Tensor, "*b c h w"], sharpness_factor: Factor
     Gradient:
         image, sharpness_factor: almost everywhere (zero where clipped).
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         ``torchvision.transforms.v2.functional.adjust_sharpness``, with PIL's smoothing kernel.
 
@@ -97,11 +91,7 @@ def adjust_sharpness(image: Shaped[Tensor, "*b c h w"], sharpness_factor: Factor
         >>> adjust_sharpness(dot, 0.0)[0, 1]
         tensor([0.0000, 0.0500, 0.0000])
     """
-    if isinstance(sharpness_factor, int | float) and sharpness_factor < 0:
-        raise invalid("sharpness_factor", expected="a number >= 0", got=sharpness_factor)
-    pixels, layout = open_image(image)
-    factor, batched = read_factor("sharpness_factor", sharpness_factor, device=pixels.device)
-    pixels, layout = join_batch(pixels, layout, "sharpness_factor", factor.shape[0], batched)
+    pixels, layout, (factor,) = open_with(image, {"sharpness_factor": (sharpness_factor, 0.0, inf)})
     work = open_unit(pixels)
     amount = factor.to(work.dtype)[:, None, None]
     place = torch.arange(3, device=work.device)
@@ -126,9 +116,6 @@ def erase(
 
     Gradient:
         image, value: exact. box: almost everywhere.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.erase`` for boxes of whole pixels.

@@ -48,9 +48,6 @@ def coarse_dropout(
     Gradient:
         image, value: exact. x, y, height, width: almost everywhere.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         An assignment in numpy, for rectangles of whole pixels. DeVries and Taylor, 2017, with ``inside=False``.
 
@@ -100,9 +97,6 @@ def grid_dropout(
 
     Gradient:
         image, value: exact. cells, ratio, x, y: almost everywhere.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         An assignment in numpy, for holes of whole pixels. Chen et al., "GridMask data augmentation", 2020, without its rotation.

@@ -7,6 +7,8 @@ Read next: ``fills.py``.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -15,15 +17,19 @@ from torch import Tensor
 
 from pellucid.core.axes import CHANNELS_FIRST, check_axes
 from pellucid.errors import invalid, wrong_type
+from pellucid.functional.fills import Factor, read_factor
 from pellucid.types import FLOATING
 
 __all__ = [
     "CHANNELS_LAST",
     "Layout",
     "close_image",
+    "close_unit",
     "compute_dtype",
     "join_batch",
     "open_image",
+    "open_unit",
+    "open_with",
     "read_dtype",
     "require_channels",
     "require_float",
@@ -129,6 +135,32 @@ def close_image(pixels: Shaped[Tensor, "b c h w"], layout: Layout) -> Shaped[Ten
     pixels = pixels.to(layout.dtype)
     pixels = pixels.permute(0, 2, 3, 1) if layout.channels_last else pixels
     return pixels if layout.batched else pixels[0]
+
+
+def open_with(
+    image: object, numbers: Mapping[str, tuple[Factor, float, float]]
+) -> tuple[Shaped[Tensor, "b c h w"], Layout, list[Float[Tensor, "b_or_1"]]]:
+    """An image as `open_image` gives it, and one number for it or for each, of each name (value, least, most)."""
+    (pixels, layout), read = open_image(image), []
+    for name, (value, low, high) in numbers.items():
+        if isinstance(value, int | float) and not low <= value <= high:
+            expected = f"a number >= {low:g}" if high == math.inf else f"a number from {low:g} to {high:g}"
+            raise invalid(name, expected=expected, got=value)
+        number, batched = read_factor(name, value, device=pixels.device)
+        pixels, layout = join_batch(pixels, layout, name, number.shape[0], batched)
+        read.append(number)
+    return pixels, layout, read
+
+
+def open_unit(pixels: Shaped[Tensor, "b c h w"]) -> Tensor:
+    """Pixels for the arithmetic, 8-bit values as parts of 255."""
+    work = to_compute(pixels)
+    return work if pixels.dtype.is_floating_point else work * (1.0 / 255.0)
+
+
+def close_unit(work: Tensor, layout: Layout) -> Tensor:
+    """Return to the caller's units, dtype and layout."""
+    return close_image(work if layout.dtype.is_floating_point else work * 255.0, layout)
 
 
 def join_batch(pixels: Shaped[Tensor, "b c h w"], layout: Layout, name: str, count: int, batched: bool) -> tuple[Tensor, Layout]:

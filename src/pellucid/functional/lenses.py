@@ -44,7 +44,6 @@ def lens_distortion(
         image: as in :func:`remap`.
         k1, k2, k3: radial coefficients, for distances from the centre in halves of the diagonal: numbers, or tensors () or (B,).
         p1, p2: tangential ones, likewise.
-        options: as in :func:`remap`.
 
     Returns:
         An image of the same size, in the dtype of ``image``.
@@ -74,16 +73,12 @@ def fisheye(image: Shaped[Tensor, "..."], angle: Factor, **options: Unpack[CvOpt
     Args:
         image: as in :func:`remap`.
         angle: of a corner's ray to the axis, in degrees from 0 to below 90: a number, or a tensor () or (B,).
-        options: as in :func:`remap`.
 
     Returns:
         An image of the same size, in the dtype of ``image``.
 
     Gradient:
         image: exact. angle: almost everywhere, none at 0, where the map is even; surrogate where the options say so.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``cv2.fisheye.undistortPoints`` with its coefficients at 0.
@@ -111,16 +106,12 @@ def rolling_shutter(
         pan: how far the view moves along x during the readout, as a fraction of the width: a number, or a tensor () or (B,).
         tilt: the same along y, of the height.
         acceleration: how the speed changes: from 1 - acceleration at the first row to 1 + acceleration at the last.
-        options: as in :func:`remap`.
 
     Returns:
         An image of the same size, in the dtype of ``image``.
 
     Gradient:
         image: exact. pan, tilt, acceleration: almost everywhere; surrogate where the options say so.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``numpy.interp`` of each row.
@@ -144,16 +135,12 @@ def wave(
         amplitude: the most that a pixel moves along each axis, as a fraction of the period: a number, or a tensor () or (B,).
         period: of the sine, in pixels, above 0, likewise.
         phase: of the sine at the image's centre, in turns, likewise.
-        options: as in :func:`remap`.
 
     Returns:
         An image of the same size, in the dtype of ``image``.
 
     Gradient:
         image: exact. amplitude, period, phase: almost everywhere; surrogate where the options say so.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         Its formula in numpy.

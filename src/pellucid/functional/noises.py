@@ -9,19 +9,20 @@ Read next: ``blurs.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 
 import torch
-from jaxtyping import Int64, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.errors import invalid, wrong_type
-from pellucid.functional.colors import close_unit, open_unit
-from pellucid.functional.fills import Factor, read_factor
-from pellucid.functional.images import join_batch, open_image
+from pellucid.errors import invalid
+from pellucid.functional.blurs import check_taps
+from pellucid.functional.fills import Factor
+from pellucid.functional.images import close_unit, open_unit, open_with
 from pellucid.kernels import blend
 from pellucid.kernels.blend import grain, weather
 from pellucid.kernels.blend import plasma as clouds
-from pellucid.random.key import Key, default_index, draw_words, on_device
+from pellucid.random.key import Key, draw_words, key_for
 from pellucid.transforms.filters import line
 
 __all__ = [
@@ -36,8 +37,6 @@ __all__ = [
     "snow",
 ]
 
-_INF = float("inf")
-
 
 def gaussian_noise(
     image: Shaped[Tensor, "*b c h w"], mean: Factor = 0.0, sigma: Factor = 0.1, *, clip: bool = True, key: Key
@@ -47,17 +46,12 @@ def gaussian_noise(
     Args:
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
         mean, sigma: of the noise, in units of white for every dtype: a number or a tensor () or (B,); sigma >= 0.
-        clip: clip the result to [0, 1].
-        key: seed, step and one index per image.
 
     Returns:
         The noisy image, in the dtype of ``image``; 8-bit results are rounded.
 
     Gradient:
         image, mean, sigma: exact; with ``clip`` almost everywhere.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.gaussian_noise``, whose numbers come from the global generator.
@@ -74,7 +68,7 @@ def gaussian_noise(
     def law(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
         return blend.noise(image, words, mean, sigma, clip=clip)
 
-    return _noisy(image, key, law, {"mean": (mean, -_INF, _INF), "sigma": (sigma, 0.0, _INF)})
+    return _noisy(image, key, law, {"mean": (mean, -inf, inf), "sigma": (sigma, 0.0, inf)})
 
 
 def poisson_gaussian_noise(
@@ -86,17 +80,12 @@ def poisson_gaussian_noise(
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
         gain: what one photon adds, >= 0, in units of white: a number or a tensor () or (B,).
         sigma: standard deviation in the dark, >= 0, likewise.
-        clip: clip the result to [0, 1].
-        key: seed, step and one index per image.
 
     Returns:
         The noisy image, in the dtype of ``image``; 8-bit results are rounded.
 
     Gradient:
         image, gain, sigma: almost everywhere; none where the variance is 0.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         Foi et al., 2008; see `PoissonGaussianNoise`.
@@ -114,7 +103,7 @@ def poisson_gaussian_noise(
         noisy = grain.poisson_gaussian(image, field, gain, sigma)
         return torch.clamp(noisy, 0.0, 1.0) if clip else noisy
 
-    return _noisy(image, key, law, {"gain": (gain, 0.0, _INF), "sigma": (sigma, 0.0, _INF)})
+    return _noisy(image, key, law, {"gain": (gain, 0.0, inf), "sigma": (sigma, 0.0, inf)})
 
 
 def shot_noise(image: Shaped[Tensor, "*b c h w"], photons: Factor = 20.0, *, key: Key) -> Shaped[Tensor, "*b c h w"]:
@@ -123,7 +112,6 @@ def shot_noise(image: Shaped[Tensor, "*b c h w"], photons: Factor = 20.0, *, key
     Args:
         image: (C, H, W) or (B, C, H, W): floating point, clipped to [0, 1], or uint8.
         photons: that make white, 1 to 80: a number or a tensor () or (B,).
-        key: seed, step and one index per image.
 
     Returns:
         The noisy image, at most 1, in the dtype of ``image``; 8-bit results are rounded.
@@ -131,9 +119,6 @@ def shot_noise(image: Shaped[Tensor, "*b c h w"], photons: Factor = 20.0, *, key
     Gradient:
         image: surrogate (1, the slope of the mean). photons: surrogate (that of the normal distribution of the same mean and
         variance).
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         ``scipy.stats.poisson.ppf`` of the key's numbers; see `ShotNoise`.
@@ -162,16 +147,12 @@ def salt_and_pepper(
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
         amount: the share, 0 to 1: a number or a tensor () or (B,).
         salt: how much of it is white, 0 to 1, likewise.
-        key: seed, step and one index per image.
 
     Returns:
         The noisy image, in the dtype of ``image``.
 
     Gradient:
         image: exact (zero where replaced). amount, salt: surrogate (the slope of the mean result).
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         ``skimage.util.random_noise(mode="s&p")``.
@@ -195,17 +176,12 @@ def plasma_fog(
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
         strength: how thick, >= 0: a number or a tensor () or (B,).
         decay: how smooth the cloud is, 1 to 10, likewise.
-        clip: clip the result to [0, 1].
-        key: seed, step and one index per image.
 
     Returns:
         The foggy image, in the dtype of ``image``; 8-bit results are rounded.
 
     Gradient:
         image, strength, decay: almost everywhere.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         Hendrycks and Dietterich, 2019; see `RandomPlasmaFog`.
@@ -218,7 +194,7 @@ def plasma_fog(
         >>> bool(abs(foggy.min() - 0.1) < 1e-6), bool(abs(foggy.max() - 0.5) < 1e-6)
         (True, True)
     """
-    return _clouded(image, key, clouds.fog, {"strength": (strength, 0.0, _INF)}, decay, clip)
+    return _clouded(image, key, clouds.fog, {"strength": (strength, 0.0, inf)}, decay, clip)
 
 
 def plasma_brightness(
@@ -235,9 +211,6 @@ def plasma_brightness(
 
     Gradient:
         image, strength, decay: almost everywhere.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         Its formula; the cloud is that of :func:`plasma_fog`.
@@ -274,9 +247,6 @@ def plasma_shadow(
 
     Gradient:
         image, darkness, amount, decay: almost everywhere.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
 
     Source:
         Its formula; the cloud is that of :func:`plasma_fog`.
@@ -319,9 +289,6 @@ def rain(
     Gradient:
         image, strength: exact. density, length, slant: almost everywhere.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         `pellucid.RandomRain`.
 
@@ -332,8 +299,7 @@ def rain(
         >>> bool(rain(torch.zeros(3, 32, 32), 0.5, 0.05, key=Key(0)).max() <= 0.5)
         True
     """
-    if not isinstance(kernel_size, int) or isinstance(kernel_size, bool) or kernel_size < 1 or kernel_size % 2 == 0:
-        raise invalid("kernel_size", expected="an odd number of taps", got=repr(kernel_size))
+    check_taps(kernel_size)
 
     def law(image: Tensor, words: Tensor, strength: Tensor, density: Tensor, length: Tensor, slant: Tensor) -> Tensor:
         reach = torch.arange(kernel_size, dtype=image.dtype, device=image.device) - kernel_size // 2
@@ -341,9 +307,7 @@ def rain(
         return weather.rain(image, words, strength, density, streak)
 
     unit, some = (strength, 0.0, 1.0), (density, 1e-6, 1.0)
-    return _noisy(
-        image, key, law, {"strength": unit, "density": some, "length": (length, 0.0, _INF), "slant": (slant, -_INF, _INF)}
-    )
+    return _noisy(image, key, law, {"strength": unit, "density": some, "length": (length, 0.0, inf), "slant": (slant, -inf, inf)})
 
 
 def snow(
@@ -371,9 +335,6 @@ def snow(
     Gradient:
         image, strength: almost everywhere. angle: none.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and numbers that do not fit.
-
     Source:
         `pellucid.RandomSnow`.
 
@@ -393,7 +354,7 @@ def snow(
         result = image + strength[:, None, None, None] * (snowed - image)
         return torch.clamp(result, 0.0, 1.0) if clip else result
 
-    return _noisy(image, key, law, {"strength": (strength, 0.0, 1.0), "angle": (angle, -_INF, _INF)})
+    return _noisy(image, key, law, {"strength": (strength, 0.0, 1.0), "angle": (angle, -inf, inf)})
 
 
 def _clouded(
@@ -414,25 +375,8 @@ def _clouded(
 
 def _noisy(image: Tensor, key: Key, law: Callable[..., Tensor], values: Mapping[str, tuple[Factor, float, float]]) -> Tensor:
     """What a law makes of images in [0, 1], the key's words, and one number per image of each name (value, least, most)."""
-    if not isinstance(key, Key):
-        raise wrong_type("key", expected="a Key", got=repr(key), fix="For example key=Key(seed=0, step=7).")
-    pixels, layout = open_image(image)
-    numbers = []
-    for name, (value, low, high) in values.items():
-        if isinstance(value, int | float) and not low <= value <= high:
-            expected = f"a number >= {low:g}" if high == _INF else f"a number from {low:g} to {high:g}"
-            raise invalid(name, expected=expected, got=value)
-        number, batched = read_factor(name, value, device=pixels.device)
-        pixels, layout = join_batch(pixels, layout, name, number.shape[0], batched)
-        numbers.append(number)
+    pixels, layout, numbers = open_with(image, values)
     work, count = open_unit(pixels), pixels.shape[0]
-    found = [number.to(work.dtype).expand(count) for number in numbers]
-    return close_unit(law(work, _words(key, count, work.device), *found), layout)
-
-
-def _words(key: Key, count: int, device: torch.device) -> Int64[Tensor, "b 2"]:
-    index = default_index(count, device) if key.index is None else key.index.to(device, torch.int64)
-    if index.shape[0] != count:
-        raise invalid("key.index", expected=f"one index per image, ({count},)", got=tuple(index.shape))
-    slot = torch.zeros(1, dtype=torch.int64, device=device)
-    return draw_words(on_device(key.seed, device), on_device(key.step, device), index, slot)[:, :2]
+    slot = torch.zeros(1, dtype=torch.int64, device=work.device)
+    words = draw_words(*key_for(key, count, work.device), slot)[:, :2]
+    return close_unit(law(work, words, *(number.to(work.dtype).expand(count) for number in numbers)), layout)

@@ -39,7 +39,6 @@ def thin_plate_spline(
     Args:
         image: as in :func:`remap`.
         displacement: (2, n, n) or (B, 2, n, n), x then y, in pixels: each point shows what lies so far from it; n from 2 to 8.
-        options: as in :func:`remap`.
 
     Returns:
         An image of the same size, in the dtype of ``image``.
@@ -86,7 +85,6 @@ def grid_distortion(
         image: as in :func:`remap`.
         rows: (n,) or (B, n), above 0: the lengths, relative to one another, of what the rows of cells show; n at least 2.
         columns: (m,) or (B, m), likewise.
-        options: as in :func:`remap`.
 
     The map is linear within a cell, along each axis for itself. The image's border stays.
 
@@ -95,9 +93,6 @@ def grid_distortion(
 
     Gradient:
         image: exact. rows, columns: almost everywhere; surrogate where the options say so, as in :func:`remap`.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``numpy.interp`` along each axis.

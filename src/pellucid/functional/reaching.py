@@ -33,9 +33,6 @@ def anneal(start: float, steps: int, *, end: float = 0.5) -> Float[Tensor, "step
     Returns:
         (steps,), to be iterated over.
 
-    Errors:
-        ``InvalidArgument`` for numbers that do not fit.
-
     Example:
         >>> from pellucid.functional import anneal
         >>> anneal(8.0, 5)

@@ -40,16 +40,12 @@ def center_crop(image: Shaped[Tensor, "*b c h w"], size: int | Size, *, fill: Fi
     Args:
         image: (C, H, W) or (B, C, H, W), any dtype.
         size: (height, width), or an int for a square.
-        fill: what lies outside: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
 
     Returns:
         A new tensor in the dtype of ``image``.
 
     Gradient:
         image, fill: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and sizes that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.center_crop``.
@@ -82,9 +78,6 @@ def five_crop(image: Shaped[Tensor, "*b c h w"], size: int | Size) -> Shaped[Ten
 
     Gradient:
         image: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and sizes that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.five_crop``.
@@ -119,9 +112,6 @@ def ten_crop(
 
     Gradient:
         image: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and sizes that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.ten_crop``.
@@ -161,9 +151,6 @@ def resized_crop(
     Gradient:
         image: exact.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
-
     Source:
         ``torchvision.transforms.v2.functional.resized_crop``.
 
@@ -201,9 +188,6 @@ def perspective(
     Gradient:
         image, fill: exact. startpoints, endpoints: almost everywhere.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
-
     Source:
         ``torchvision.transforms.v2.functional.perspective``, whose pixels lie half a pixel from its points; these are those of
         ``cv2.warpPerspective``.
@@ -235,9 +219,6 @@ def permute_channels(image: Shaped[Tensor, "*b c h w"], permutation: Sequence[in
     Gradient:
         image: exact.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes and orders that do not fit.
-
     Source:
         ``torchvision.transforms.v2.functional.permute_channels``.
 
@@ -265,9 +246,6 @@ def grayscale_to_rgb(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b 3 
 
     Gradient:
         image: exact.
-
-    Errors:
-        ``InvalidArgument`` for shapes that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.grayscale_to_rgb``.

@@ -16,11 +16,9 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, FillValue, read_numbers
-from pellucid.functional.footprints import read_antialias
 from pellucid.functional.images import CHANNELS_LAST, compute_dtype, join_batch, open_image
 from pellucid.functional.opencv import read_border, read_interpolation, read_relative
-from pellucid.functional.reaching import reached
-from pellucid.functional.warps import CvOptions, covered
+from pellucid.functional.warps import CvOptions, Wanted, warped
 from pellucid.kernels.warp import paired
 
 __all__ = ["remap"]
@@ -69,14 +67,8 @@ def remap(
         map_x: for each output pixel the x to read (pixel centres): (H2, W2) for all images, or (B, H2, W2).
         map_y: likewise the y.
         interpolation: as in :func:`warp_affine`.
-        border_mode: as in :func:`warp_affine`.
-        border_value: as in :func:`warp_affine`.
         relative: the maps are displacements from each output pixel's own place, as OpenCV's flag WARP_RELATIVE_MAP says.
-        channels_last: as in :func:`warp_affine`.
         antialias: as in :func:`warp`; what an output pixel spans is told by the coordinates of its neighbours.
-        gradient_scale: as in :func:`warp`.
-        image_gradient: as in :func:`warp`.
-        impl: as in :func:`warp_affine`.
         return_coverage: as in :func:`warp_affine`; 0 where a coordinate is not finite.
 
     Returns:
@@ -86,9 +78,6 @@ def remap(
         image, border_value: exact. map_x, map_y: almost everywhere; none for ``nearest``. With ``gradient_scale`` or ``widened``:
         surrogate, as in :func:`warp`. A NaN or infinite coordinate shows
         ``border_value`` in its pixel, under every border mode, and has zero gradient.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``cv2.remap``; ``scipy.ndimage.map_coordinates`` to 1e-12 in float64.
@@ -104,7 +93,8 @@ def remap(
     mode, inverse = read_interpolation(interpolation)
     if inverse:
         raise invalid("interpolation", expected="flags without WARP_INVERSE_MAP (maps always lead to the input)", got=interpolation)
-    padding_mode = read_border(border_mode)
+    how = antialias, gradient_scale, image_gradient, impl, return_coverage, "border_value"
+    wanted = Wanted(mode, read_border(border_mode), border_value, *how)
     pixels, layout = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)
     shape = "numbers of shape (H, W) or (B, H, W)"
     maps = [read_numbers(name, part, device=pixels.device, expected=shape) for name, part in (("map_x", map_x), ("map_y", map_y))]
@@ -113,9 +103,6 @@ def remap(
     batched = maps[0].dim() == 3
     x, y = (part.to(compute_dtype(pixels.dtype))[None if part.dim() == 2 else ...] for part in maps)
     pixels, layout = join_batch(pixels, layout, "map_x, map_y", x.shape[0], batched)
-    pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
-    identity, size = torch.eye(3, dtype=x.dtype, device=x.device)[None, :2], (x.shape[-2], x.shape[-1])
-    src_from_dst, field = identity if relative or flagged else torch.zeros_like(identity), paired(x, y)
-    how = impl, field, slopes, read_antialias(antialias, src_from_dst, field, size, mode)
-    fill = "border_value", border_value
-    return covered(return_coverage, pixels, layout, src_from_dst, size, mode, padding_mode, *fill, *how)
+    identity = torch.eye(3, dtype=x.dtype, device=x.device)[None, :2]
+    src_from_dst = identity if relative or flagged else torch.zeros_like(identity)
+    return warped(pixels, layout, src_from_dst, (x.shape[-2], x.shape[-1]), wanted, paired(x, y))

@@ -44,16 +44,12 @@ def resize(
         size: (height, width), or an int for the shorter side (the aspect ratio is kept).
         interpolation: ``bilinear``, ``nearest`` (floor(x + 0.5)) or ``bicubic`` (Keys, a = -0.5).
         antialias: low-pass when shrinking; without effect on ``nearest``.
-        impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
 
     Returns:
         The resized image, in the dtype of ``image``.
 
     Gradient:
         image: exact; with antialiasing every input pixel has one.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``PIL.Image.resize``: where the kernel reaches over the border, its weights inside are normalised. For bilinear that is
@@ -122,9 +118,6 @@ def longest_max_size(
     Gradient:
         image: exact.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
-
     Source:
         albumentations' LongestMaxSize, which rounds half up.
 
@@ -159,9 +152,6 @@ def letterbox(
 
     Gradient:
         image, fill: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``cv2.copyMakeBorder`` around :func:`resize`.
@@ -203,16 +193,12 @@ def crop(
         width: columns of the result.
         padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border``, ``reflection`` (edge pixel repeated),
             ``reflect_101`` or ``wrap``; or NumPy's ``edge``, ``symmetric``, ``reflect`` for the three before.
-        fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
 
     Returns:
         A new tensor in the dtype of ``image``, never a view of it.
 
     Gradient:
         image, fill: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.crop``.
@@ -239,7 +225,6 @@ def pad(
     Args:
         image: (C, H, W) or (B, C, H, W), any dtype.
         padding: an int, (left-right, top-bottom) or (left, top, right, bottom).
-        fill: as in `crop`.
         padding_mode: as in `crop`.
 
     Returns:
@@ -247,9 +232,6 @@ def pad(
 
     Gradient:
         image, fill: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``numpy.pad`` modes constant, edge, symmetric, reflect and wrap.
@@ -283,9 +265,6 @@ def pad_if_needed(
 
     Gradient:
         image, fill: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``cv2.copyMakeBorder``.
@@ -332,9 +311,6 @@ def uniform_temporal_subsample(video: Shaped[Tensor, "*b t c h w"], num_samples:
 
     Gradient:
         video: exact.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes and numbers that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.uniform_temporal_subsample``.

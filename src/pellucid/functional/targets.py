@@ -34,9 +34,6 @@ def transform_points(points: Float[Tensor, "*b n 2"], dst_from_src: MatrixLike) 
     Gradient:
         points, dst_from_src: exact; zero for points that come out NaN.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
-
     Source:
         ``cv2.perspectiveTransform``.
 
@@ -68,9 +65,6 @@ def transform_boxes(
 
     Gradient:
         boxes, dst_from_src: almost everywhere (which corner is leftmost can change).
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and formats that do not fit.
 
     Source:
         The mapped corners one by one; see `pellucid.boxes.transform_boxes`.

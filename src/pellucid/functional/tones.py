@@ -7,15 +7,17 @@ Read next: ``../kernels/curve/surrogate.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import inf
+from types import MappingProxyType
 from typing import Any
 
 from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.functional.colors import close_unit, open_unit
-from pellucid.functional.fills import Factor, read_factor
-from pellucid.functional.images import join_batch, open_image
+from pellucid.functional.fills import Factor
+from pellucid.functional.images import close_unit, open_unit, open_with
 from pellucid.kernels import curve
 from pellucid.transforms.base import as_size, check_choice
 from pellucid.types import Size
@@ -49,9 +51,6 @@ def posterize(
     Gradient:
         image, bits: surrogate as chosen.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and names that do not fit.
-
     Source:
         ``torchvision.transforms.v2.functional.posterize`` of bytes; of floats it has the levels k / 2 ** bits.
 
@@ -61,8 +60,7 @@ def posterize(
         >>> posterize(torch.tensor([[[100, 200]]], dtype=torch.uint8), 1)
         tensor([[[  0, 128]]], dtype=torch.uint8)
     """
-    _between("bits", bits, 8.0)
-    return _toned(image, "posterize", "bits", bits, image_gradient=image_gradient, magnitude=magnitude, h=h)
+    return _toned(image, "posterize", {"bits": (bits, 0.0, 8.0)}, image_gradient=image_gradient, magnitude=magnitude, h=h)
 
 
 def solarize(
@@ -82,9 +80,6 @@ def solarize(
     Gradient:
         image: almost everywhere (-1 where inverted). threshold: surrogate as chosen.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and names that do not fit.
-
     Source:
         ``torchvision.transforms.v2.functional.solarize``.
 
@@ -94,8 +89,7 @@ def solarize(
         >>> solarize(torch.tensor([[[0.25, 0.75]]]), 0.5)
         tensor([[[0.2500, 0.2500]]])
     """
-    _between("threshold", threshold, 1.0)
-    return _toned(image, "solarize", "threshold", threshold, magnitude=magnitude, h=h)
+    return _toned(image, "solarize", {"threshold": (threshold, 0.0, 1.0)}, magnitude=magnitude, h=h)
 
 
 def equalize(image: Shaped[Tensor, "*b c h w"], *, image_gradient: str = "straight_through") -> Shaped[Tensor, "*b c h w"]:
@@ -110,9 +104,6 @@ def equalize(image: Shaped[Tensor, "*b c h w"], *, image_gradient: str = "straig
 
     Gradient:
         image: surrogate as chosen.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and names that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.equalize``.
@@ -138,9 +129,6 @@ def autocontrast(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w"
 
     Gradient:
         image: almost everywhere, through the darkest and the brightest pixel too (ties share).
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes and dtypes that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.autocontrast``.
@@ -179,9 +167,6 @@ def clahe(
     Gradient:
         image, clip_limit: surrogate as chosen.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and names that do not fit.
-
     Source:
         ``cv2.createCLAHE`` on each channel, bit for bit on bytes.
 
@@ -196,14 +181,13 @@ def clahe(
         raise invalid("clip_limit", expected="a number > 0", got=clip_limit)
     size = as_size("tiles", tiles)
     options: dict[str, Any] = {"image_gradient": image_gradient, "magnitude": magnitude, "h": h}
-    return _toned(image, "clahe", "clip_limit", clip_limit, tiles=size, **options)
+    return _toned(image, "clahe", {"clip_limit": (clip_limit, 0.0, inf)}, tiles=size, **options)
 
 
 def _toned(
     image: Tensor,
     name: str,
-    argument: str = "",
-    amount: Factor | None = None,
+    amount: Mapping[str, tuple[Factor, float, float]] = MappingProxyType({}),
     *,
     image_gradient: str = "none",
     magnitude: str = "none",
@@ -214,19 +198,10 @@ def _toned(
     check_choice("magnitude", magnitude, _MAGNITUDES)
     if not h > 0:
         raise invalid("h", expected="a reach > 0", got=h)
-    pixels, layout = open_image(image)
-    number: Tensor | None = None
-    if amount is not None:
-        number, batched = read_factor(argument, amount, device=pixels.device)
-        pixels, layout = join_batch(pixels, layout, argument, number.shape[0], batched)
+    pixels, layout, numbers = open_with(image, amount)
     work = open_unit(pixels)
     scale = 1.0 if layout.dtype.is_floating_point else 255.0
-    number = None if number is None else number.to(work.dtype)
+    number = numbers[0].to(work.dtype) if numbers else None
     slopes: dict[str, Any] = {"image_gradient": image_gradient, "magnitude": magnitude, "h": float(h)}
     result = curve.tone(work, name, number, None, scale=scale, tiles=tiles, **slopes)
     return close_unit(result, layout)
-
-
-def _between(name: str, value: Factor, high: float) -> None:
-    if isinstance(value, int | float) and not 0 <= value <= high:
-        raise invalid(name, expected=f"a number from 0 to {high:g}", got=value)

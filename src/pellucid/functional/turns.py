@@ -19,15 +19,13 @@ from pellucid.functional.fills import Factor, FillValue, read_factor, read_numbe
 from pellucid.functional.images import CHANNELS_LAST, close_image, compute_dtype, join_batch, open_image
 from pellucid.functional.matrices import guarded
 from pellucid.functional.opencv import INTERPOLATIONS
-from pellucid.functional.reaching import reached
-from pellucid.functional.warps import resample
+from pellucid.functional.warps import Wanted, warped
 from pellucid.geometry.matrices import affine_src_from_dst, from_rows
 from pellucid.kernels.warp.dtypes import as_before, as_signed
 from pellucid.kernels.warp.taps import PADDING_MODES
 from pellucid.random.arguments import is_number
 from pellucid.transforms.affine import grown
 from pellucid.transforms.base import check_choice, padding_named
-from pellucid.types import Size
 
 __all__ = ["affine", "horizontal_flip", "rotate", "vertical_flip"]
 
@@ -43,9 +41,6 @@ def horizontal_flip(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h
 
     Gradient:
         image: exact.
-
-    Errors:
-        ``InvalidArgument`` for shapes that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.horizontal_flip``.
@@ -71,9 +66,6 @@ def vertical_flip(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w
 
     Gradient:
         image: exact.
-
-    Errors:
-        ``InvalidArgument`` for shapes that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.vertical_flip``.
@@ -112,19 +104,12 @@ def rotate(
         padding_mode: as in `affine`.
         fill: as in `affine`.
         center: as in `affine`.
-        channels_last: as in `affine`.
-        gradient_scale: as in `warp`.
-        image_gradient: as in `warp`.
-        impl: as in `affine`.
 
     Returns:
         The rotated image, in the dtype of ``image``.
 
     Gradient:
         image, fill: exact. angle, center: almost everywhere. Surrogates as in `warp`.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.rotate``, whose ``center`` counts from the corner of the first pixel.
@@ -136,16 +121,11 @@ def rotate(
         tensor([[[1., 3.],
                  [0., 2.]]])
     """
-    options: dict[str, Any] = {"gradient_scale": gradient_scale, "image_gradient": image_gradient, "impl": impl}
-    options |= {"interpolation": interpolation, "padding_mode": padding_mode, "fill": fill, "center": center}
-    options["channels_last"] = channels_last
-    if not expand:
-        return affine(image, angle, **options)
-    if center is not None or not is_number(angle):
+    if expand and (center is not None or not is_number(angle)):
         raise invalid("expand", expected="a plain number for angle, and center=None, with it", got=f"{angle!r} and {center!r}")
-    height, width = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)[0].shape[-2:]
-    turn = float(angle)
-    return _affine(image, angle, room=(grown(height, width, turn, turn), grown(width, height, turn, turn)), **options)
+    numbers = {"angle": angle, "scale": 1.0, "translate": (0.0, 0.0), "shear": (0.0, 0.0), "center": center}
+    wanted = Wanted(interpolation, padding_mode, fill, False, gradient_scale, image_gradient, impl)
+    return _moved(image, numbers, channels_last, wanted, expand)
 
 
 def affine(
@@ -175,13 +155,9 @@ def affine(
         shear: (x, y) in degrees, likewise, with torchvision's signs.
         interpolation: ``bilinear``, ``nearest``, ``bicubic`` (Keys, a = -0.5) or ``bicubic_opencv`` (a = -0.75).
         padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border``, ``reflection``, ``reflect_101`` or ``wrap``.
-        fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
         center: (x, y), pixel centres, or a tensor (2,) or (B, 2); default the image's centre.
         channels_last: the layout of ``image`` and of the result. By default channels stand first, and shapes that look otherwise
             raise; False takes every shape as channels first.
-        gradient_scale: as in `warp`.
-        image_gradient: as in `warp`.
-        impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
 
     Returns:
         The warped image, in the dtype of ``image``; batched if the image or any parameter is.
@@ -189,9 +165,6 @@ def affine(
     Gradient:
         image, fill: exact. angle, translate, scale, shear, center: almost everywhere. Surrogates as in `warp`. A sample with a
         parameter that is not finite, or a scale of 0, shows ``fill`` everywhere and has zero gradient.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``cv2.getRotationMatrix2D``; ``torchvision.transforms.v2.functional.affine``, whose angle turns the other way.
@@ -202,62 +175,41 @@ def affine(
         >>> affine(torch.tensor([[[1.0, 2.0, 3.0]]]), translate=(1, 0))
         tensor([[[0., 1., 2.]]])
     """
-    parts: dict[str, Any] = {
-        "interpolation": interpolation,
-        "padding_mode": padding_mode,
-        "fill": fill,
-        "center": center,
-        "channels_last": channels_last,
-        "impl": impl,
-    }
-    return _affine(image, angle, translate, scale, shear, gradient_scale=gradient_scale, image_gradient=image_gradient, **parts)
+    numbers = {"angle": angle, "scale": scale, "translate": translate, "shear": shear, "center": center}
+    wanted = Wanted(interpolation, padding_mode, fill, False, gradient_scale, image_gradient, impl)
+    return _moved(image, numbers, channels_last, wanted)
 
 
-def _affine(
-    image: Tensor,
-    angle: Factor = 0.0,
-    translate: Any = (0.0, 0.0),
-    scale: Factor = 1.0,
-    shear: Any = (0.0, 0.0),
-    *,
-    interpolation: Any,
-    padding_mode: Any,
-    fill: Any,
-    center: Any,
-    channels_last: bool | None,
-    gradient_scale: Any,
-    image_gradient: Any,
-    impl: Any,
-    room: Size = (0, 0),
-) -> Tensor:
-    """`affine`, on a canvas so much higher and wider about its middle."""
-    check_choice("interpolation", interpolation, INTERPOLATIONS)
-    padding_mode = padding_named(padding_mode)
-    check_choice("padding_mode", padding_mode, PADDING_MODES)
+def _moved(image: Tensor, numbers: Mapping[str, Any], channels_last: bool | None, wanted: Wanted, expand: bool = False) -> Tensor:
+    """The image through an affine map by its numbers; on a canvas that holds all of it when it turns by them, or the same."""
+    check_choice("interpolation", wanted.interpolation, INTERPOLATIONS)
+    wanted = wanted._replace(padding_mode=padding_named(wanted.padding_mode))
+    check_choice("padding_mode", wanted.padding_mode, PADDING_MODES)
     pixels, layout = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)
     height, width = pixels.shape[-2:]
+    angle, scale, translate, shear, center = numbers.values()
     if isinstance(scale, int | float) and scale == 0:
         raise invalid("scale", expected="a factor other than 0", got=scale)
     device = pixels.device
-    center = ((width - 1) / 2, (height - 1) / 2) if center is None else center
     factors: dict[str, tuple[Tensor, bool]] = {
         "angle": read_factor("angle", angle, device=device),
         "scale": read_factor("scale", scale, device=device),
         **_pair("translate", translate, device),
         **_pair("shear", shear, device),
-        **_pair("center", center, device),
+        **_pair("center", ((width - 1) / 2, (height - 1) / 2) if center is None else center, device),
     }
     for name, (value, batched) in factors.items():
         pixels, layout = join_batch(pixels, layout, name, value.shape[0], batched)
     values = {name: value.to(torch.promote_types(value.dtype, _precise(device))) for name, (value, _) in factors.items()}
-    src_from_dst = _src_from_dst(values)
-    if any(room):
-        shift = src_from_dst[:, :, 0] * (room[1] / 2) + src_from_dst[:, :, 1] * (room[0] / 2)
+    src_from_dst, size = _src_from_dst(values), (height, width)
+    if expand:
+        down, across = grown(height, width, float(angle), float(angle)), grown(width, height, float(angle), float(angle))
+        shift = src_from_dst[:, :, 0] * (across / 2) + src_from_dst[:, :, 1] * (down / 2)
         src_from_dst = torch.cat((src_from_dst[:, :, :2], src_from_dst[:, :, 2:] - shift[..., None]), -1)
-    matrix = guarded(src_from_dst, compute_dtype(pixels.dtype))
-    size = (height + room[0], width + room[1])
-    pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
-    return resample(pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, impl, slopes=slopes)
+        size = (height + down, width + across)
+    out = warped(pixels, layout, guarded(src_from_dst, compute_dtype(pixels.dtype)), size, wanted)
+    assert isinstance(out, Tensor)
+    return out
 
 
 def _precise(device: torch.device) -> torch.dtype:

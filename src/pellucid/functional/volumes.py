@@ -60,9 +60,6 @@ def warp3(
         lies on a voxel's centre; none for ``nearest``. Second order: yes. Deterministic: yes, for any number of threads.
         A matrix with a NaN or infinite entry shows zeros everywhere and has zero gradient.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
-
     Source:
         ``scipy.ndimage.affine_transform`` and ``map_coordinates`` with ``scipy.interpolate.BSpline``, to 1e-12 in float64. Bound:
         Choi and Lee, "Injectivity conditions of 2D and 3D uniform cubic B-spline functions", 2000.

@@ -26,7 +26,7 @@ from pellucid.kernels.warp.taps import PADDING_MODES
 from pellucid.transforms.base import as_size, check_choice, padding_named
 from pellucid.types import Size
 
-__all__ = ["CvOptions", "covered", "elastic", "resample", "warp", "warp_affine", "warp_perspective"]
+__all__ = ["CvOptions", "Wanted", "elastic", "warp", "warp_affine", "warp_perspective", "warped"]
 
 
 class CvOptions(TypedDict, total=False):
@@ -108,9 +108,7 @@ def warp(
         size: (height, width) of the result.
         interpolation: ``bilinear``, ``nearest`` (floor(x + 0.5)), ``bicubic`` (Keys, a = -0.5) or ``bicubic_opencv`` (a = -0.75).
         padding_mode: ``zeros``, ``constant`` (shows ``fill``), ``border``, ``reflection``, ``reflect_101`` or ``wrap``.
-        fill: a number, one per channel, or a tensor (), (C,) or (B, C), in the image's units.
         displacement: in input pixels, x then y: (2, H2, W2) for all images or (B, 2, H2, W2); elastic deformation, optical flow.
-        channels_last: as in :func:`warp_affine`.
         antialias: average over all that an output pixel spans, so that every input pixel in sight counts and gets a gradient: the
             kernel is stretched over the pixel's own parallelogram, as a resize stretches it along the axes. True looks for the
             largest one in the map's numbers (at most 16 pixels; it waits for the device, and neither torch.compile nor vmap can); a
@@ -118,7 +116,6 @@ def warp(
         gradient_scale: pixels, from 0 to 16, a number or a tensor () or (B,): slopes to matrix and displacement are read from the
             image blurred by a Gaussian of this standard deviation, so that they see further; values stay sharp. See :func:`anneal`.
         image_gradient: ``exact``, or ``widened``: blurred by a Gaussian of one pixel, which reaches pixels that were not read.
-        impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
         return_coverage: the result is a pair with the coverage, (1, H2, W2) or (B, 1, H2, W2): the share of each pixel that comes
             from the image, the rest from ``fill``. It is 1 where no fill shows; bicubic weights overshoot a little at the border.
 
@@ -131,9 +128,6 @@ def warp(
         one-sided where a sampling point lies on a pixel centre; none for ``nearest``. With ``gradient_scale`` or ``widened``:
         surrogate (blurred slopes; blurred gradient). Second order: ``impl="reference"``. Deterministic: yes, on CPU and CUDA. A
         matrix with a NaN or infinite entry shows ``fill`` everywhere and has zero gradient, a displacement there.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``cv2.warpPerspective(..., WARP_INVERSE_MAP)`` and, to 1e-12 in float64, ``scipy.ndimage.map_coordinates``.
@@ -156,10 +150,8 @@ def warp(
     if displacement is not None:
         field, batched = _read_displacement(displacement, size, pixels)
         pixels, layout = join_batch(pixels, layout, "displacement", field.shape[0], batched)
-    pixels, layout, slopes = reached(pixels, layout, gradient_scale, image_gradient)
-    footprint = read_antialias(antialias, matrix, field, size, interpolation)
-    how = impl, field, slopes, footprint
-    return covered(return_coverage, pixels, layout, matrix, size, interpolation, padding_mode, "fill", fill, *how)
+    how = antialias, gradient_scale, image_gradient, impl, return_coverage
+    return warped(pixels, layout, matrix, size, Wanted(interpolation, padding_mode, fill, *how), field)
 
 
 def _read_displacement(value: Tensor | np.ndarray[Any, Any], size: Size, pixels: Tensor) -> tuple[Float[Tensor, "b 2 h2 w2"], bool]:
@@ -185,16 +177,12 @@ def elastic(
         displacement: (1, H, W, 2) for all images or (B, H, W, 2), x then y, in halves of the image's width and height.
         interpolation: as in :func:`warp`.
         fill: as in :func:`warp`; torchvision blends it in once more where a sample is cut.
-        channels_last: as in :func:`warp_affine`.
 
     Returns:
         The moved image, in the dtype of ``image``.
 
     Gradient:
         As :func:`warp`, whose ``displacement`` is in pixels.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``torchvision.transforms.v2.functional.elastic``. A smooth random field without a picture of displacements: `RandomElastic`.
@@ -271,7 +259,6 @@ def warp_affine(
         antialias: average over all that an output pixel spans, as in :func:`warp`; OpenCV does not.
         gradient_scale: pixels by which the image is blurred before slopes to M are read from it, as in :func:`warp`.
         image_gradient: ``exact`` or ``widened``, as in :func:`warp`.
-        impl: ``auto``, ``reference``, ``cpu`` or ``triton``.
         return_coverage: the result is a pair with the coverage, as in :func:`warp`: one channel, in the layout of the image.
 
     Returns:
@@ -283,9 +270,6 @@ def warp_affine(
         ``impl="reference"``. Deterministic: yes. A singular M (unless ``inverse_map``)
         and one with a NaN or infinite entry show ``border_value`` everywhere, have zero gradient, and leave other samples alone.
 
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
-
     Source:
         ``cv2.warpAffine``, whose float32 results agree to 1e-5 of the range (OpenCV 5); ``nearest`` follows our rounding rule.
 
@@ -296,8 +280,10 @@ def warp_affine(
         >>> warp_affine(image, [[1, 0, 1], [0, 1, 0]], (3, 1), border_value=9.0)
         tensor([[[9., 1., 2.]]])
     """
-    options = _Options(channels_last, antialias, gradient_scale, image_gradient, impl, return_coverage)
-    return _cv_warp(image, M, (2, 3), dsize, interpolation, border_mode, border_value, inverse_map, options)
+    mode, inverse = read_interpolation(interpolation)
+    how = antialias, gradient_scale, image_gradient, impl, return_coverage, "border_value"
+    wanted = Wanted(mode, read_border(border_mode), border_value, *how)
+    return _through(image, M, (2, 3), read_dsize(dsize), inverse_map or inverse, channels_last, wanted)
 
 
 @overload
@@ -341,14 +327,8 @@ def warp_perspective(
         M: as in :func:`warp_affine`, 3x3; any multiple of it is the same map.
         dsize: (width, height) of the result.
         interpolation: as in :func:`warp_affine`.
-        border_mode: as in :func:`warp_affine`.
-        border_value: as in :func:`warp_affine`.
         inverse_map: as in :func:`warp_affine`.
-        channels_last: as in :func:`warp_affine`.
         antialias: as in :func:`warp`.
-        gradient_scale: as in :func:`warp`.
-        image_gradient: as in :func:`warp`.
-        impl: as in :func:`warp_affine`.
         return_coverage: as in :func:`warp_affine`.
 
     Returns:
@@ -356,9 +336,6 @@ def warp_perspective(
 
     Gradient:
         as :func:`warp_affine`. Output pixels on the horizon of the map show ``border_value``.
-
-    Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit.
 
     Source:
         ``cv2.warpPerspective``.
@@ -370,90 +347,75 @@ def warp_perspective(
         >>> warp_perspective(image, [[2, 0, 2], [0, 2, 0], [0, 0, 2]], (3, 1))
         tensor([[[0., 1., 2.]]])
     """
-    options = _Options(channels_last, antialias, gradient_scale, image_gradient, impl, return_coverage)
-    return _cv_warp(image, M, (3,), dsize, interpolation, border_mode, border_value, inverse_map, options)
+    mode, inverse = read_interpolation(interpolation)
+    how = antialias, gradient_scale, image_gradient, impl, return_coverage, "border_value"
+    wanted = Wanted(mode, read_border(border_mode), border_value, *how)
+    return _through(image, M, (3,), read_dsize(dsize), inverse_map or inverse, channels_last, wanted)
 
 
-class _Options(NamedTuple):
-    channels_last: bool | None
-    antialias: bool | int
-    gradient_scale: Factor
-    image_gradient: str
-    impl: str
-    return_coverage: bool
+class Wanted(NamedTuple):
+    """What every warp is told besides its map."""
+
+    interpolation: str
+    padding_mode: str
+    fill: FillValue
+    antialias: bool | int = False
+    gradient_scale: Factor = 0.0
+    image_gradient: str = "exact"
+    impl: str = "auto"
+    return_coverage: bool = False
+    fill_name: str = "fill"
 
 
-def _cv_warp(
+def _through(
     image: Tensor,
     M: Tensor | MatrixLike,
     rows: tuple[int, ...],
-    dsize: tuple[int, int],
-    interpolation: str | int,
-    border_mode: str | int,
-    border_value: FillValue,
-    inverse_map: bool,
-    options: _Options,
+    size: Size,
+    inverse: bool,
+    channels_last: bool | None,
+    wanted: Wanted,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    mode, inverse_flag = read_interpolation(interpolation)
-    padding_mode, size = read_border(border_mode), read_dsize(dsize)
-    pixels, layout = open_image(image, channels_last=options.channels_last, option=CHANNELS_LAST)
+    """The image through a matrix from input pixels to output pixels, or ``inverse``."""
+    pixels, layout = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)
     matrix, batched = read_matrix("M", M, rows=rows, device=pixels.device)
-    dtype = compute_dtype(pixels.dtype)
-    src_from_dst = guarded(matrix, dtype) if inverse_map or inverse_flag else guarded_inverse(matrix, dtype)
+    src_from_dst = (guarded if inverse else guarded_inverse)(matrix, compute_dtype(pixels.dtype))
     pixels, layout = join_batch(pixels, layout, "M", matrix.shape[0], batched)
-    pixels, layout, slopes = reached(pixels, layout, options.gradient_scale, options.image_gradient)
-    fill = "border_value", border_value
-    how = options.impl, None, slopes, read_antialias(options.antialias, src_from_dst, None, size, mode)
-    return covered(options.return_coverage, pixels, layout, src_from_dst, size, mode, padding_mode, *fill, *how)
+    return warped(pixels, layout, src_from_dst, size, wanted)
 
 
-def covered(
-    return_coverage: bool,
+def warped(
     pixels: Shaped[Tensor, "b c h w"],
     layout: Layout,
     src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
     size: Size,
-    interpolation: str,
-    padding_mode: str,
-    fill_name: str,
-    fill: FillValue,
-    *how: Any,
+    wanted: Wanted,
+    field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """What `resample` returns; with its coverage, ones that go the same way over nothing, where that is asked for."""
-    out = resample(pixels, layout, src_from_dst, size, interpolation, padding_mode, fill_name, fill, *how)
-    if not return_coverage:
+    """The common end of every warp: the kernel, which keeps the dtype, and the caller's layout again; where the coverage is asked
+    for, ones go the same way over nothing.
+    """
+    pixels, layout, slopes = reached(pixels, layout, wanted.gradient_scale, wanted.image_gradient)
+    footprint = read_antialias(wanted.antialias, src_from_dst, field, size, wanted.interpolation)
+
+    def read(pixels: Tensor, layout: Layout, fill: FillValue) -> Tensor:
+        dtype, like = read_dtype(pixels, wanted.interpolation)
+        resample = kernel.pack(
+            src_from_dst,
+            size=size,
+            interpolation=wanted.interpolation,
+            padding_mode=wanted.padding_mode,
+            fill=read_fill(wanted.fill_name, fill, channels=pixels.shape[1], batch=pixels.shape[0], like=like),
+            field=field,
+            footprint=footprint,
+            dtype=dtype,
+            levels=True,
+            slopes=slopes,
+        )
+        return close_image(kernel.warp(pixels, resample, impl=wanted.impl), layout)
+
+    out = read(pixels, layout, wanted.fill)
+    if not wanted.return_coverage:
         return out
     ones = pixels.new_ones((1, 1, 1, 1), dtype=compute_dtype(pixels.dtype)).expand(len(pixels), 1, *pixels.shape[-2:])
-    layout = layout._replace(dtype=ones.dtype)
-    return out, resample(ones, layout, src_from_dst, size, interpolation, padding_mode, fill_name, 0.0, *how)
-
-
-def resample(
-    pixels: Shaped[Tensor, "b c h w"],
-    layout: Layout,
-    src_from_dst: Float[Tensor, "b_or_1 2_or_3 3"],
-    size: Size,
-    interpolation: str,
-    padding_mode: str,
-    fill_name: str,
-    fill: FillValue,
-    impl: str = "auto",
-    field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
-    slopes: Float[Tensor, "b_or_1"] | None = None,
-    footprint: Size | None = None,
-) -> Shaped[Tensor, "..."]:
-    """The common end of every warp: the kernel, which keeps the dtype, and the caller's layout again."""
-    dtype, like = read_dtype(pixels, interpolation)
-    resample = kernel.pack(
-        src_from_dst,
-        size=size,
-        interpolation=interpolation,
-        padding_mode=padding_mode,
-        fill=read_fill(fill_name, fill, channels=pixels.shape[1], batch=pixels.shape[0], like=like),
-        field=field,
-        footprint=footprint,
-        dtype=dtype,
-        levels=True,
-        slopes=slopes,
-    )
-    return close_image(kernel.warp(pixels, resample, impl=impl), layout)
+    return out, read(ones, layout._replace(dtype=ones.dtype), 0.0)

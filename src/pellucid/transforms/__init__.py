@@ -48,7 +48,7 @@ ALL: tuple[type[Transform], ...] = tuple(
 )
 """Every transform there is and that a file can name; serialisation, tests and documentation read this."""
 
-for one in ALL:
-    tell(one)
+for _kind in ALL:
+    tell(_kind)
 
 vars()["__all__"] = [*(kind.__name__ for kind in ALL), "Lambda"]  # type checkers follow the stars; of a sum they would read nothing

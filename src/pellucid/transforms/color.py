@@ -21,7 +21,7 @@ from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance
 from pellucid.segments import Color, ColorSpec
 from pellucid.transforms.base import Names, Params, Transform, almost_everywhere, gated_matrix
-from pellucid.types import ClipRule, ImageSpec
+from pellucid.types import ImageSpec
 
 __all__ = ["Denormalize", "Normalize", "RandomChannelShuffle", "RandomGrayscale", "RandomInvert"]
 
@@ -29,12 +29,11 @@ __all__ = ["Denormalize", "Normalize", "RandomChannelShuffle", "RandomGrayscale"
 class Coloring(Transform):
     """What lowers to one map of colours; a relative has a ``clip`` where one may be chosen."""
 
-    clip: ClipRule = "none"
     gradients = almost_everywhere
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         self._check_channels(spec)
-        return ColorSpec(clip=self.clip)
+        return ColorSpec(clip=getattr(self, "clip", "none"))
 
 
 @dataclass(frozen=True)

@@ -63,14 +63,14 @@ class Grained(Transform):
     """The relatives: a law by name, of the drawn numbers, and the words of a field."""
 
     law: ClassVar[str]
-    clip: EndClip = "none"
     keyed: ClassVar[bool] = True
     gradients = almost_everywhere
     lowers_to: ClassVar[SegmentSpec | None] = BlendSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
         numbers = tuple(values[name] for name in self._fixed if name != "gate")
-        return Grain(self.law, values.get("words"), numbers, values.get("gate"), self.clip == "end", self._most())
+        clip = getattr(self, "clip", "none") == "end"
+        return Grain(self.law, values.get("words"), numbers, values.get("gate"), clip, self._most())
 
     def _most(self) -> float:
         """The largest rate there can be, where the law counts."""
