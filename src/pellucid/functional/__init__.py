@@ -159,6 +159,11 @@ _OPTIONS = {
 """What docstrings of functions need not repeat."""
 
 for _one in (globals()[name] for name in __all__):
-    _own = {name: _OPTIONS[name] for name in inspect.signature(_one).parameters if name in _OPTIONS}
-    _errors = "``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and options that do not fit."
-    _one.__doc__ = completed(_one.__doc__, _own, {"Errors": _errors})
+    _names = list(inspect.signature(_one).parameters)
+    _slopes = ", ".join(name for name in _names if name in ("image", "fill", "mean", "std"))
+    _sections = {
+        "Returns": "A new image, in the dtype of ``image``; 8-bit results are rounded.",
+        **({"Gradient": f"{_slopes}: exact."} if _slopes else {}),
+        "Errors": "``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and options that do not fit.",
+    }
+    _one.__doc__ = completed(_one.__doc__, {name: _OPTIONS[name] for name in _names if name in _OPTIONS}, _sections)

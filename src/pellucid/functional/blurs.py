@@ -35,9 +35,6 @@ def box_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, width: Factor 
         width: of the square in pixels, from 1 to kernel_size, not only whole ones: pixels cut by its edge count by the share
             inside. A number or a tensor () or (B,); None is kernel_size. A wider one is cut off.
 
-    Returns:
-        The blurred image, in the dtype of ``image``.
-
     Gradient:
         image: exact. width: almost everywhere.
 
@@ -65,9 +62,6 @@ def motion_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, length: Fac
         length: of the line in pixels, >= 0: a number or a tensor () or (B,).
         angle: its direction in degrees, counter-clockwise from the x axis, likewise.
 
-    Returns:
-        The blurred image, in the dtype of ``image``.
-
     Gradient:
         image: exact. length, angle: almost everywhere.
 
@@ -94,9 +88,6 @@ def defocus_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, radius: Fa
         kernel_size: odd number of rows and columns that hold the disk: what sticks out is cut off.
         radius: in pixels, >= 0: a number or a tensor () or (B,).
 
-    Returns:
-        The blurred image, in the dtype of ``image``.
-
     Gradient:
         image: exact. radius: almost everywhere.
 
@@ -119,9 +110,6 @@ def median_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int | Size) -> S
     Args:
         image: (C, H, W) or (B, C, H, W), floating point or uint8.
         kernel_size: odd number of rows and columns, or (rows, columns).
-
-    Returns:
-        The image of medians, in the dtype of ``image``.
 
     Gradient:
         image: almost everywhere (to the pixel that is the median).
@@ -149,9 +137,6 @@ def zoom_blur(image: Shaped[Tensor, "*b c h w"], factor: Factor, *, zooms: int =
         image: (C, H, W) or (B, C, H, W), floating point or uint8.
         factor: the largest zoom, from 1; the others lie evenly between 1 and it. A number or a tensor () or (B,).
         zooms: how many, 2 to 32.
-
-    Returns:
-        The blurred image, in the dtype of ``image``.
 
     Gradient:
         image: exact. factor: almost everywhere.

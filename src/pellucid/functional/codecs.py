@@ -45,9 +45,6 @@ def jpeg(
             ``none`` (zero).
         h: reach of the secant.
 
-    Returns:
-        The decoded image, in the dtype of ``image``.
-
     Gradient:
         image: surrogate as chosen, zero where clipped. quality: surrogate as chosen. Second order: of the surrogate.
 

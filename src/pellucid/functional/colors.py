@@ -65,9 +65,6 @@ def adjust_contrast(image: Shaped[Tensor, "*b c h w"], contrast_factor: Factor) 
         image: as in `adjust_brightness`; the luma of other than three channels is their mean.
         contrast_factor: >= 0; a number or a tensor () or (B,). 0 is flat grey, 1 the image.
 
-    Returns:
-        The image, clipped to [0, 1].
-
     Gradient:
         image (the mean included), contrast_factor: almost everywhere (zero where clipped).
 
@@ -90,9 +87,6 @@ def adjust_saturation(image: Shaped[Tensor, "*b c h w"], saturation_factor: Fact
         image: as in `adjust_brightness`, three channels; one channel has no saturation and comes back as it is.
         saturation_factor: >= 0; a number or a tensor () or (B,). 0 is grey, 1 the image.
 
-    Returns:
-        The image, clipped to [0, 1].
-
     Gradient:
         image, saturation_factor: almost everywhere (zero where clipped).
 
@@ -114,9 +108,6 @@ def adjust_hue(image: Shaped[Tensor, "*b c h w"], hue_factor: Factor) -> Shaped[
     Args:
         image: as in `adjust_brightness`, three channels; one channel has no hue and comes back as it is.
         hue_factor: turns, in [-0.5, 0.5]; a number or a tensor () or (B,).
-
-    Returns:
-        The image, clipped to [0, 1].
 
     Gradient:
         image, hue_factor: almost everywhere; finite at grey, whose hue counts as 0 with no gradient of its own.
@@ -143,9 +134,6 @@ def adjust_gamma(image: Shaped[Tensor, "*b c h w"], gamma: Factor, *, gain: Fact
         image: as in `adjust_brightness`.
         gamma: >= 0; a number or a tensor () or (B,). Above 1 shadows get darker.
         gain: likewise.
-
-    Returns:
-        The image, clipped to [0, 1].
 
     Gradient:
         image, gamma, gain: almost everywhere; 0 at black, where the true slope is infinite for gamma < 1.
@@ -211,9 +199,6 @@ def color_temperature(image: Shaped[Tensor, "*b 3 h w"], temperature: Factor) ->
         image: (3, H, W) or (B, 3, H, W): floating point in [0, 1], or uint8.
         temperature: in kelvin, 2000 to 25000: a number or a tensor () or (B,). Lower ones are warmer.
 
-    Returns:
-        The image, clipped to [0, 1], in its own dtype; 8-bit results are rounded.
-
     Gradient:
         image, temperature: almost everywhere (zero where clipped).
 
@@ -275,12 +260,6 @@ def channel_dropout(
         image: (C, H, W) or (B, C, H, W), any dtype.
         channels: which, counted from 0; none leaves the image.
         fill: what they show, as in :func:`crop`, in the image's units.
-
-    Returns:
-        A new tensor in the dtype of ``image``.
-
-    Gradient:
-        image, fill: exact.
 
     Source:
         An assignment in numpy.

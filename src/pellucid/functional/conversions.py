@@ -39,12 +39,6 @@ def rgb_to_grayscale(image: Shaped[Tensor, "*b 3 h w"], *, num_output_channels: 
         image: (3, H, W) or (B, 3, H, W), floating point or uint8; a single channel is grey already.
         num_output_channels: 1, or 3 for three equal channels.
 
-    Returns:
-        The grey image; 8-bit results are rounded.
-
-    Gradient:
-        image: exact.
-
     Source:
         ITU-R BT.601; ``cv2.cvtColor(..., COLOR_RGB2GRAY)``. (torchvision rounds the first weight to 0.2989.)
 
@@ -124,12 +118,6 @@ def invert(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w"]:
     Args:
         image: (C, H, W) or (B, C, H, W), floating point or uint8.
 
-    Returns:
-        The negative.
-
-    Gradient:
-        image: exact.
-
     Source:
         ``torchvision.transforms.v2.functional.invert``.
 
@@ -153,12 +141,6 @@ def normalize(image: Float[Tensor, "*b c h w"], mean: FillValue, std: FillValue)
         mean: a number, one per channel, or a tensor (), (C,) or (B, C).
         std: likewise, greater than 0.
 
-    Returns:
-        The normalised image.
-
-    Gradient:
-        image, mean, std: exact.
-
     Source:
         ``torchvision.transforms.v2.functional.normalize``.
 
@@ -181,12 +163,6 @@ def denormalize(image: Float[Tensor, "*b c h w"], mean: FillValue, std: FillValu
         image: (C, H, W) or (B, C, H, W), floating point.
         mean: what `normalize` got.
         std: what `normalize` got.
-
-    Returns:
-        The image before.
-
-    Gradient:
-        image, mean, std: exact.
 
     Source:
         `normalize`.

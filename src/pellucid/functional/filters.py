@@ -34,9 +34,6 @@ def gaussian_blur(
         sigma: standard deviation in pixels: a number or a tensor () or (B,), or a pair of them (vertical, horizontal); None is
             0.15 * kernel_size + 0.35. Where a tensor is not > 0, the image stays as it is.
 
-    Returns:
-        The blurred image, in the dtype of ``image``.
-
     Gradient:
         image, sigma: exact.
 
@@ -73,9 +70,6 @@ def adjust_sharpness(image: Shaped[Tensor, "*b c h w"], sharpness_factor: Factor
     Args:
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
         sharpness_factor: >= 0; a number or a tensor () or (B,). 0 is the smoothed copy, 1 the image, more sharpens.
-
-    Returns:
-        The image, clipped to [0, 1]; 8-bit results are rounded.
 
     Gradient:
         image, sharpness_factor: almost everywhere (zero where clipped).

@@ -42,9 +42,6 @@ def coarse_dropout(
         value: as in :func:`erase`.
         inside: whole holes lie in the image; False: x and y are their centres, as fractions of the image, whose border cuts them.
 
-    Returns:
-        The image with holes, in the dtype of ``image``.
-
     Gradient:
         image, value: exact. x, y, height, width: almost everywhere.
 

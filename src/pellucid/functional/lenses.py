@@ -45,9 +45,6 @@ def lens_distortion(
         k1, k2, k3: radial coefficients, for distances from the centre in halves of the diagonal: numbers, or tensors () or (B,).
         p1, p2: tangential ones, likewise.
 
-    Returns:
-        An image of the same size, in the dtype of ``image``.
-
     Gradient:
         image: exact. k1, k2, k3, p1, p2: almost everywhere; surrogate where the options say so, as in :func:`remap`.
 
@@ -73,9 +70,6 @@ def fisheye(image: Shaped[Tensor, "..."], angle: Factor, **options: Unpack[CvOpt
     Args:
         image: as in :func:`remap`.
         angle: of a corner's ray to the axis, in degrees from 0 to below 90: a number, or a tensor () or (B,).
-
-    Returns:
-        An image of the same size, in the dtype of ``image``.
 
     Gradient:
         image: exact. angle: almost everywhere, none at 0, where the map is even; surrogate where the options say so.
@@ -107,9 +101,6 @@ def rolling_shutter(
         tilt: the same along y, of the height.
         acceleration: how the speed changes: from 1 - acceleration at the first row to 1 + acceleration at the last.
 
-    Returns:
-        An image of the same size, in the dtype of ``image``.
-
     Gradient:
         image: exact. pan, tilt, acceleration: almost everywhere; surrogate where the options say so.
 
@@ -135,9 +126,6 @@ def wave(
         amplitude: the most that a pixel moves along each axis, as a fraction of the period: a number, or a tensor () or (B,).
         period: of the sine, in pixels, above 0, likewise.
         phase: of the sine at the image's centre, in turns, likewise.
-
-    Returns:
-        An image of the same size, in the dtype of ``image``.
 
     Gradient:
         image: exact. amplitude, period, phase: almost everywhere; surrogate where the options say so.

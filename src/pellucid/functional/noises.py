@@ -47,9 +47,6 @@ def gaussian_noise(
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
         mean, sigma: of the noise, in units of white for every dtype: a number or a tensor () or (B,); sigma >= 0.
 
-    Returns:
-        The noisy image, in the dtype of ``image``; 8-bit results are rounded.
-
     Gradient:
         image, mean, sigma: exact; with ``clip`` almost everywhere.
 
@@ -81,9 +78,6 @@ def poisson_gaussian_noise(
         gain: what one photon adds, >= 0, in units of white: a number or a tensor () or (B,).
         sigma: standard deviation in the dark, >= 0, likewise.
 
-    Returns:
-        The noisy image, in the dtype of ``image``; 8-bit results are rounded.
-
     Gradient:
         image, gain, sigma: almost everywhere; none where the variance is 0.
 
@@ -112,9 +106,6 @@ def shot_noise(image: Shaped[Tensor, "*b c h w"], photons: Factor = 20.0, *, key
     Args:
         image: (C, H, W) or (B, C, H, W): floating point, clipped to [0, 1], or uint8.
         photons: that make white, 1 to 80: a number or a tensor () or (B,).
-
-    Returns:
-        The noisy image, at most 1, in the dtype of ``image``; 8-bit results are rounded.
 
     Gradient:
         image: surrogate (1, the slope of the mean). photons: surrogate (that of the normal distribution of the same mean and
@@ -148,9 +139,6 @@ def salt_and_pepper(
         amount: the share, 0 to 1: a number or a tensor () or (B,).
         salt: how much of it is white, 0 to 1, likewise.
 
-    Returns:
-        The noisy image, in the dtype of ``image``.
-
     Gradient:
         image: exact (zero where replaced). amount, salt: surrogate (the slope of the mean result).
 
@@ -177,9 +165,6 @@ def plasma_fog(
         strength: how thick, >= 0: a number or a tensor () or (B,).
         decay: how smooth the cloud is, 1 to 10, likewise.
 
-    Returns:
-        The foggy image, in the dtype of ``image``; 8-bit results are rounded.
-
     Gradient:
         image, strength, decay: almost everywhere.
 
@@ -205,9 +190,6 @@ def plasma_brightness(
     Args:
         image, decay, clip, key: as in :func:`plasma_fog`.
         strength: the most that is added or taken away, 0 to 1.
-
-    Returns:
-        The image, in its own dtype; 8-bit results are rounded.
 
     Gradient:
         image, strength, decay: almost everywhere.
@@ -241,9 +223,6 @@ def plasma_shadow(
         image, decay, clip, key: as in :func:`plasma_fog`.
         darkness: the share of the light that a shadow takes, 0 to 1.
         amount: below which value of the cloud there is shadow, 0 to 1. It sets in over a tenth.
-
-    Returns:
-        The image, in its own dtype; 8-bit results are rounded.
 
     Gradient:
         image, darkness, amount, decay: almost everywhere.
@@ -282,9 +261,6 @@ def rain(
         slant: in degrees counter-clockwise from the vertical, likewise.
         kernel_size: odd number of rows and columns that hold a streak: what sticks out is cut off.
         key: decides the streaks; see :func:`gaussian_noise`.
-
-    Returns:
-        The image in the rain, in the dtype of ``image``.
 
     Gradient:
         image, strength: exact. density, length, slant: almost everywhere.
@@ -328,9 +304,6 @@ def snow(
         severity: 1 to 5, as in ImageNet-C.
         clip: to [0, 1].
         key: decides the flakes; see :func:`gaussian_noise`.
-
-    Returns:
-        The image in the snow, in the dtype of ``image``.
 
     Gradient:
         image, strength: almost everywhere. angle: none.

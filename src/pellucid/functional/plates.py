@@ -40,9 +40,6 @@ def thin_plate_spline(
         image: as in :func:`remap`.
         displacement: (2, n, n) or (B, 2, n, n), x then y, in pixels: each point shows what lies so far from it; n from 2 to 8.
 
-    Returns:
-        An image of the same size, in the dtype of ``image``.
-
     Gradient:
         image: exact. displacement: almost everywhere; surrogate where the options say so, as in :func:`remap`.
 
@@ -87,9 +84,6 @@ def grid_distortion(
         columns: (m,) or (B, m), likewise.
 
     The map is linear within a cell, along each axis for itself. The image's border stays.
-
-    Returns:
-        An image of the same size, in the dtype of ``image``.
 
     Gradient:
         image: exact. rows, columns: almost everywhere; surrogate where the options say so, as in :func:`remap`.

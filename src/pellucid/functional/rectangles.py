@@ -41,12 +41,6 @@ def center_crop(image: Shaped[Tensor, "*b c h w"], size: int | Size, *, fill: Fi
         image: (C, H, W) or (B, C, H, W), any dtype.
         size: (height, width), or an int for a square.
 
-    Returns:
-        A new tensor in the dtype of ``image``.
-
-    Gradient:
-        image, fill: exact.
-
     Source:
         ``torchvision.transforms.v2.functional.center_crop``.
 
@@ -75,9 +69,6 @@ def five_crop(image: Shaped[Tensor, "*b c h w"], size: int | Size) -> Shaped[Ten
 
     Returns:
         Top left, top right, bottom left, bottom right and middle along a new axis before the channels. (torchvision has a tuple.)
-
-    Gradient:
-        image: exact.
 
     Source:
         ``torchvision.transforms.v2.functional.five_crop``.
@@ -110,9 +101,6 @@ def ten_crop(
     Returns:
         Those of the image, then those of its mirror image, as in `five_crop`.
 
-    Gradient:
-        image: exact.
-
     Source:
         ``torchvision.transforms.v2.functional.ten_crop``.
 
@@ -144,12 +132,6 @@ def resized_crop(
         image: (C, H, W) or (B, C, H, W).
         top, left, height, width: as in `crop`.
         size, interpolation, antialias, impl: as in `resize`, but an int is a square.
-
-    Returns:
-        The resized rectangle, in the dtype of ``image``.
-
-    Gradient:
-        image: exact.
 
     Source:
         ``torchvision.transforms.v2.functional.resized_crop``.
@@ -213,12 +195,6 @@ def permute_channels(image: Shaped[Tensor, "*b c h w"], permutation: Sequence[in
         image: (C, H, W) or (B, C, H, W), any dtype.
         permutation: for each channel of the result the one it comes from; each once.
 
-    Returns:
-        A new tensor.
-
-    Gradient:
-        image: exact.
-
     Source:
         ``torchvision.transforms.v2.functional.permute_channels``.
 
@@ -240,12 +216,6 @@ def grayscale_to_rgb(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b 3 
 
     Args:
         image: (C, H, W) or (B, C, H, W) of 1 or 3 channels, any dtype.
-
-    Returns:
-        A new tensor.
-
-    Gradient:
-        image: exact.
 
     Source:
         ``torchvision.transforms.v2.functional.grayscale_to_rgb``.

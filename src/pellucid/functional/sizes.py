@@ -45,9 +45,6 @@ def resize(
         interpolation: ``bilinear``, ``nearest`` (floor(x + 0.5)) or ``bicubic`` (Keys, a = -0.5).
         antialias: low-pass when shrinking; without effect on ``nearest``.
 
-    Returns:
-        The resized image, in the dtype of ``image``.
-
     Gradient:
         image: exact; with antialiasing every input pixel has one.
 
@@ -147,12 +144,6 @@ def letterbox(
         size: (height, width) of the result, or an int for a square.
         fill: the colour of the bars, as in :func:`crop`. An odd pixel of them goes to the right and to the bottom.
 
-    Returns:
-        The image with its bars, in the dtype of ``image``.
-
-    Gradient:
-        image, fill: exact.
-
     Source:
         ``cv2.copyMakeBorder`` around :func:`resize`.
 
@@ -227,12 +218,6 @@ def pad(
         padding: an int, (left-right, top-bottom) or (left, top, right, bottom).
         padding_mode: as in `crop`.
 
-    Returns:
-        A new tensor in the dtype of ``image``.
-
-    Gradient:
-        image, fill: exact.
-
     Source:
         ``numpy.pad`` modes constant, edge, symmetric, reflect and wrap.
 
@@ -259,12 +244,6 @@ def pad_if_needed(
         fill, padding_mode: as in :func:`crop`.
 
     An odd pixel goes to the right and to the bottom.
-
-    Returns:
-        A new tensor in the dtype of ``image``.
-
-    Gradient:
-        image, fill: exact.
 
     Source:
         ``cv2.copyMakeBorder``.

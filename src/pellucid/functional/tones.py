@@ -45,9 +45,6 @@ def posterize(
         magnitude: gradient to the bits: ``secant``, ``straight_through`` or ``none`` (zero).
         h: reach of the secant, in bits.
 
-    Returns:
-        The image in few levels, in its own dtype.
-
     Gradient:
         image, bits: surrogate as chosen.
 
@@ -73,9 +70,6 @@ def solarize(
         threshold: in [0, 1] for every dtype (torchvision's is in the image's own units); a number or a tensor () or (B,).
         magnitude: gradient to the threshold: ``secant``, ``straight_through`` or ``none`` (zero).
         h: reach of the secant.
-
-    Returns:
-        The image, in its own dtype.
 
     Gradient:
         image: almost everywhere (-1 where inverted). threshold: surrogate as chosen.
@@ -124,9 +118,6 @@ def autocontrast(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w"
     Args:
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8, whose results are rounded.
 
-    Returns:
-        The image, in its own dtype.
-
     Gradient:
         image: almost everywhere, through the darkest and the brightest pixel too (ties share).
 
@@ -160,9 +151,6 @@ def clahe(
         image_gradient: ``straight_through`` (1), ``soft`` (the slope of the curve at each pixel) or ``none`` (zero).
         magnitude: gradient to the limit: ``secant``, ``straight_through`` or ``none`` (zero).
         h: reach of the secant.
-
-    Returns:
-        The image, in its own dtype.
 
     Gradient:
         image, clip_limit: surrogate as chosen.

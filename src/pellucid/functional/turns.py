@@ -36,12 +36,6 @@ def horizontal_flip(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h
     Args:
         image: (C, H, W) or (B, C, H, W), any dtype.
 
-    Returns:
-        A new tensor.
-
-    Gradient:
-        image: exact.
-
     Source:
         ``torchvision.transforms.v2.functional.horizontal_flip``.
 
@@ -60,12 +54,6 @@ def vertical_flip(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w
 
     Args:
         image: (C, H, W) or (B, C, H, W), any dtype.
-
-    Returns:
-        A new tensor.
-
-    Gradient:
-        image: exact.
 
     Source:
         ``torchvision.transforms.v2.functional.vertical_flip``.
@@ -104,9 +92,6 @@ def rotate(
         padding_mode: as in `affine`.
         fill: as in `affine`.
         center: as in `affine`.
-
-    Returns:
-        The rotated image, in the dtype of ``image``.
 
     Gradient:
         image, fill: exact. angle, center: almost everywhere. Surrogates as in `warp`.
