@@ -11,78 +11,35 @@ import numpy as np
 
 from pellucid.kernels.color.cpu.rows import mix_whole
 from pellucid.kernels.convolve.cpu.rows import add_nine, clip_row
+from pellucid.kernels.curve.cpu.rows import counted, looked_up
 from pellucid.kernels.jit import exact, fused, noinline
+from pellucid.kernels.levels import rounded, units
 
 __all__ = [
     "blended",
     "colored",
-    "copied",
-    "counted",
     "extremes_of",
-    "looked_up",
-    "rounded",
+    "histograms",
     "sharpened",
+    "through",
     "total_of",
 ]
 
 _STRIP = 1024
 
 
-@exact
-def rounded(x, out):  # type: ignore[no-untyped-def]
-    """The nearest levels, as ``../levels.py`` rounds."""
-    noinline()
-    cast = x.dtype.type
-    zero, one, most = cast(0.0), cast(1.0), cast(255.0)
-    for u in range(len(out)):
-        y = x[u]
-        y = y if y > zero else zero
-        y = y if y < one else one
-        out[u] = np.uint8(np.int32(np.rint(y * most)))
-
-
-@exact
-def _units(x, unit, out):  # type: ignore[no-untyped-def]
-    cast = type(unit)
-    for u in range(len(out)):
-        out[u] = cast(x[u]) * unit
-
-
 @fused
-def copied(source, target):  # type: ignore[no-untyped-def]
-    """As it is."""
-    noinline()
-    for c in range(len(source)):
-        x, y = source[c], target[c]
-        for u in range(len(x)):
-            y[u] = x[u]
-
-
-@fused
-def looked_up(source, tables, target):  # type: ignore[no-untyped-def]
+def through(source, tables, target):  # type: ignore[no-untyped-def]
     """Every channel through its table."""
-    noinline()
     for c in range(len(source)):
-        x, y, table = source[c], target[c], tables[c]
-        for u in range(len(x)):
-            y[u] = table[x[u]]
+        looked_up(source[c], tables[c], target[c])
 
 
 @fused
-def counted(source, counts, parts):  # type: ignore[no-untyped-def]
-    """How often each level occurs in each channel; by turns in four counts, as ``../curve/cpu/sweep.py`` counts."""
-    noinline()
+def histograms(source, counts, parts):  # type: ignore[no-untyped-def]
+    """How often each level occurs in each channel."""
     for c in range(len(source)):
-        x = source[c]
-        parts[:4] = 0
-        whole = len(x) - len(x) % 4
-        for u in range(0, whole, 4):
-            for k in range(4):
-                parts[k, x[u + k]] += 1
-        for u in range(whole, len(x)):
-            parts[0, x[u]] += 1
-        for k in range(256):
-            counts[c, k] = parts[0, k] + parts[1, k] + parts[2, k] + parts[3, k]
+        counted(source[c], parts, counts[c])
 
 
 @fused
@@ -137,9 +94,9 @@ def sharpened(source, kernel, shape, unit, lines, target):  # type: ignore[no-un
         for v in range(height):
             row, into = x[v * width : (v + 1) * width], y[v * width : (v + 1) * width]
             if v == 0 and height > 1:
-                _units(row, unit, window[0])
+                units(row, unit, window[0])
             if v + 1 < height:
-                _units(x[(v + 1) * width : (v + 2) * width], unit, window[(v + 1) % 3])
+                units(x[(v + 1) * width : (v + 2) * width], unit, window[(v + 1) % 3])
             for u in range(width):
                 into[u] = row[u]
             if v > 0 and v + 1 < height and width > 2:
@@ -151,14 +108,7 @@ def sharpened(source, kernel, shape, unit, lines, target):  # type: ignore[no-un
 
 
 @exact
-def _first_share(x, share, unit, total):  # type: ignore[no-untyped-def]
-    cast = type(unit)
-    for u in range(len(total)):
-        total[u] = share * (cast(x[u]) * unit)
-
-
-@exact
-def _next_share(x, share, unit, total):  # type: ignore[no-untyped-def]
+def _add_share(x, share, unit, total):  # type: ignore[no-untyped-def]
     cast = type(unit)
     for u in range(len(total)):
         total[u] = total[u] + share * (cast(x[u]) * unit)
@@ -172,7 +122,8 @@ def blended(source, made, shares, unit, lines, target):  # type: ignore[no-untyp
         for first in range(0, source.shape[1], _STRIP):
             end = min(first + _STRIP, source.shape[1])
             total = lines[: end - first]
-            _first_share(source[c][first:end], shares[0], unit, total)
+            total[:] = lines.dtype.type(0.0)
+            _add_share(source[c][first:end], shares[0], unit, total)
             for k in range(len(shares) - 1):
-                _next_share(made[k, c][first:end], shares[k + 1], unit, total)
+                _add_share(made[k, c][first:end], shares[k + 1], unit, total)
             rounded(total, target[c][first:end])

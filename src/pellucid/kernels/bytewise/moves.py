@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.bytewise.levels import rounded
 from pellucid.kernels.jit import exact, fused, noinline
+from pellucid.kernels.levels import rounded
 from pellucid.kernels.warp.cpu.coordinates import locate
 from pellucid.kernels.warp.cpu.gather import gather_staged
 

@@ -11,15 +11,15 @@ import numpy as np
 
 from pellucid.color.luma import LUMA
 from pellucid.kernels.bytewise.layout import AUTOCONTRAST, BILINEAR, COLOR, EQUALIZE, NEAREST
-from pellucid.kernels.bytewise.levels import blended, colored, copied, counted, extremes_of, looked_up, rounded, sharpened, total_of
+from pellucid.kernels.bytewise.levels import blended, colored, extremes_of, histograms, sharpened, through, total_of
 from pellucid.kernels.bytewise.moves import bilinear, moves_nothing
 from pellucid.kernels.color.cpu.rows import mix_whole
-from pellucid.kernels.curve.cpu.rows import curved, flattened, mixed
-from pellucid.kernels.curve.cpu.rows import looked_up as brightness
+from pellucid.kernels.curve.cpu.rows import curved, flattened, looked_up, mixed
 from pellucid.kernels.curve.cpu.strips import bent
 from pellucid.kernels.curve.layout import GATE
 from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
-from pellucid.kernels.stages.sums import copy
+from pellucid.kernels.levels import rounded, units
+from pellucid.kernels.stages.sums import copy, copy_rows
 from pellucid.kernels.warp.cpu.labels import copy_plainly
 
 __all__ = ["sweep"]
@@ -62,9 +62,10 @@ def _tabled_color(p, channels, unit, tables, values):  # type: ignore[no-untyped
     if channels == 3:
         mix_whole(p, 0, 9, unit, tables[0], tables[1], tables[2], values)
     else:
-        row, x = values[0], tables[0]
+        row = values[0]
+        units(tables[0], unit, row)
         for u in range(256):
-            row[u] = p[0] * (type(unit)(x[u]) * unit)
+            row[u] = p[0] * row[u]
         for u in range(256):
             row[u] += p[1]
     for c in range(channels):
@@ -82,8 +83,7 @@ def _tabled_curve(kind, own, source, unit, tables, counts, known, values, room):
     x, y, flat, rise = values[0], values[1], values[2], values[4]
     for c in range(len(tables)):
         table = tables[c]
-        for k in range(256):
-            x[k] = cast(table[k]) * unit
+        units(table, unit, x)
         if kind == AUTOCONTRAST:
             low, high = extremes_of(source[c], table, counts[c], known)
             curved(kind, x, cast(low) * unit, cast(high) * unit, scale, y)
@@ -95,7 +95,7 @@ def _tabled_curve(kind, own, source, unit, tables, counts, known, values, room):
             if flattened(levels, below, flat, rise):
                 copy(x, y)
             else:
-                brightness(table, flat, y)
+                looked_up(table, flat, y)
         else:
             bent(kind, 0, scale, numbers, x, y)
         if kind in (AUTOCONTRAST, EQUALIZE) and numbers[GATE] != cast(1.0):
@@ -127,7 +127,7 @@ def _one(source, call, picture, operations, numbers, room, into):  # type: ignor
         if kind == COLOR:
             pivots = own[channels * (channels + 1)] != 0.0
             if pivots and tabled and not known:
-                counted(source, counts, parts)
+                histograms(source, counts, parts)
                 known = True
             if not tabled:
                 _start(tables)
@@ -138,7 +138,7 @@ def _one(source, call, picture, operations, numbers, room, into):  # type: ignor
             _start(tables)
         if alone:
             if not known and (kind == EQUALIZE or (kind == AUTOCONTRAST and tabled)):
-                counted(source, counts, parts)
+                histograms(source, counts, parts)
                 known = True
             if kind == COLOR:
                 _tabled_color(p, channels, unit, tables, values)
@@ -152,7 +152,7 @@ def _one(source, call, picture, operations, numbers, room, into):  # type: ignor
             if moves_nothing(m):
                 continue
         if tabled:
-            looked_up(source, tables, spare[turn])
+            through(source, tables, spare[turn])
             source, turn, tabled = spare[turn], 1 - turn, False
         target, known = (into if o == count - 1 else spare[turn]), False
         if kind == NEAREST:
@@ -172,9 +172,9 @@ def _one(source, call, picture, operations, numbers, room, into):  # type: ignor
         if o == count - 1:
             return
     if tabled:
-        looked_up(source, tables, into)
+        through(source, tables, into)
     else:
-        copied(source, into)
+        copy_rows(source, into, channels)
 
 
 @entry

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.curve.cpu.rows import (
+    counted,
     curved,
     extremes,
     flattened,
@@ -37,32 +38,7 @@ def count(planes, out, start, stop):  # type: ignore[no-untyped-def]
     planes, out = without_refcount((planes, out))
     parts = np.empty((4, 256), np.int64)
     for p in range(start, stop):
-        _clear(parts)
-        _count(planes[p], parts)
-        _add_up(parts, out[p])
-
-
-@fused
-def _clear(parts):  # type: ignore[no-untyped-def]
-    parts[:] = 0
-
-
-@fused
-def _count(row, parts):  # type: ignore[no-untyped-def]
-    """By turns in four counts: one that has just been written is not read at once."""
-    noinline()
-    whole = len(row) - len(row) % 4
-    for u in range(0, whole, 4):
-        for k in range(4):
-            parts[k, row[u + k]] += 1
-    for u in range(whole, len(row)):
-        parts[0, row[u]] += 1
-
-
-@fused
-def _add_up(parts, out):  # type: ignore[no-untyped-def]
-    for k in range(256):
-        out[k] = parts[0, k] + parts[1, k] + parts[2, k] + parts[3, k]
+        counted(planes[p], parts, out[p])
 
 
 @entry
@@ -70,9 +46,7 @@ def look_up(planes, tables, out, start, stop):  # type: ignore[no-untyped-def]
     """Fill planes [start, stop) from their tables (planes, 256)."""
     planes, tables, out = without_refcount((planes, tables, out))
     for p in range(start, stop):
-        row, table, into = planes[p], tables[p], out[p]
-        for u in range(len(row)):
-            into[u] = table[row[u]]
+        looked_up(planes[p], tables[p], out[p])
 
 
 @fused
@@ -91,14 +65,13 @@ def _settle(kind, row, weights, scale, numbers, table, rise, room):  # type: ign
     if kind != EQUALIZE:
         return numbers[AMOUNT], zero
     parts, counts, levels = room
-    _clear(parts)
     levels_of(row, scale, levels)
     if weights is None:
-        _count(levels, parts)
+        counted(levels, parts, counts)
     else:
+        counts[:] = 0
         for u in range(len(levels)):
-            parts[0, levels[u]] += weights[u]
-    _add_up(parts, counts)
+            counts[levels[u]] += weights[u]
     stays = flattened(counts, parts[0], table, rise)
     return row.dtype.type(1.0 if stays else 0.0), zero
 

@@ -183,19 +183,15 @@ def _settle(place, first, near, far, length):  # type: ignore[no-untyped-def]
 @fused
 def tap(m, y, first, last, shape, taps, index):  # type: ignore[no-untyped-def]
     """What a row's pixels read: of ``taps`` the lines PLACE, FIRST, NEAR and FAR of each axis, and which pixel is the first."""
+    noinline()
     width = np.int32(shape[1])
     across, down = taps[:AXIS], taps[AXIS:]
     _places(m, y, first, across[PLACE][first:last], down[PLACE][first:last])
     for lines, length in ((across, shape[1]), (down, shape[0])):
         _settle(lines[PLACE][first:last], lines[FIRST][first:last], lines[NEAR][first:last], lines[FAR][first:last], length)
-    _index(down[FIRST][first:last], width, across[FIRST][first:last], index[first:last])
-
-
-@fused
-def _index(row, width, column, index):  # type: ignore[no-untyped-def]
-    noinline()
-    for u in range(len(index)):
-        index[u] = np.int32(np.int32(row[u]) * width + np.int32(column[u]))
+    column, row, into = across[FIRST][first:last], down[FIRST][first:last], index[first:last]
+    for u in range(len(into)):
+        into[u] = np.int32(np.int32(row[u]) * width + np.int32(column[u]))
 
 
 @fused
@@ -247,23 +243,11 @@ def lay(lines, above, first, last, share, line, varies):  # type: ignore[no-unty
         elif share == one:
             move(over, below)
         elif share < half:
-            _toward(over, share, below)
+            for u in range(len(below)):
+                below[u] += share * (over[u] - below[u])
         else:
-            _short_of(over, one - share, below)
-
-
-@fused
-def _toward(over, share, below):  # type: ignore[no-untyped-def]
-    noinline()
-    for u in range(len(below)):
-        below[u] += share * (over[u] - below[u])
-
-
-@fused
-def _short_of(over, share, below):  # type: ignore[no-untyped-def]
-    noinline()
-    for u in range(len(below)):
-        below[u] = over[u] + share * (below[u] - over[u])
+            for u in range(len(below)):
+                below[u] = over[u] + (one - share) * (below[u] - over[u])
 
 
 @fused

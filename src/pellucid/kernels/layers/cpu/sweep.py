@@ -12,23 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
-from pellucid.kernels.layers.cpu.rows import (
-    cut,
-    give,
-    give_whole,
-    lay,
-    move,
-    read,
-    read_whole,
-    rest,
-    slopes_of_share,
-    span,
-    tap,
-    to_box,
-    to_map,
-    to_plane,
-    whole,
-)
+from pellucid.kernels.layers.cpu import rows
 from pellucid.kernels.narrow import numbers, steps
 
 __all__ = ["Call", "Reads", "Room", "forward", "to_numbers", "to_sources"]
@@ -80,9 +64,9 @@ class Room(NamedTuple):
 @fused
 def _span(call, reads, i, k, y, line):  # type: ignore[no-untyped-def]
     """As `span`, for a read of a sample, and cut by the plane where it is the last."""
-    first, last, share, varies = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, call.width, line)
+    first, last, share, varies = rows.span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, call.width, line)
     if len(reads.plane[i]) > 0 and k == reads.opacity.shape[1] - 1:
-        return cut(reads.plane[i, y], first, last, share, line, varies)
+        return rows.cut(reads.plane[i, y], first, last, share, line, varies)
     return first, last, share, varies
 
 
@@ -92,7 +76,7 @@ def _shift(reads, i, k):  # type: ignore[no-untyped-def]
     if len(reads.maps[i]) == 0:
         return True, np.int64(0), np.int64(0)
     m = reads.maps[i, k]
-    if whole(m):
+    if rows.whole(m):
         return True, np.int64(m[2]), np.int64(m[5])
     return False, np.int64(0), np.int64(0)
 
@@ -105,10 +89,10 @@ def _show(img, call, reads, i, k, y, first, last, room, lines):  # type: ignore[
     at = (i + reads.offset[i, k]) * call.channels * call.height * call.width
     moves, dx, dy = _shift(reads, i, k)
     if moves:
-        read_whole(img, at, shape, call.unit, dx, dy, reads.ground, y, first, last, lines)
+        rows.read_whole(img, at, shape, call.unit, dx, dy, reads.ground, y, first, last, lines)
         return
-    tap(reads.maps[i, k], y, first, last, shape, room.taps, room.index)
-    read(img, at, shape, call.unit, reads.ground, first, last, room.taps, room.index, lines)
+    rows.tap(reads.maps[i, k], y, first, last, shape, room.taps, room.index)
+    rows.read(img, at, shape, call.unit, reads.ground, first, last, room.taps, room.index, lines)
 
 
 @fused
@@ -166,17 +150,17 @@ def forward(img, call, reads, out, room, start, stop):  # type: ignore[no-untype
                 for c in range(channels):
                     at = ((i + reads.offset[i, k]) * channels + c) * height + y + dy
                     to, fro = ((i * channels + c) * height + y) * width, at * width + dx
-                    move(raw[fro + first : fro + last], raw_out[to + first : to + last])
+                    rows.move(raw[fro + first : fro + last], raw_out[to + first : to + last])
             elif kind == 1:
                 _show(img, call, reads, i, k, y, first, last, room, under)
             else:
                 _show(img, call, reads, i, k, y, first, last, room, above)
                 _, _, share, varies = _span(call, reads, i, k, y, line)
-                lay(under, above, first, last, share, line, varies)
+                rows.lay(under, above, first, last, share, line, varies)
         if not straight:
             for c in range(channels):
                 at = ((i * channels + c) * height + y) * width
-                move(under[c], out[at : at + width])
+                rows.move(under[c], out[at : at + width])
 
 
 @entry
@@ -203,13 +187,13 @@ def to_sources(grad, call, reads, order, begins, into, room, start, stop):  # ty
                     factor[u] = line[u] if varies else share
                 for above in range(k + 1, count):
                     low, high, part, fades = _span(call, reads, i, above, y, line)
-                    rest(factor, low, high, part, line, fades, first, last)
+                    rows.rest(factor, low, high, part, line, fades, first, last)
                 moves, dx, dy = _shift(reads, i, k)
                 if moves:
-                    give_whole(into, j * size, shape, channels, dx, dy, grad, i * size, y, first, last, factor)
+                    rows.give_whole(into, j * size, shape, channels, dx, dy, grad, i * size, y, first, last, factor)
                 else:
-                    tap(reads.maps[i, k], y, first, last, shape, room.taps, room.index)
-                    give(into, j * size, shape, channels, grad, i * size, y, first, last, factor, room.taps, room.index)
+                    rows.tap(reads.maps[i, k], y, first, last, shape, room.taps, room.index)
+                    rows.give(into, j * size, shape, channels, grad, i * size, y, first, last, factor, room.taps, room.index)
 
 
 @entry
@@ -236,25 +220,27 @@ def to_numbers(grad, img, call, reads, sums, cut_out, room, start, stop):  # typ
                 first, last, share, varies = _span(call, reads, i, k, y, line)
                 _show(img, call, reads, i, k, y, 0, width, room, above[:channels])
                 for c in range(channels):
-                    move(below[c], after[c])
-                lay(after[:channels], above[:channels], first, last, share, line, varies)
+                    rows.move(below[c], after[c])
+                rows.lay(after[:channels], above[:channels], first, last, share, line, varies)
             for k in range(count - 1, -1, -1):
                 below, above = stack[2 * k * channels :][:channels], stack[(2 * k + 1) * channels :][:channels]
                 first, last, share, varies = _span(call, reads, i, k, y, line)
                 if not (call.covers and k == 0):
-                    slopes_of_share(above, below, upstream, 0, width, slope)
+                    rows.slopes_of_share(above, below, upstream, 0, width, slope)
                     if len(reads.plane[i]) > 0 and k == count - 1:
-                        low, high, part, fades = span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
-                        to_plane(reads.plane[i, y], low, high, part, line, fades, slope, cut_out[i, y])
+                        low, high, part, fades = rows.span(
+                            reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line
+                        )
+                        rows.to_plane(reads.plane[i, y], low, high, part, line, fades, slope, cut_out[i, y])
                         first, last, share, varies = _span(call, reads, i, k, y, line)
-                    to_box(reads.opacity[i], reads.box[i], k, call.edge, y, 0, width, slope, sums[i, k])
+                    rows.to_box(reads.opacity[i], reads.box[i], k, call.edge, y, 0, width, slope, sums[i, k])
                 if len(reads.maps[i]) > 0 and last > first:
                     m = reads.maps[i, k]
-                    tap(m, y, first, last, shape, room.taps, room.index)
+                    rows.tap(m, y, first, last, shape, room.taps, room.index)
                     at, into = (i + reads.offset[i, k]) * size, sums[i, k, 5:]
-                    to_map(
+                    rows.to_map(
                         img, at, shape, call.unit, reads.ground, y, first, last, share, line, varies, upstream, room.taps,
                         room.index, into,
                     )  # fmt: skip
                 for c in range(channels):
-                    rest(upstream[c], first, last, share, line, varies, 0, width)
+                    rows.rest(upstream[c], first, last, share, line, varies, 0, width)
