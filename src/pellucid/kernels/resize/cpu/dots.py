@@ -86,8 +86,23 @@ def _dots(eights: int) -> Any:
     return dots
 
 
-_one, _two, _three = _dot(1), _dot(2), _dot(3)
-_ones, _twos, _threes = _dots(1), _dots(2), _dots(3)
+def _outputs(eights):  # type: ignore[no-untyped-def]
+    """A function: `across_many` of so many eights of taps."""
+    dot, dots, pitch = _dot(eights), _dots(eights), 8 * eights
+
+    @fused
+    def outputs(line, start, table, first, out):  # type: ignore[no-untyped-def]
+        whole = len(out) // 8 * 8
+        for u in range(0, whole, 8):
+            dots(line, first, u, start, table, u * pitch, out)
+        for u in range(whole, len(out)):
+            out[u] = dot(line, np.uint64(max(first[u] - start, 0)), table, u * pitch)
+
+    return outputs
+
+
+_dot8 = _dot(1)
+_of8, _of16, _of24 = map(_outputs, (1, 2, 3))
 
 
 @fused
@@ -107,26 +122,16 @@ def by_output(weights, taps, table):  # type: ignore[no-untyped-def]
 def across_many(line, start, table, taps, first, out):  # type: ignore[no-untyped-def]
     """out[u] = sum over k of table[u, k] * line[first[u] - start + k]; the line has room for seven numbers more."""
     noinline()
-    eights = (taps + 7) // 8
-    whole, pitch = len(out) // 8 * 8, 8 * eights
-    if eights == 1:
-        for u in range(0, whole, 8):
-            _ones(line, first, u, start, table, u * pitch, out)
-        for u in range(whole, len(out)):
-            out[u] = _one(line, np.uint64(max(first[u] - start, 0)), table, u * pitch)
-    elif eights == 2:
-        for u in range(0, whole, 8):
-            _twos(line, first, u, start, table, u * pitch, out)
-        for u in range(whole, len(out)):
-            out[u] = _two(line, np.uint64(max(first[u] - start, 0)), table, u * pitch)
-    elif eights == 3:
-        for u in range(0, whole, 8):
-            _threes(line, first, u, start, table, u * pitch, out)
-        for u in range(whole, len(out)):
-            out[u] = _three(line, np.uint64(max(first[u] - start, 0)), table, u * pitch)
+    pitch = (taps + 7) // 8 * 8
+    if pitch == 8:
+        _of8(line, start, table, first, out)
+    elif pitch == 16:
+        _of16(line, start, table, first, out)
+    elif pitch == 24:
+        _of24(line, start, table, first, out)
     else:
         for u in range(len(out)):
             i, total = max(first[u] - start, 0), out.dtype.type(0.0)
             for k in range(0, pitch, 8):
-                total += _one(line, np.uint64(i + k), table, u * pitch + k)
+                total += _dot8(line, np.uint64(i + k), table, u * pitch + k)
             out[u] = total

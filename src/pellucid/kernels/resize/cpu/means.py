@@ -70,10 +70,9 @@ def settle(given, call, slopes, bends, out, kept, sums, p, what, room, start, st
                 here, at = count * width, v // call.strip * wide * full
                 strip = own[at : at + channels * here].reshape(channels, here)
                 read(given.img, call, sample, channels, v, room, lines, strip)
-                if not sample.whole:
-                    cover = room.floats[full : full + here]
-                    cover_strip(room.tables, v, width, cover)
-                    uncover(cover, strip, channels)
+                cover = room.floats[full : full + here]
+                cover_strip(sample, room.tables, v, width, cover)
+                uncover(sample, cover, strip, channels)
                 for c in range(channels):
                     for row in range(count):
                         lines_of_sums[c, v + row] = wide_sum(strip[c, row * width : (row + 1) * width])

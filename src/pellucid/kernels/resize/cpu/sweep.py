@@ -59,30 +59,27 @@ def strip_at(call, r):  # type: ignore[no-untyped-def]
 
 
 @fused
+def _placed(call, given, b, room, axis):  # type: ignore[no-untyped-def]
+    """Of an axis (scale, shift, first and last pixel of the window), and (first pixel, how many) of each output."""
+    m, window, places = given.maps[b * call.map_step], given.windows[b * call.window_step], room.places
+    return (m[4 * axis], m[2 + 3 * axis], window[axis], window[2 + axis]), (places[2 * axis], places[2 * axis + 1])
+
+
+@fused
+def _spread(call, given, b, room, axis, length, weights, seen):  # type: ignore[no-untyped-def]
+    (scale, shift, low, high), (first, count) = _placed(call, given, b, room, axis)
+    return spread(scale, shift, low, high, length, call.cubic, call.filled, call.sharp, first, count, weights, seen)
+
+
+@fused
 def prepare(call, given, b, room, rows):  # type: ignore[no-untyped-def]
     """Fill a sample's tables; ``rows``: the lines it will read, of which what lies behind their last pixel is set to 0."""
     noinline()
     picture, channels = given.pictures[b if len(given.pictures) > 1 else 0], given.colors.channels
     height, width, strides = picture[7], picture[8], (picture[4], picture[5], picture[6])
-    m, window = given.maps[b * call.map_step], given.windows[b * call.window_step]
-    (first, count, first_y, count_y), tables = room.places, room.tables
-    taps = spread(
-        m[0], m[2], window[0], window[2], width, call.cubic, call.filled, call.sharp, first, count, tables.across, tables.seen
-    )
-    taps_y = spread(
-        m[4],
-        m[5],
-        window[1],
-        window[3],
-        height,
-        call.cubic,
-        call.filled,
-        call.sharp,
-        first_y,
-        count_y,
-        tables.down,
-        tables.seen_down,
-    )
+    (first, count, _, _), tables = room.places, room.tables
+    taps = _spread(call, given, b, room, 0, width, tables.across, tables.seen)
+    taps_y = _spread(call, given, b, room, 1, height, tables.down, tables.seen_down)
     start, stop = width, np.int64(0)
     for u in range(len(first)):
         if count[u] > 0:
@@ -100,10 +97,9 @@ def prepare(call, given, b, room, rows):  # type: ignore[no-untyped-def]
     if taps > FEW:
         by_output(tables.across, taps, tables.turned[: len(first) * ((taps + 7) // 8 * 8)])
     whole = True
-    for u in range(len(tables.seen)):
-        whole = whole and tables.seen[u] != 0
-    for v in range(len(tables.seen_down)):
-        whole = whole and tables.seen_down[v] != 0
+    for seen in (tables.seen, tables.seen_down):
+        for u in range(len(seen)):
+            whole = whole and seen[u] != 0
     base, own = picture[0] + b * picture[1], picture[2] + b * picture[3]
     return Sample(base, own, strides, height, width, (taps, taps_y), start, n, plane, step, whole)
 
@@ -153,17 +149,19 @@ def read(img, call, sample, channels, v, room, lines, out):  # type: ignore[no-u
 
 
 @fused
-def cover_strip(tables, v, width, cover):  # type: ignore[no-untyped-def]
-    """Which pixels of a strip see something."""
+def cover_strip(sample, tables, v, width, cover):  # type: ignore[no-untyped-def]
+    """Which pixels of a strip see something, where some do not."""
     noinline()
-    for i in range(len(cover)):
+    for i in range(0 if sample.whole else len(cover)):
         cover[i] = tables.seen[i % width] * tables.seen_down[v + i // width]
 
 
 @fused
-def uncover(cover, rows, count):  # type: ignore[no-untyped-def]
+def uncover(sample, cover, rows, count):  # type: ignore[no-untyped-def]
     """Set to 0 what sees nothing."""
     noinline()
+    if sample.whole:
+        return
     zero = cover.dtype.type(0.0)
     for c in range(count):
         row = rows[c]
@@ -196,9 +194,8 @@ def forward(given, call, bends, out, room, start, stop):  # type: ignore[no-unty
             known, before = b, here
         found = source if colors.mixes else result
         read(given.img, call, sample, colors.channels, v, room, lines, found)
-        if not sample.whole:
-            cover_strip(room.tables, v, width, cover)
-            uncover(cover, found, colors.channels)
+        cover_strip(sample, room.tables, v, width, cover)
+        uncover(sample, cover, found, colors.channels)
         p = given.params[b * call.param_step]
         if colors.mixes:
             first_mix(colors, p, cover, source, result)
@@ -233,17 +230,15 @@ def _read_moved(given, change, call, sample, v, room, moves, moved, found, follo
 @fused
 def _move_tables(call, given, sample, moves, b, room, moved):  # type: ignore[no-untyped-def]
     """How a sample's weights change with its map and window."""
-    m, window, by, edge = given.maps[b * call.map_step], given.windows[b * call.window_step], moves[0][b], moves[1][b]
-    (first, count, first_y, count_y), (across, down, turned) = room.places, moved
+    by, edge, (across, down, turned) = moves[0][b], moves[1][b], moved
     for axis in range(2):
-        scale, shift, low, high = 4 * axis, 2 + 3 * axis, axis, 2 + axis
-        at, many, taps, into = (first, count, sample.taps[0], across) if axis == 0 else (first_y, count_y, sample.taps[1], down)
+        (scale, shift, low, high), (first, count) = _placed(call, given, b, room, axis)
         spread_moved(
-            m[scale], m[shift], window[low], window[high], by[scale], by[shift], edge[low], edge[high], call.cubic, call.sharp, at,
-            many, taps, into,
+            scale, shift, low, high, by[4 * axis], by[2 + 3 * axis], edge[axis], edge[2 + axis], call.cubic, call.sharp,
+            first, count, sample.taps[axis], across if axis == 0 else down,
         )  # fmt: skip
     if sample.taps[0] > FEW:
-        by_output(across, sample.taps[0], turned[: len(first) * ((sample.taps[0] + 7) // 8 * 8)])
+        by_output(across, sample.taps[0], turned[: call.width * ((sample.taps[0] + 7) // 8 * 8)])
 
 
 @entry
@@ -278,10 +273,9 @@ def dual(given, change, call, others, moves, out, along, room, moved, start, sto
             known, before = b, here
         found, follow = (source, changed) if colors.mixes else (result, shown)
         _read_moved(given, change, call, sample, v, room, moves, moved, found, follow, near)
-        if not sample.whole:
-            cover_strip(room.tables, v, width, cover)
-            uncover(cover, found, colors.channels)
-            uncover(cover, follow, colors.channels)
+        cover_strip(sample, room.tables, v, width, cover)
+        uncover(sample, cover, found, colors.channels)
+        uncover(sample, cover, follow, colors.channels)
         if colors.mixes:
             first_mix(colors, given.params[b * call.param_step], cover, source, result)
             first_mix(colors, others[b * call.param_step], nothing, changed, shown)
@@ -349,14 +343,10 @@ def _give_back(given, call, sample, v, needs, room, turned, taps, to_source, to_
 @fused
 def _to_map(given, call, b, room, turned, sums):  # type: ignore[no-untyped-def]
     """The gradients of a sample's weights, to its map and window."""
-    m, window, to_map, to_window = given.maps[b * call.map_step], given.windows[b * call.window_step], sums.maps[b], sums.windows[b]
     for axis in range(2):
-        (first, count), along = (room.places[:2], turned.across) if axis == 0 else (room.places[2:], turned.down)
-        scale, shift, low, high = 4 * axis, 2 + 3 * axis, axis, 2 + axis
-        spread_backward(
-            m[scale], m[shift], window[low], window[high], call.cubic, call.sharp, first, count, along, to_map, scale, shift,
-            to_window, low, high,
-        )  # fmt: skip
+        (scale, shift, low, high), (first, count) = _placed(call, given, b, room, axis)
+        along = turned.across if axis == 0 else turned.down
+        spread_backward(scale, shift, low, high, call.cubic, call.sharp, first, count, along, sums.maps[b], sums.windows[b], axis)
 
 
 @entry
@@ -391,12 +381,10 @@ def backward(grad, given, call, bends, needs, sums, room, turned, start, stop): 
                 cover[:] = one
                 ones[:] = one
                 before = here
-            if not sample.whole:
-                cover_strip(room.tables, v, width, cover)
+            cover_strip(sample, room.tables, v, width, cover)
             if reads:
                 read(given.img, call, sample, channels, v, room, lines, source)
-                if not sample.whole:
-                    uncover(cover, source, channels)
+                uncover(sample, cover, source, channels)
                 if colors.mixes:
                     first_mix(colors, p, cover, source, strip[rows.mixed : rows.mixed + outputs])
                 keep(colors, p, bends, ones, kept, needs[2])
@@ -404,8 +392,7 @@ def backward(grad, given, call, bends, needs, sums, room, turned, start, stop): 
             g, spare = back(colors, p, bends, ones, kept, g, spare, scratch, to_params, needs[2])
             first_back(colors, p, cover, source, g, to_source, to_params, needs[2])
             if needs[0] or needs[1]:
-                if not sample.whole:
-                    uncover(cover, to_source, channels)
+                uncover(sample, cover, to_source, channels)
                 _give_back(given, call, sample, v, needs, room, turned, taps, to_source, sums.image)
         if needs[1]:
             _to_map(given, call, b, room, turned, sums)

@@ -134,12 +134,8 @@ def spread(scale, shift, low, high, length, cubic, filled, sharp, first, count, 
                 weight = _kernel((pixel - centre) / width, cubic) * _share(pixel, low, high)
             total += weight
             weights[k * outputs + u] = weight
-        if total > cast(0.0):
-            for k in range(count[u]):
-                weights[k * outputs + u] /= total
-        else:
-            for k in range(count[u]):
-                weights[k * outputs + u] = cast(0.0)
+        for k in range(count[u]):
+            weights[k * outputs + u] = weights[k * outputs + u] / total if total > cast(0.0) else cast(0.0)
     return taps
 
 
@@ -180,13 +176,14 @@ def turn(first, count, weights, start, length, low, high, table):  # type: ignor
 
 
 @exact
-def spread_backward(  # type: ignore[no-untyped-def]
-    scale, shift, low, high, cubic, sharp, first, count, sums, to_map, at_scale, at_shift, to_window, at_low, at_high
-):
-    """Add one axis' gradients to the float64 rows of map and window; ``sums`` are the gradients of the weights, laid out alike.
+def _before(x, y):  # type: ignore[no-untyped-def]
+    """Whether x < y, as torch's minimum and maximum share a tie."""
+    return 1.0 if x < y else (0.5 if x == y else 0.0)
 
-    Ties are shared as torch's minimum and maximum share them.
-    """
+
+@exact
+def spread_backward(scale, shift, low, high, cubic, sharp, first, count, sums, to_map, to_window, axis):  # type: ignore[no-untyped-def]
+    """Add one axis' gradients to the float64 rows of map and window; ``sums`` are the gradients of the weights, laid out alike."""
     noinline()
     outputs = len(first)
     size, a, b = 1.0 if sharp else max(abs(np.float64(scale)), 1.0), np.float64(low) - 0.5, np.float64(high) + 0.5
@@ -210,65 +207,53 @@ def spread_backward(  # type: ignore[no-untyped-def]
             pixel = np.float64(first[u] + k)
             t, to_weight = (pixel - centre) / size, (sums[k * outputs + u] - mean) / total
             to_share = to_weight * _kernel(t, cubic)
-            to_window[at_high] += to_share * (1.0 if b < pixel + 0.5 else (0.5 if b == pixel + 0.5 else 0.0))
-            to_window[at_low] -= to_share * (1.0 if a > pixel - 0.5 else (0.5 if a == pixel - 0.5 else 0.0))
+            to_window[2 + axis] += to_share * _before(b, pixel + 0.5)
+            to_window[axis] -= to_share * _before(pixel - 0.5, a)
             along = to_weight * _share(pixel, a + 0.5, b - 0.5) * _slope(t, cubic) / size
             to_centre -= along
             to_size -= along * t
-        above = max(unheld, a)
-        kept = 1.0 if above < b else (0.5 if above == b else 0.0)
-        to_window[at_high] += (1.0 - kept) * to_centre
+        kept = _before(max(unheld, a), b)
+        to_window[2 + axis] += (1.0 - kept) * to_centre
         to_centre *= kept
-        kept = 1.0 if unheld > a else (0.5 if unheld == a else 0.0)
-        to_window[at_low] += (1.0 - kept) * to_centre
+        kept = _before(a, unheld)
+        to_window[axis] += (1.0 - kept) * to_centre
         to_centre *= kept
-        to_map[at_shift] += to_centre
-        to_map[at_scale] += to_centre * u
+        to_map[2 + 3 * axis] += to_centre
+        to_map[4 * axis] += to_centre * u
         if abs(scale) >= 1.0 and not sharp:
-            to_map[at_scale] += to_size if scale > 0.0 else -to_size
+            to_map[4 * axis] += to_size if scale > 0.0 else -to_size
 
 
 @exact
 def spread_moved(  # type: ignore[no-untyped-def]
     scale, shift, low, high, by_scale, by_shift, by_low, by_high, cubic, sharp, first, count, taps, moved
 ):
-    """How the table of :func:`spread` changes with the map and the window of one axis: its ``taps`` rows, laid out alike.
-
-    Ties are shared as in :func:`spread_backward`.
-    """
+    """How the table of :func:`spread` changes with the map and the window of one axis: its ``taps`` rows, laid out alike."""
     noinline()
-    cast = moved.dtype.type
     outputs = len(first)
     size, a, b = 1.0 if sharp else max(abs(np.float64(scale)), 1.0), np.float64(low) - 0.5, np.float64(high) + 0.5
     by_size = 0.0
     if abs(scale) >= 1.0 and not sharp:
         by_size = np.float64(by_scale) if scale > 0.0 else -np.float64(by_scale)
+    moved[: taps * outputs] = moved.dtype.type(0.0)
     for u in range(outputs):
-        for k in range(taps):
-            moved[k * outputs + u] = cast(0.0)
-        if count[u] == 0:
-            continue
         unheld = np.float64(scale * type(scale)(u) + shift)
         _, held, _ = _place(scale, shift, low, high, u)
-        centre = np.float64(held)
-        kept = 1.0 if unheld > a else (0.5 if unheld == a else 0.0)
+        centre, kept = np.float64(held), _before(a, unheld)
         by_centre = kept * (by_scale * u + by_shift) + (1.0 - kept) * by_low
-        above = max(unheld, a)
-        kept = 1.0 if above < b else (0.5 if above == b else 0.0)
+        kept = _before(max(unheld, a), b)
         by_centre = kept * by_centre + (1.0 - kept) * by_high
         total = rise = 0.0
         for k in range(count[u]):
             pixel = np.float64(first[u] + k)
             t, share = (pixel - centre) / size, _share(pixel, a + 0.5, b - 0.5)
-            by_share = by_high * (1.0 if b < pixel + 0.5 else (0.5 if b == pixel + 0.5 else 0.0))
-            by_share -= by_low * (1.0 if a > pixel - 0.5 else (0.5 if a == pixel - 0.5 else 0.0))
+            by_share = by_high * _before(b, pixel + 0.5)
+            by_share -= by_low * _before(pixel - 0.5, a)
             change = _kernel(t, cubic) * by_share - share * _slope(t, cubic) * (by_centre + t * by_size) / size
             total += _kernel(t, cubic) * share
             rise += change
             moved[k * outputs + u] = change
         for k in range(count[u]):
-            if total > 0.0:
-                weight = _kernel((first[u] + k - centre) / size, cubic) * _share(np.float64(first[u] + k), a + 0.5, b - 0.5) / total
-                moved[k * outputs + u] = (moved[k * outputs + u] - weight * rise) / total
-            else:
-                moved[k * outputs + u] = cast(0.0)
+            weight = _kernel((first[u] + k - centre) / size, cubic) * _share(np.float64(first[u] + k), a + 0.5, b - 0.5) / total
+            change = (moved[k * outputs + u] - weight * rise) / total
+            moved[k * outputs + u] = change if total > 0.0 else 0.0
