@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels.explicit import batched
+from pellucid.kernels.explicit import operator
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.resize.cpu.layout import BackwardRows, Backwards, Call, DualRows, ForwardRows, Given, Room, Sums, Tables
 from pellucid.kernels.several import Pictures
@@ -31,58 +31,20 @@ __all__ = ["back", "backward", "direct", "dual", "forward", "settled"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
-_COMMON = "Tensor image, Tensor mapping, Tensor window, Tensor params, SymInt[] size, int[] options, float cubic, ScalarType dtype"
-torch.library.define("pellucid::cpu_resize", f"({_COMMON}) -> Tensor")
-torch.library.define("pellucid::cpu_resize_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)")
-
-_CHANGES = "Tensor? by_mapping, Tensor? by_window"
-torch.library.define(
-    "pellucid::cpu_resize_dual",
-    "("
-    + _COMMON.replace("Tensor mapping", "Tensor? by_image, Tensor mapping").replace(
-        "SymInt[]", f"Tensor others, {_CHANGES}, SymInt[]"
-    )
-    + ") -> (Tensor, Tensor)",
+_REST = "SymInt[] size, int[] options, float cubic, ScalarType dtype"
+_COMMON = f"Tensor image, Tensor mapping, Tensor window, Tensor params, {_REST}"
+_CHANGING = (
+    "Tensor image, Tensor? by_image, Tensor mapping, Tensor window, Tensor params, Tensor others, Tensor? by_mapping, "
+    f"Tensor? by_window, {_REST}"
 )
-
-forward = torch.ops.pellucid.cpu_resize.default
-"""(image, mapping, window, params, size, (taps, mode, flags, out_channels), cubic, dtype) -> the output.
-
-* image: float32, float64 or uint8, any strides.
-* mapping: (b or 1, 6 or 9); the scales and shifts of both axes are read.
-* window: (b or 1, 4).
-* params: (b or 1, n); like the two before of the dtype in which everything is computed.
-* size, options, dtype: as the warp's; ``../../warp/layout.py`` and ``../../stages/chain.py`` say what options and parameters mean.
-"""
-
-backward = torch.ops.pellucid.cpu_resize_backward.default
-"""The same arguments after the output's gradient; ``needs`` has one for each tensor.
-
-Returns the gradients of image, mapping, window and params; the last three in float64 and one row per sample, whatever the arguments
-had. What is not needed has no elements.
-"""
-
-dual = torch.ops.pellucid.cpu_resize_dual.default
-"""The output and how it changes, with (image, its change or None, mapping, window, params, the same of which the matrix alone
-counts, the changes of mapping and window or None, and the rest)."""
-
 _STRIP = 1024  # pixels that go through all colour stages together: few enough for a close cache, enough to forget the calls
 _PIXELS = 1 << 15  # the fewest pixels worth handing to another thread
 
 
-def _gradients(
-    grad: Tensor, image: Tensor | Pictures, mapping: Tensor, window: Tensor, params: Tensor, *rest: Any
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    del grad
-    found = empty_gradients(image, mapping, window, params, None, None, None, [*rest[-1], False, False, False])
+def _gradients(*given: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    _, image, mapping, window, params, *_ = given
+    found = empty_gradients(image, mapping, window, params, None, None, None, [*given[-1], False, False, False])
     return found[0], found[1], found[2], found[3]
-
-
-torch.library.register_fake("pellucid::cpu_resize")(lambda *given: _empty(given[0], given[4], given[5], given[7]))
-torch.library.register_fake("pellucid::cpu_resize_backward")(_gradients)
-torch.library.register_fake("pellucid::cpu_resize_dual")(
-    lambda *given: tuple(_empty(given[0], given[8], given[9], given[11]) for _ in range(2))
-)
 
 
 def _empty(image: Tensor, size: list[int], options: list[int], dtype: torch.dtype) -> Tensor:
@@ -172,9 +134,6 @@ def direct(*given: Any) -> Tensor:
     return out
 
 
-torch.library.impl("pellucid::cpu_resize", "CPU")(direct)
-
-
 def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Tensor:
     """The resized samples in the colours that their own means give, in this dtype.
 
@@ -221,7 +180,7 @@ def back(grad: Tensor, *given: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     from pellucid.kernels.resize.cpu.sweep import backward
 
     image, mapping, window, params, size, options, _, _, needs = given
-    results = _gradients(grad, image, mapping, window, params, needs)
+    results = _gradients(grad, *given)
     shares = needs[0], needs[1] or needs[2], needs[3]
     for sums in results[1:]:
         sums.zero_()
@@ -241,11 +200,7 @@ def back(grad: Tensor, *given: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return results
 
 
-torch.library.impl("pellucid::cpu_resize_backward", "CPU")(back)
-
-
-@torch.library.impl("pellucid::cpu_resize_dual", "CPU")
-def _(*given: Any) -> tuple[Tensor, Tensor]:
+def _dual(*given: Any) -> tuple[Tensor, Tensor]:
     image, by_image, mapping, window, params, others, by_mapping, by_window, size, options, _, dtype = given
     from pellucid.kernels.resize.cpu.sweep import dual
 
@@ -274,6 +229,29 @@ def _(*given: Any) -> tuple[Tensor, Tensor]:
     return out, along
 
 
-batched("pellucid::cpu_resize", forward, 4, 0)
-batched("pellucid::cpu_resize_backward", backward, 5, 1)
-batched("pellucid::cpu_resize_dual", dual, 8, 0)
+forward = operator("cpu_resize", f"({_COMMON}) -> Tensor", direct, lambda *given: _empty(given[0], given[4], given[5], given[7]), 4)
+"""(image, mapping, window, params, size, (taps, mode, flags, out_channels), cubic, dtype) -> the output.
+
+* image: float32, float64 or uint8, any strides.
+* mapping: (b or 1, 6 or 9); the scales and shifts of both axes are read.
+* window: (b or 1, 4).
+* params: (b or 1, n); like the two before of the dtype in which everything is computed.
+* size, options, dtype: as the warp's; ``../../warp/layout.py`` and ``../../stages/chain.py`` say what options and parameters mean.
+"""
+
+backward = operator(
+    "cpu_resize_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)", back, _gradients, 5, 1
+)
+"""The same arguments after the output's gradient; ``needs`` has one for each tensor.
+
+Returns the gradients of image, mapping, window and params; the last three in float64 and one row per sample, whatever the arguments
+had. What is not needed has no elements.
+"""
+
+dual = operator(
+    *("cpu_resize_dual", f"({_CHANGING}) -> (Tensor, Tensor)", _dual),
+    lambda *given: tuple(_empty(given[0], given[8], given[9], given[11]) for _ in range(2)),
+    8,
+)
+"""The output and how it changes, with (image, its change or None, mapping, window, params, the same of which the matrix alone
+counts, the changes of mapping and window or None, and the rest)."""

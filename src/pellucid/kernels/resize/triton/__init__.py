@@ -9,24 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from pellucid.kernels.explicit import TRITON_KEYS, batched
+from pellucid.kernels.explicit import TRITON_KEYS, operator
 from pellucid.kernels.warp.operators import Gradients, empty_gradients
 
 __all__ = ["backward", "direct", "forward"]
 
 _COMMON = "Tensor image, Tensor mapping, Tensor window, Tensor params, SymInt[] size, int[] options, float cubic, ScalarType dtype"
-_NAMES = "pellucid::triton_resize", "pellucid::triton_resize_backward"
-torch.library.define(_NAMES[0], f"({_COMMON}) -> Tensor")
-torch.library.define(_NAMES[1], f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)")
-
-forward = torch.ops.pellucid.triton_resize.default
-"""As ``../cpu/op.py``'s, but that the image may be of any floating dtype."""
-
-backward = torch.ops.pellucid.triton_resize_backward.default
-direct = forward
 
 
 def _empty(*given: Any) -> Tensor:
@@ -35,9 +25,9 @@ def _empty(*given: Any) -> Tensor:
     return out
 
 
-def _empty_gradients(grad: Tensor, image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, *rest: Any) -> Gradients:
-    del grad
-    return empty_gradients(image, mapping, window, params, None, None, None, [*rest[-1], False, False, False])[:4]
+def _empty_gradients(*given: Any) -> Gradients:
+    _, image, mapping, window, params, *_ = given
+    return empty_gradients(image, mapping, window, params, None, None, None, [*given[-1], False, False, False])[:4]
 
 
 def _call(given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -67,10 +57,9 @@ def _resize_backward(grad: Tensor, *given: Any) -> Gradients:
     return found
 
 
-torch.library.register_fake(_NAMES[0], _empty)
-torch.library.register_fake(_NAMES[1], _empty_gradients)
-for _key in TRITON_KEYS:
-    torch.library.impl(_NAMES[0], _key, _resize)
-    torch.library.impl(_NAMES[1], _key, _resize_backward)
-batched(_NAMES[0], forward, 4, 0)
-batched(_NAMES[1], backward, 5, 1)
+forward = operator("triton_resize", f"({_COMMON}) -> Tensor", _resize, _empty, 4, keys=TRITON_KEYS)
+"""As ``../cpu/op.py``'s, but that the image may be of any floating dtype."""
+
+direct = forward
+_BACKWARD = f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)"
+backward = operator("triton_resize_backward", _BACKWARD, _resize_backward, _empty_gradients, 5, 1, TRITON_KEYS)
