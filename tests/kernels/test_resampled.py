@@ -1,11 +1,20 @@
-"""What torch may do with every compiled resample: bits of any number of threads, operators, mapping, second derivatives."""
+"""What torch may do with every compiled resample: threads, workers, operators, mapping, second derivatives, one graph."""
 
+import multiprocessing
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
+from unittest import mock
 
 import pytest
 import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
 
+import pellucid
+from pellucid.core import compilers
+from pellucid.errors import ImplementationError
 from pellucid.kernels.warp import Link
 from pellucid.kernels.warp.footprint import stretches, weight_table
 from pellucid.kernels.warp.packing import pack
@@ -88,10 +97,94 @@ HALVES = {
 }
 
 
+EXAMPLES = {"warp": warps.example, "resize": resizes.example}
+plain = pytest.mark.parametrize("name", EXAMPLES)
+
+
 @pytest.mark.parametrize("name", [*ROWS, *HALVES])
 def test_same_bits_for_any_number_of_threads(name):
     row = (ROWS | HALVES)[name]
     bits_by_threads(row.call, row.many())
+
+
+@plain
+def test_four_python_threads_at_once(name):
+    given = EXAMPLES[name](8, size=(64, 64))
+    expected = ROWS[name].call(*given)
+    with ThreadPoolExecutor(4) as pool:
+        outs = list(pool.map(lambda _: ROWS[name].call(*given), range(16)))
+    assert all(torch.equal(out, expected) for out in outs)
+
+
+class Resampled(torch.utils.data.Dataset):
+    """Resamples in the worker process."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        # torch's own threads (OpenMP) would hang in a forked worker; ours must not, so only we are told of two.
+        with mock.patch.object(torch, "get_num_threads", return_value=2):
+            return ROWS[self.name].call(*EXAMPLES[self.name](4, size=(96, 96)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", sorted(set(multiprocessing.get_all_start_methods()) & {"fork", "spawn"}))
+@plain
+def test_data_loading_workers(name, start):
+    expected = Resampled(name)[0]  # and the pool exists in the parent before it forks
+    loader = torch.utils.data.DataLoader(Resampled(name), num_workers=1, multiprocessing_context=start, batch_size=None)
+    assert all(torch.equal(out, expected) for out in loader)
+
+
+@plain
+def test_without_numba_auto_is_the_reference_and_says_so_once(name, monkeypatch):
+    monkeypatch.setattr(compilers, "_numba", None)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    given, call = EXAMPLES[name](), ROWS[name].call
+    with pytest.warns(UserWarning, match="Numba cannot be imported"):
+        out = call(*given, impl="auto")
+    assert torch.equal(out, call(*given, impl="reference"))
+    assert torch.equal(out, call(*given, impl="auto"))  # a second warning would be an error
+    with pytest.raises(ImplementationError, match="Numba"):
+        call(*given, impl="cpu")
+
+
+@plain
+def test_nothing_but_inputs_is_saved(name):
+    image, *maps = EXAMPLES[name](2, size=(64, 64))
+    image.requires_grad_()
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
+        ROWS[name].call(image, *maps)
+    assert sum(t.numel() for t in saved if t.data_ptr() != image.data_ptr()) < 1000
+
+
+@pytest.mark.parametrize(("name", "place"), [("warp", pellucid.RandomAffine(15)), ("resize", pellucid.RandomResizedCrop((16, 18)))])
+def test_a_pipeline_compiles_to_one_graph_that_keeps_the_operator(name, place):
+    names = []
+
+    def keep(graph, _):
+        names.extend(str(node.target) for node in graph.graph.nodes)
+        return make_boxed_func(graph.forward)
+
+    transforms = [place, pellucid.ColorJitter(0.2, 0.2, 0.2, 0.05), pellucid.Normalize((0.5,) * 3, (0.25,) * 3)]
+    pipeline = pellucid.Pipeline(transforms, seed=0)
+    images = torch.rand(2, 3, 20, 22, requires_grad=True)
+    key = pellucid.Key(1, 2)
+    eager = pipeline(images, key=key)
+    torch._dynamo.reset()
+    backend = aot_autograd(fw_compiler=keep, bw_compiler=keep)
+    compiled = torch.compile(pipeline, fullgraph=True, backend=backend)(images, key=key)
+    torch.testing.assert_close(compiled, eager)
+    grads = [torch.autograd.grad(out.square().sum(), images)[0] for out in (compiled, eager)]
+    torch.testing.assert_close(*grads)
+    operator = f"pellucid.cpu_{name}"
+    assert [name for name in names if operator in name] == [f"{operator}.default", f"{operator}_backward.default"]
+    assert not any("gather" in name or "grid_sample" in name for name in names)
 
 
 @pytest.mark.parametrize(("name", "dtype"), [*((name, dtype) for name in ROWS for dtype in (SINGLE, DOUBLE)), (str(BRAIN), BRAIN)])

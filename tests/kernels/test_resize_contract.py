@@ -1,18 +1,12 @@
-"""What torch may do with the compiled resize: compile, map, differentiate, run in threads and workers; always the same bits."""
+"""Who computes a resize, and what it computes of a pipeline. What torch may do with it: ``test_resampled.py``."""
 
-import multiprocessing
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import numpy as np
 import pytest
 import torch
-from functorch.compile import make_boxed_func
-from torch._dynamo.backends.common import aot_autograd
 
 import pellucid
-from pellucid.core import compilers
 from pellucid.errors import ImplementationError
 from pellucid.functional import resize as resize_functional
 from pellucid.kernels import resize as kernels
@@ -63,46 +57,6 @@ def test_choice_table(impl, device, expected):
             implementation(impl, torch.device(device))
 
 
-def test_without_numba_auto_is_the_reference_and_says_so_once(monkeypatch):
-    monkeypatch.setattr(compilers, "_numba", None)
-    monkeypatch.setitem(sys.modules, "numba", None)
-    given = example()
-    with pytest.warns(UserWarning, match="Numba cannot be imported"):
-        out = jittered(*given, size=(4, 4))
-    assert torch.equal(out, jittered(*given, size=(4, 4), impl="reference"))
-    assert torch.equal(out, jittered(*given, size=(4, 4)))  # a second warning would be an error
-    with pytest.raises(ImplementationError, match="Numba"):
-        jittered(*given, size=(4, 4), impl="cpu")
-
-
-def test_four_python_threads_at_once():
-    given = example(8, size=(64, 64))
-    expected = jittered(*given, size=(64, 64), impl="cpu")
-    with ThreadPoolExecutor(4) as pool:
-        outs = list(pool.map(lambda _: jittered(*given, size=(64, 64), impl="cpu"), range(16)))
-    assert all(torch.equal(out, expected) for out in outs)
-
-
-class Resized(torch.utils.data.Dataset):
-    """Resizes in the worker process."""
-
-    def __len__(self):
-        return 4
-
-    def __getitem__(self, index):
-        # torch's own threads (OpenMP) would hang in a forked worker; ours must not, so only we are told of two.
-        with mock.patch.object(torch, "get_num_threads", return_value=2):
-            return jittered(*example(4, size=(96, 96)), size=(96, 96), impl="cpu")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", sorted(set(multiprocessing.get_all_start_methods()) & {"fork", "spawn"}))
-def test_data_loading_workers(start):
-    expected = Resized()[0]  # and the pool exists in the parent before it forks
-    loader = torch.utils.data.DataLoader(Resized(), num_workers=1, multiprocessing_context=start, batch_size=None)
-    assert all(torch.equal(out, expected) for out in loader)
-
-
 def test_second_derivatives_of_functions_raise():
     image, src_from_dst, window = example()
 
@@ -111,15 +65,6 @@ def test_second_derivatives_of_functions_raise():
 
     with pytest.raises(ImplementationError, match="of the resize has no second derivative"):
         torch.func.grad(lambda x: torch.func.grad(lambda y: sized(y, impl="cpu").pow(3).sum())(x).sum())(image)
-
-
-def test_nothing_but_inputs_is_saved():
-    image, src_from_dst, window = example(2, size=(64, 64))
-    image.requires_grad_()
-    saved = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
-        jittered(image, src_from_dst, window, size=(64, 64), impl="cpu")
-    assert sum(t.numel() for t in saved if t.data_ptr() != image.data_ptr()) < 1000
 
 
 def test_offsets_beyond_32_bits():
@@ -191,24 +136,3 @@ def test_functional_resize_is_compiled(dtype):
     ours, theirs = (resize_functional(image, (11, 60), impl=impl) for impl in ("cpu", "reference"))
     assert ours.dtype == dtype
     torch.testing.assert_close(ours, theirs, rtol=1e-3 if dtype == torch.float16 else 1e-9, atol=0)
-
-
-def test_pipeline_compiles_to_one_graph_that_keeps_the_operator():
-    names = []
-
-    def keep(graph, _):
-        names.extend(str(node.target) for node in graph.graph.nodes)
-        return make_boxed_func(graph.forward)
-
-    backend = aot_autograd(fw_compiler=keep, bw_compiler=keep)
-    pipeline = pellucid.Pipeline(TRANSFORMS, seed=0)
-    images = torch.rand(2, 3, 20, 22, requires_grad=True)
-    key = pellucid.Key(1, 2)
-    eager = pipeline(images, key=key)
-    torch._dynamo.reset()
-    compiled = torch.compile(pipeline, fullgraph=True, backend=backend)(images, key=key)
-    torch.testing.assert_close(compiled, eager)
-    grads = [torch.autograd.grad(out.square().sum(), images)[0] for out in (compiled, eager)]
-    torch.testing.assert_close(*grads)
-    kept = [name for name in names if "pellucid.cpu_resize" in name]
-    assert kept == ["pellucid.cpu_resize.default", "pellucid.cpu_resize_backward.default"]
