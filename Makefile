@@ -31,9 +31,11 @@ test-long: $(STAMP)
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu"
 
-# What each test function costs: from this, tests/sampled.py decides how many cases the default run takes.
+# What each test function costs: from this, tests/sampled.py decides how many cases the default run takes. Without a cache, so that the
+# compiler's time is seen.
 seconds: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -p tests.measured -m "not slow and not gpu"
+	rm -rf build/seconds
+	NUMBA_CACHE_DIR=$(CURDIR)/build/seconds $(BIN)/python -m pytest -n 2 --dist loadfile -p tests.measured -m "not slow and not gpu"
 
 # The page that is generated from the transforms' declarations and the rows of tests/cases.py.
 tables: $(STAMP)

@@ -13,7 +13,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it torch 
 # One thread each when the suite itself runs in parallel.
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else min(2, os.cpu_count() or 1))
 # Also fills torch.empty with NaN, so an output that nobody wrote shows.
-torch.use_deterministic_algorithms(True, warn_only=True)
+torch.set_deterministic_debug_mode("warn")  # as torch.use_deterministic_algorithms, without an import of Inductor
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers

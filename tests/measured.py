@@ -1,8 +1,9 @@
 """What each test function costs: ``make seconds`` runs all but the slow tests with this plugin and writes ``tests/seconds.json``.
 
-CPU seconds of the process and its children, from setup to teardown, without what Numba compiles: kernels are compiled by whichever
-test needs them first, and by none where they are cached. Under xdist every worker measures and the controller writes. Rows of files
-that were not run stay.
+A row has the function's cases, their CPU seconds (of the process and its children, from setup to teardown, without what Numba
+compiles), and the CPU seconds of Numba's compiler. The first test that needs a kernel compiles it, and none does where it is
+cached: ``make seconds`` begins without a cache, and the last number is for what no function before this one needed. Under xdist
+every worker measures and the controller writes. Rows of files that were not run stay.
 """
 
 import json
@@ -15,9 +16,9 @@ from pathlib import Path
 import pytest
 
 SECONDS = Path(__file__).parent / "seconds.json"
-WORTH_TELLING = 0.25  # functions cheaper than this are not listed
+WORTH_TELLING = 0.25  # functions cheaper than this are not listed, but for those that make Numba compile for a second
 
-_costs: dict[str, list[float]] = defaultdict(list)
+_costs: dict[str, list[tuple[float, float]]] = defaultdict(list)
 
 
 class _Compiling:
@@ -39,9 +40,10 @@ class _Compiling:
             self.seconds += time.process_time() - started
 
 
-def _cpu() -> float:
+def _spent() -> tuple[float, float]:
+    """CPU seconds so far, and those of the compiler, which the first does not count."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime - _compiling.seconds
+    return time.process_time() + children.ru_utime + children.ru_stime - _compiling.seconds, _compiling.seconds
 
 
 _compiling = _Compiling()
@@ -49,20 +51,20 @@ _compiling = _Compiling()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    item.stash["started"] = _cpu()
+    item.stash["started"] = _spent()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
     if call.when == "teardown":
-        report.user_properties.append(("cpu", _cpu() - item.stash["started"]))
+        report.user_properties.append(("spent", [now - then for now, then in zip(_spent(), item.stash["started"], strict=True)]))
     return report
 
 
 def pytest_runtest_logreport(report):
     if report.when == "teardown" and "PYTEST_XDIST_WORKER" not in os.environ:
-        _costs[report.nodeid.partition("[")[0].removeprefix("tests/")].append(dict(report.user_properties)["cpu"])
+        _costs[report.nodeid.partition("[")[0].removeprefix("tests/")].append(dict(report.user_properties)["spent"])
 
 
 def pytest_sessionfinish(session):
@@ -70,7 +72,9 @@ def pytest_sessionfinish(session):
         return
     files = {name.partition("::")[0] for name in _costs}
     rows = {name: row for name, row in json.loads(SECONDS.read_text()).items() if name.partition("::")[0] not in files}
-    rows |= {name: [len(costs), round(sum(costs), 2)] for name, costs in _costs.items() if sum(costs) >= WORTH_TELLING}
+    sums = {name: [len(costs), *(round(sum(part), 2) for part in zip(*costs, strict=True))] for name, costs in _costs.items()}
+    rows |= {name: row for name, row in sums.items() if row[1] >= WORTH_TELLING or row[2] >= 1.0}
     text = ",\n".join(f" {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(rows.items()))
     SECONDS.write_text("{\n" + text + "\n}\n")
-    print(f"\n{len(_costs)} functions took {sum(map(sum, _costs.values())):.0f} s of CPU; {len(rows)} are in {SECONDS}")
+    cpu, compiling = (sum(row[which] for row in sums.values()) for which in (1, 2))
+    print(f"\n{len(sums)} functions took {cpu:.0f} s of CPU, the compiler {compiling:.0f} s; {len(rows)} are in {SECONDS}")

@@ -1,6 +1,7 @@
 """The default run stands for the whole grid: every parameter moves, and every transform keeps its contract."""
 
 import itertools
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 import pellucid
 from tests.cases import Case
-from tests.sampled import CUT, WHOLE, chosen, every, samples
+from tests.sampled import COMPILING, CUT, WHOLE, chosen, every, samples
 
 TESTS = Path(__file__).parent
 
@@ -58,6 +59,21 @@ def test_every_transform_has_rows_of_the_contract_in_the_default_run(request):
     if not rows:
         pytest.skip("collected without tests/contract")
     assert {kind.__name__ for kind in pellucid.ALL if rows[kind] < 2} == set()
+
+
+def test_by_the_table_the_default_run_is_three_minutes_of_two_cores(request):
+    """And leaves a minute of them for what the table does not list."""
+    rows = json.loads((TESTS / "seconds.json").read_text())
+    cost = {
+        name: len(one.taken) * rows[name][1] / rows[name][0] for name, one in request.config.stash[samples].items() if name in rows
+    }
+    assert sum(cost.values()) < 300, sorted(cost.items(), key=lambda item: -item[1])[:20]
+
+
+def test_kernels_that_one_function_needs_alone_shorten_it(monkeypatch):
+    cost = {"kernels/test_a.py::test_quick": (20, 2.0), "kernels/test_a.py::test_compiling": (20, 2.0 + 30 * COMPILING)}
+    monkeypatch.setattr("tests.sampled.seconds", lambda: cost)
+    assert [every(name) for name in cost] == [8, 20]
 
 
 @pytest.mark.parametrize("name", [*WHOLE, *CUT])
