@@ -169,6 +169,7 @@ def _looks(images):
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("theirs", "ours", "erase"),
     [
@@ -191,6 +192,7 @@ def test_classification_is_distributed_as_there(theirs, ours, erase):
 
 
 def _drawn_there(name):
+    torchvision_functional()
     from torchvision import tv_tensors
 
     reference = _reference(name)
@@ -225,6 +227,7 @@ def _places(samples):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["detection-hflip", "detection-multiscale", "detection-ssdlite", "segmentation-train"])
 def test_pictures_and_boxes_are_distributed_as_there(name):
     theirs, ours = _drawn_there(name), _drawn_here(name)
@@ -235,6 +238,7 @@ def test_pictures_and_boxes_are_distributed_as_there(name):
     assert found < bound
 
 
+@pytest.mark.long
 def test_scales_of_large_scale_jitter_are_distributed_as_there():
     """The reference cuts what its jitter leaves in its own class; the scale and the flip are torchvision's."""
     theirs, ours = _drawn_there("detection-lsj"), _ours("detection-lsj").draw(PICTURE.expand(DRAWS, -1, -1, -1))
@@ -243,6 +247,7 @@ def test_scales_of_large_scale_jitter_are_distributed_as_there():
     assert found < bound
 
 
+@pytest.mark.long
 def test_boxes_of_ssd_are_near_to_the_references():
     """The crop sees boxes before the canvas grows; there afterwards: 0.11 in the number of boxes over 1500 draws."""
     theirs, ours = _places(_drawn_there("detection-ssd")), _places(_drawn_here("detection-ssd"))
