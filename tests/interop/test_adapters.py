@@ -54,6 +54,13 @@ def test_in_a_compose_of_albumentations_every_target_is_ours():
     assert list(found["names"]) == ["cat", "dog"]
 
 
+def test_albumentations_writes_it_down_and_reads_it_back():
+    """As Ultralytics' trainer does with all that it is given."""
+    A = albumentations()
+    read = A.from_dict(A.to_dict(as_albumentations(pipeline(), p=1.0)))
+    assert np.array_equal(read(image=hwc(PICTURE))["image"], hwc(expected()["image"]))
+
+
 def test_a_box_that_is_cut_off_goes_with_its_label():
     A = albumentations()
     ours = P.Pipeline([P.CenterCrop((10, 10))])
@@ -167,6 +174,21 @@ def test_kornias_dicts_keep_what_is_no_target():
     assert found["crs"] == "EPSG:4326"
 
 
+def test_kornias_lists_come_back_as_lists():
+    """As torchgeo's detection has them: a batch of pictures, and for each picture boxes and masks of its own number."""
+    rows = [torch.tensor([[1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 8.0, 8.0]]), torch.zeros(0, 4)]
+    masks = [torch.arange(128).reshape(2, 8, 8), torch.zeros(0, 8, 8, dtype=torch.int64)]
+    given = {"image": torch.rand(2, 3, 8, 8), "bbox_xyxy": rows, "mask": masks, "label": [torch.tensor([1, 2]), torch.zeros(0)]}
+    found = as_kornia(P.Pipeline([P.RandomHorizontalFlip(p=1.0)]), data_keys=None)(given)
+    assert torch.equal(found["image"], given["image"].flip(-1))
+    assert [one.tolist() for one in found["bbox_xyxy"]] == [[[5.0, 2.0, 7.0, 4.0], [0.0, 0.0, 8.0, 8.0]], []]
+    assert all(torch.equal(one, mask.flip(-1)) for one, mask in zip(found["mask"], masks, strict=True))
+    assert found["label"] is given["label"]
+    wide = as_kornia(P.Pipeline([P.RandomHorizontalFlip(p=1.0)]), data_keys=["input", "bbox_xywh"])
+    _, found = wide(given["image"], [torch.tensor([[1.0, 2.0, 2.0, 2.0]]), rows[1]])
+    assert [one.tolist() for one in found] == [[[5.0, 2.0, 2.0, 2.0]], []]
+
+
 @pytest.fixture
 def detectron2(monkeypatch):
     """The two base classes, as their documentation describes them."""
@@ -207,6 +229,7 @@ def test_a_transform_of_batchgenerators():
     assert torch.equal(found["image"], wanted["image"])
     assert torch.equal(found["segmentation"][0], wanted["mask"].short())
     assert found["keys"] == "a"
+    assert as_batchgenerators(pipeline())(**given, regression_target=None)["regression_target"] is None  # as nnU-Net hands it over
 
 
 @pytest.mark.parametrize("adapter", [as_kornia, as_torchvision, as_batchgenerators])

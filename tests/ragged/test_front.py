@@ -467,3 +467,22 @@ def test_what_lies_between_pixels_is_not_seen(name, dtype):
         apart.append(four[..., :3].permute(2, 0, 1))
     augment = Pipeline(STATIC[name])
     same(augment(apart, key=KEY), augment(images, key=KEY))
+
+
+def test_each_picture_has_as_many_masks_as_objects():
+    """Also none; where all have as many, they come back as one batch."""
+    counts = (2, 0, 3, 2)
+    images = pictures(sizes=SIZES[:4])
+    masks = [torch.rand(count, *image.shape[-2:]) > 0.5 for count, image in zip(counts, images, strict=True)]
+    boxes = [torch.tensor([[2.0, 3.0, 20.0, 25.0]]).expand(count, 4) for count in counts]
+    augment = Pipeline([pellucid.RandomCrop(24), pellucid.RandomHorizontalFlip()])
+    out = augment({"image": images, "masks": masks, "boxes": boxes}, key=Key(1, 0))
+    assert out["image"].shape == (4, 3, 24, 24)
+    for i, count in enumerate(counts):
+        alone = augment({"image": images[i], "masks": masks[i], "boxes": boxes[i]}, key=one(Key(1, 0, torch.arange(4)), i))
+        assert torch.equal(out["masks"][i], alone["masks"])
+        assert out["masks"][i].shape == (count, 24, 24)
+    dropped = Pipeline([pellucid.RandomCrop(24)], drop_invalid=True)({"image": images, "masks": masks, "boxes": boxes})
+    assert [len(mask) for mask in dropped["masks"]] == [len(rows) for rows in dropped["boxes"]]
+    alike = augment({"image": images[::3], "masks": masks[::3]}, key=Key(1, 0))["masks"]
+    assert alike.shape == (2, 2, 24, 24)

@@ -26,9 +26,10 @@ Given = Pipeline | Sequence[Transform]
 def as_albumentations(pipeline: Given, *, p: float = 1.0) -> Any:
     """Return a pipeline as one ``A.DualTransform`` of albumentations 2, for ``A.Compose`` and all that takes its transforms.
 
-    So it goes into Ultralytics' ``model.train(augmentations=[...])``, MMDetection's ``Albu`` and RF-DETR. Images are arrays
-    (H, W, C) or (H, W) of uint8 or float32, and keep dtype and layout; masks, boxes and keypoints move by the same draw. A box that
-    left the picture is gone, and the labels that stand beside it in ``bbox_params`` go with it.
+    So it goes into Ultralytics' ``model.train(augmentations=[...])``, MMDetection's ``Albu`` and RF-DETR. ``A.to_dict`` writes the
+    pipeline into the description, as Ultralytics' checkpoints need, and ``A.from_dict`` reads it once this module is imported.
+    Images are arrays (H, W, C) or (H, W) of uint8 or float32, and keep dtype and layout; masks, boxes and keypoints move by the
+    same draw. A box that left the picture is gone, and the labels that stand beside it in ``bbox_params`` go with it.
 
     Args:
         pipeline: or a list of transforms.
@@ -84,7 +85,8 @@ def as_kornia(pipeline: Given, *, data_keys: Sequence[str] | None = ("input",)) 
             (B, N, 4, 2), corners in pixel centres, ``bbox_xyxy`` and ``bbox_xywh`` (B, N, 4), edges of pixels as everywhere
             here (a mirrored ``bbox_xyxy`` of kornia's lies a pixel off), ``keypoints`` (B, N, 2), ``class`` and
             ``label``, which are left as they are. None for dicts, whose keys begin with one of these names; entries under
-            other keys are left as they are, as torchgeo's data modules need.
+            other keys are left as they are, as torchgeo's data modules need. Boxes, points and masks may be lists, one for each
+            picture of the batch, and come back as lists.
 
     Gradient:
         as the pipeline's.
@@ -123,7 +125,9 @@ def as_batchgenerators(pipeline: Given) -> Any:
     """Return a pipeline as a transform of batchgeneratorsv2, which nnU-Net's trainers compose: called with a sample's entries.
 
     ``image`` (C, H, W) goes through the pipeline, ``segmentation`` (C, H, W) follows as labels, ``regression_target`` (C, H, W)
-    bilinearly; other entries are left as they are. Tensors keep their dtype.
+    bilinearly; other entries, and those that are None, are left as they are. Tensors keep their dtype. nnU-Net standardises
+    pictures first: give transforms that take 1 for white ``clip="none"``, and `Pipeline` ``mask_fill=-1`` where a trainer removes
+    that label.
 
     Args:
         pipeline: or a list of transforms, of pictures; volumes have none yet.

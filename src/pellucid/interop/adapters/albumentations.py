@@ -27,10 +27,10 @@ class PipelineTransform(DualTransform):  # type: ignore[misc]  # the peer's stub
 
     _targets = (Targets.IMAGE, Targets.MASK, Targets.BBOXES, Targets.KEYPOINTS)
 
-    def __init__(self, pipeline: Pipeline, p: float = 1.0) -> None:
+    def __init__(self, pipeline: Pipeline | dict[str, Any], p: float = 1.0) -> None:
         super().__init__(p=p)
-        # Boxes come as fractions there, and go through here in pixels.
-        self.pipeline = pipeline
+        # A table is what A.from_dict brings back of what A.to_dict wrote; Ultralytics' trainer does that with all that it is given.
+        self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline.from_dict(pipeline)
 
     def get_params_dependent_on_data(self, params: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
         """Draw for the picture of this call."""

@@ -24,5 +24,6 @@ class PipelineTransform:
 
     def __call__(self, **entries: Any) -> dict[str, Any]:
         """Move the entries of one sample."""
-        found = self.pipeline({ours: entries[name] for name, ours in _NAMES.items() if name in entries})
-        return {name: found[_NAMES[name]] if name in _NAMES else value for name, value in entries.items()}
+        ours = {name: _NAMES[name] for name, value in entries.items() if name in _NAMES and value is not None}
+        found = self.pipeline({kind: entries[name] for name, kind in ours.items()})
+        return {name: found[ours[name]] if name in ours else value for name, value in entries.items()}

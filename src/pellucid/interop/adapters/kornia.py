@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from pellucid.boxes import convert_boxes
@@ -54,11 +55,13 @@ class PipelineTransform(nn.Module):
         return found[0] if len(found) == 1 else found
 
     def _moved(self, keys: Sequence[str], values: list[Any]) -> list[Any]:
-        named = {f"{_KINDS[key]}_{i}": _read(key, values[i]) for i, key in enumerate(keys) if _KINDS[key]}
-        found = self.pipeline(named)
+        given = {f"{_KINDS[key]}_{i}": _read(key, values[i]) for i, key in enumerate(keys) if _KINDS[key]}
+        apart = any(isinstance(value, list) for value in given.values())  # as torchgeo has boxes: a list beside a batch of pictures
+        found = self.pipeline({name: list(value) for name, value in given.items()} if apart else given)
         for i, key in enumerate(keys):
             if _KINDS[key]:
-                values[i] = _written(key, found[f"{_KINDS[key]}_{i}"])
+                name = f"{_KINDS[key]}_{i}"
+                values[i] = _written(key, _as_given(found[name], given[name]))
         return values
 
 
@@ -70,13 +73,24 @@ def _checked(keys: Sequence[str]) -> list[str]:
     return found
 
 
-def _read(key: str, value: Tensor) -> Tensor:
+def _read(key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(key, one) for one in value]
     if key == "bbox_xywh":
         return convert_boxes(value, "xywh", "xyxy")
-    return value.flatten(1, 2) if key == "bbox" else value
+    return value.flatten(-3, -2) if key == "bbox" else value
 
 
-def _written(key: str, value: Tensor) -> Tensor:
+def _as_given(found: Any, given: Any) -> Any:
+    """A list where one was given, without the rows that filled it up, and a batch where one was."""
+    if isinstance(given, list) and isinstance(found, Tensor):
+        return [one[: len(was)] for one, was in zip(found, given, strict=True)]
+    return torch.stack(found) if isinstance(given, Tensor) and isinstance(found, list) else found
+
+
+def _written(key: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_written(key, one) for one in value]
     if key == "bbox_xywh":
         return convert_boxes(value, "xyxy", "xywh")
-    return value.unflatten(1, (-1, 4)) if key == "bbox" else value
+    return value.unflatten(-2, (-1, 4)) if key == "bbox" else value

@@ -145,9 +145,9 @@ def _check(sample: Parsed, first: Parsed) -> None:
         if sample.lead:
             raise invalid(name, expected="one picture (C, H, W)", got=f"shape {tuple(entry.tensor.shape)}")
         shape, wanted = entry.tensor.shape, model.tensor.shape
-        if not entry.kind.move and 0 in shape:
+        if not entry.kind.move and 0 in (shape if entry.kind.name != "mask" else shape[-2:]):
             raise invalid(name, expected="at least one row and column", got=f"shape {tuple(shape)}")
-        if not entry.kind.move and shape[:-2] != wanted[:-2]:
+        if not entry.kind.move and entry.kind.name != "mask" and shape[:-2] != wanted[:-2]:
             raise invalid(name, expected=f"{_channels(wanted)} channels, like sample 0", got=_channels(shape))
         if entry.kind.move and shape[-1] != wanted[-1]:
             raise invalid(name, expected=f"{wanted[-1]} numbers each, like sample 0", got=shape[-1])
@@ -164,9 +164,16 @@ def parts_of(samples: Sequence[Parsed], kinds: Sequence[Hashable]) -> tuple[Part
     """The samples that go through the passes together: of one size, and of one kind."""
     groups: dict[Any, list[int]] = {}
     for i, sample in enumerate(samples):
-        like = tuple((entry.size, entry.box_format, entry.degrees, entry.valid is None) for entry in sample.entries)
+        like = tuple(
+            (entry.size, entry.box_format, entry.degrees, entry.valid is None, _objects(entry)) for entry in sample.entries
+        )
         groups.setdefault((like, kinds[i]), []).append(i)
     return tuple(Part(_stacked([samples[i] for i in where]), tuple(where)) for where in groups.values())
+
+
+def _objects(entry: Entry) -> Sequence[int]:
+    """How many masks a sample has, which each may have for itself: one for each of its objects."""
+    return entry.tensor.shape[:-2] if entry.kind.name == "mask" else ()
 
 
 def _stacked(samples: list[Parsed]) -> Parsed:
@@ -200,7 +207,7 @@ def gather(
         ragged: what went in.
         results: what came out of each part.
         images: pictures that came out together, by key.
-        stacked: pictures as one batch; else as a list.
+        stacked: pictures as one batch, and masks of which all have as many; else as a list.
         padded: boxes and keypoints as one batch; else as a list.
         sizes: (height, width) of each sample's picture now.
     """
@@ -212,7 +219,7 @@ def gather(
     for key in results[0]:
         of = key if key in inputs[0] else key.removesuffix("_valid")
         parts = [(part.where, result[key]) for part, result in zip(ragged.parts, results, strict=True)]
-        if of not in points and stacked:
+        if of not in points and stacked and len({result.shape[1:] for _, result in parts}) == 1:
             value = parts[0][1] if len(parts) == 1 else torch.stack(scattered(len(inputs), parts))
         else:
             value = scattered(len(inputs), parts)
