@@ -39,7 +39,6 @@ __all__ = [
     "Names",
     "Params",
     "Transform",
-    "almost_everywhere",
     "as_padding",
     "as_size",
     "as_transforms",
@@ -56,6 +55,7 @@ __all__ = [
     "ordered",
     "padding_named",
     "set_runner",
+    "slopes",
     "undecided",
 ]
 
@@ -306,11 +306,14 @@ class by_options:  # noqa: N801 - a decorator
         return self._declare(owner if instance is None else instance)  # a class holds the defaults of its fields
 
 
-@by_options
-def almost_everywhere(owner: Transform | type[Transform]) -> Mapping[str, str]:
-    """The gradients of what has kinks alone, whatever is drawn."""
-    slopes = dict.fromkeys(("image", *drawn_names(owner)), "almost_everywhere")
-    return {**slopes, "words": "none"} if owner.keyed else slopes
+def slopes(image: str = "almost_everywhere", **others: str) -> by_options:
+    """Gradients that are almost everywhere to all that is drawn but what is said of others, and none to random words."""
+
+    def declare(owner: Transform | type[Transform]) -> Mapping[str, str]:
+        drawn = dict.fromkeys(drawn_names(owner), "almost_everywhere") | ({"words": "none"} if owner.keyed else {})
+        return {"image": image, **drawn, **others}
+
+    return by_options(declare)
 
 
 def moved_by(*names: str, interpolation: str) -> dict[str, str]:

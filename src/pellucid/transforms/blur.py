@@ -20,7 +20,7 @@ from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, around_one, interval
 from pellucid.random.numbers import is_finite
 from pellucid.segments import Convolve, ConvolveSpec, Filter, SegmentSpec, Sharpen
-from pellucid.transforms.base import Names, Params, Transform, almost_everywhere, as_size, drawn, gated
+from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated, slopes
 from pellucid.types import EndClip, ImageSpec, Size
 
 __all__ = ["RandomEmboss", "RandomGaussianBlur", "RandomSharpness", "RandomUnsharpMask"]
@@ -118,7 +118,7 @@ class RandomSharpness(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"torchvision": "RandomAdjustSharpness", "albumentations": "Sharpen"}
-    gradients = almost_everywhere
+    gradients = slopes()
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("interior")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Sharpen:
@@ -162,7 +162,7 @@ class RandomUnsharpMask(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "UnsharpMask"}
-    gradients = almost_everywhere
+    gradients = slopes()
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
@@ -200,7 +200,7 @@ class RandomEmboss(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "Emboss"}
-    gradients = almost_everywhere
+    gradients = slopes()
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:

@@ -22,7 +22,7 @@ from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, Range, interval, log_range
 from pellucid.segments import Layers, LayerSpec
-from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated, gated_matrix, keep_learned
+from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated, gated_matrix, keep_learned, slopes
 from pellucid.transforms.mix import check_classes, everywhere
 from pellucid.types import Fill, ImageSpec, Pairing, Size
 
@@ -80,13 +80,7 @@ class Mosaic(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"kornia": "RandomMosaic"}
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "exact",
-        "scale": "almost_everywhere",
-        "x": "none",
-        "y": "none",
-        "gate": "almost_everywhere",
-    }
+    gradients = slopes("exact", x="none", y="none")
     tied: ClassVar[tuple[str, ...]] = ("x", "y")
 
     def check(self) -> None:

@@ -20,7 +20,7 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance
 from pellucid.segments import Color, ColorSpec
-from pellucid.transforms.base import Names, Params, Transform, almost_everywhere, gated_matrix
+from pellucid.transforms.base import Names, Params, Transform, gated_matrix, slopes
 from pellucid.types import ImageSpec
 
 __all__ = ["Denormalize", "Normalize", "RandomChannelShuffle", "RandomGrayscale", "RandomInvert"]
@@ -29,7 +29,7 @@ __all__ = ["Denormalize", "Normalize", "RandomChannelShuffle", "RandomGrayscale"
 class Coloring(Transform):
     """What lowers to one map of colours; a relative has a ``clip`` where one may be chosen."""
 
-    gradients = almost_everywhere
+    gradients = slopes()
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         self._check_channels(spec)

@@ -9,7 +9,6 @@ Read next: ``noise.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -23,7 +22,7 @@ from pellucid.random.arguments import whole_number
 from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.random.patterns import uniform_field
 from pellucid.segments import Convolve, ConvolveSpec, Filter, Grain, Median, SegmentSpec
-from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated
+from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated, slopes
 from pellucid.transforms.noise import Formula
 from pellucid.types import ImageSpec, Size
 
@@ -68,7 +67,7 @@ class RandomBoxBlur(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "Blur"}
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "width": "almost_everywhere", "gate": "exact"}
+    gradients = slopes("exact", gate="exact")
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:
@@ -145,11 +144,7 @@ class RandomMotionBlur(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "MotionBlur"}
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "exact",
-        **dict.fromkeys(("length", "degrees"), "almost_everywhere"),
-        "gate": "exact",
-    }
+    gradients = slopes("exact", gate="exact")
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
@@ -182,7 +177,7 @@ class RandomDefocusBlur(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "Defocus"}
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "radius": "almost_everywhere", "gate": "exact"}
+    gradients = slopes("exact", gate="exact")
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
@@ -222,10 +217,7 @@ class RandomAnisotropicBlur(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "AdvancedBlur"}
-    gradients: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("image", "gate"), "exact"),
-        **dict.fromkeys(("along", "across", "degrees", "beta"), "almost_everywhere"),
-    }
+    gradients = slopes("exact", gate="exact")
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec(how="dense")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
@@ -333,7 +325,7 @@ class RandomDownscale(Formula):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "Downscale"}
-    gradients: ClassVar[Mapping[str, str]] = {**dict.fromkeys(("image", "gate"), "almost_everywhere"), "scale": "none"}
+    gradients = slopes(scale="none")
     keyed: ClassVar[bool] = False
     white: ClassVar[bool] = True
     _formula = staticmethod(_blocks)
@@ -366,7 +358,7 @@ class RandomMedianBlur(Transform):
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "MedianBlur"}
-    gradients: ClassVar[Mapping[str, str]] = {"image": "almost_everywhere", "gate": "exact"}
+    gradients = slopes(gate="exact")
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("median")
 
     def check(self) -> None:

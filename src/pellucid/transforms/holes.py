@@ -8,7 +8,6 @@ Read next: ``../kernels/blend/reference.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -21,7 +20,7 @@ from pellucid.errors import invalid
 from pellucid.random.distributions import Bits, Distribution, Uniform, Uniforms
 from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number
 from pellucid.segments import BlendSpec, Patch
-from pellucid.transforms.base import Names, Params, Transform, drawn, gated, keep_learned
+from pellucid.transforms.base import Names, Params, Transform, drawn, gated, keep_learned, slopes
 from pellucid.types import Fill, ImageSpec, RandomNoise
 
 __all__ = ["CoarseDropout", "GridDropout", "RandomErasing"]
@@ -36,6 +35,7 @@ class _Holes(Transform):
     mask_value: float | None
     hides: bool
     inside: bool = True
+    gradients = slopes("exact", **dict.fromkeys(("x", "y"), "almost_everywhere"), words="none")
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
         if isinstance(self.value, tuple) and len(self.value) not in (1, spec.channels):
@@ -113,11 +113,6 @@ class RandomErasing(_Holes):
     hides: bool = False
 
     like: ClassVar[Names] = {"albumentations": "Erasing"}
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "exact",
-        **dict.fromkeys(("scale", "ratio", "x", "y", "gate"), "almost_everywhere"),
-        "words": "none",
-    }
 
     def check(self) -> None:
         keep_learned(self, "scale", "ratio")
@@ -178,11 +173,6 @@ class CoarseDropout(_Holes):
     hides: bool = False
 
     like: ClassVar[Names] = {"albumentations": "Cutout"}
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "exact",
-        **dict.fromkeys(("count", "height", "width", "x", "y", "gate"), "almost_everywhere"),
-        "words": "none",
-    }
 
     def places(self) -> dict[str, Distribution]:
         most = max(1, math.ceil(self._fixed["count"].span()[1]))
@@ -236,12 +226,6 @@ class GridDropout(_Holes):
     same_on_batch: bool = False
     mask_value: float | None = None
     hides: bool = False
-
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "exact",
-        **dict.fromkeys(("cells", "ratio", "x", "y", "gate"), "almost_everywhere"),
-        "words": "none",
-    }
 
     def boxes(self, values: Params, spec: ImageSpec) -> Float[Tensor, "b n 4"]:
         count = 1 + math.ceil(self._fixed["cells"].span()[1])

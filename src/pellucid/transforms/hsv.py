@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pellucid.random.fields import Chance, Range, symmetric
 from pellucid.segments import CurveSpec, Hsv, SegmentSpec
-from pellucid.transforms.base import Params, Transform, almost_everywhere, drawn
+from pellucid.transforms.base import Params, Transform, drawn, slopes
 from pellucid.transforms.jitter import hue_turns
 from pellucid.types import ImageSpec
 
@@ -55,7 +55,7 @@ class HueSaturationValue(Transform):
     p: Chance = 0.5
     same_on_batch: bool = False
 
-    gradients = almost_everywhere
+    gradients = slopes()
     channels: ClassVar[tuple[int, ...]] = (3,)
     lowers_to: ClassVar[SegmentSpec | None] = CurveSpec(tabled=False)
 

@@ -20,7 +20,7 @@ from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, Range, around_one, confined, interval, probability, symmetric
 from pellucid.random.numbers import is_number
 from pellucid.segments import Color, ColorSpec, ColorSteps
-from pellucid.transforms.base import Names, Params, Transform, almost_everywhere, by_options, drawn, gated
+from pellucid.transforms.base import Names, Params, Transform, by_options, drawn, gated, slopes
 from pellucid.transforms.color import Coloring
 from pellucid.types import ClipRule, EndClip, ImageSpec
 
@@ -44,7 +44,7 @@ class _Jitter(Transform):
     """The relatives: whatever of the four operations is drawn, in one map or, under ``each``, step by step."""
 
     clip: ClipRule
-    gradients = almost_everywhere
+    gradients = slopes()
 
     def _names(self) -> tuple[str, ...]:
         return tuple(name for name in NAMES if name in self._fixed)

@@ -7,7 +7,7 @@ Read next: ``holes.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ from pellucid.color.hsv import shift_hue
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import uniform_field
 from pellucid.segments import BlendSpec, Grain, Noise, SegmentSpec
-from pellucid.transforms.base import Names, Params, Transform, almost_everywhere, drawn, gated
+from pellucid.transforms.base import Names, Params, Transform, drawn, gated, slopes
 from pellucid.types import EndClip, ImageSpec
 
 __all__ = ["ISONoise", "MultiplicativeNoise", "PoissonGaussianNoise", "RandomGaussianNoise", "SaltAndPepper", "ShotNoise"]
@@ -52,7 +52,7 @@ class RandomGaussianNoise(Transform):
 
     keyed: ClassVar[bool] = True
     like: ClassVar[Names] = {"torchvision": "GaussianNoise", "albumentations": ("AdditiveNoise", "GaussNoise")}
-    gradients = almost_everywhere
+    gradients = slopes()
     lowers_to: ClassVar[SegmentSpec | None] = BlendSpec(noise=True)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Noise:
@@ -64,7 +64,7 @@ class Grained(Transform):
 
     law: ClassVar[str]
     keyed: ClassVar[bool] = True
-    gradients = almost_everywhere
+    gradients = slopes()
     lowers_to: ClassVar[SegmentSpec | None] = BlendSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
@@ -234,12 +234,7 @@ class ShotNoise(Grained):
     same_on_batch: bool = False
 
     law: ClassVar[str] = "shot"
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "surrogate: mean",
-        "photons": "surrogate: normal",
-        "gate": "exact",
-        "words": "none",
-    }
+    gradients = slopes("surrogate: mean", photons="surrogate: normal", gate="exact")
     white: ClassVar[bool] = True
 
     def _most(self) -> float:
@@ -274,9 +269,4 @@ class SaltAndPepper(Grained):
 
     law: ClassVar[str] = "salt_and_pepper"
     like: ClassVar[Names] = {"kornia": "RandomSaltAndPepperNoise"}
-    gradients: ClassVar[Mapping[str, str]] = {
-        "image": "exact",
-        **dict.fromkeys(("amount", "salt"), "surrogate: mean"),
-        "gate": "exact",
-        "words": "none",
-    }
+    gradients = slopes("exact", amount="surrogate: mean", salt="surrogate: mean", gate="exact")

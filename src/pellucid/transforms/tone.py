@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import Curve, CurveSpec
-from pellucid.transforms.base import Params, Transform, almost_everywhere, drawn, gated
+from pellucid.transforms.base import Params, Transform, drawn, gated, slopes
 from pellucid.transforms.noise import Formula, wide
 from pellucid.types import EndClip, ImageSpec
 
@@ -49,7 +49,7 @@ class RandomGamma(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    gradients = almost_everywhere
+    gradients = slopes()
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
         return CurveSpec(bounded=self.clip != "none", alone=True)

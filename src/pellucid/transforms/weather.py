@@ -7,7 +7,6 @@ Read next: ``plasma.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -16,7 +15,7 @@ from torch import Tensor
 from pellucid.random.arguments import whole_number
 from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.segments import Grain
-from pellucid.transforms.base import Params, drawn
+from pellucid.transforms.base import Params, drawn, slopes
 from pellucid.transforms.filters import distances, line
 from pellucid.transforms.noise import Grained
 from pellucid.types import EndClip, ImageSpec
@@ -68,12 +67,7 @@ class RandomRain(Grained):
 
     law: ClassVar[str] = "rain"
     white: ClassVar[bool] = True
-    gradients: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("image", "strength"), "exact"),
-        **dict.fromkeys(("density", "length", "slant"), "almost_everywhere"),
-        "gate": "exact",
-        "words": "none",
-    }
+    gradients = slopes("exact", strength="exact", gate="exact")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
         length = values["length"]
@@ -119,10 +113,7 @@ class RandomSnow(Grained):
     same_on_batch: bool = False
 
     law: ClassVar[str] = "snow"
-    gradients: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("image", "strength", "gate"), "almost_everywhere"),
-        **dict.fromkeys(("angle", "words"), "none"),
-    }
+    gradients = slopes(angle="none")
 
     def check(self) -> None:
         object.__setattr__(self, "severity", whole_number("RandomSnow.severity", self.severity, 1, 5))
