@@ -152,30 +152,12 @@ class Pipeline(nn.Module):
         pad_targets: bool = True,
         drop_invalid: bool = False,
     ) -> None:
+        given = {name: value for name, value in locals().items() if name in Options.__dataclass_fields__}
         super().__init__()
         self.transforms = as_transforms(transforms)
         self.steps = steps_of(self.transforms)
         Key(seed=0 if seed is None else seed)
-        self.options = Options(
-            same_on_batch=same_on_batch,
-            fuse=fuse,
-            canvas=canvas,
-            impl=impl,
-            out=out,
-            dtype=dtype,
-            targets={} if targets is None else targets,
-            passthrough=passthrough,
-            box_format=box_format,
-            channels_last=channels_last,
-            min_area=min_area,
-            min_visibility=min_visibility,
-            mask_fill=mask_fill,
-            interpolation={} if interpolation is None else interpolation,
-            pairs={} if pairs is None else pairs,
-            return_valid=return_valid,
-            pad_targets=pad_targets,
-            drop_invalid=drop_invalid,
-        )
+        self.options = Options(**given)
         self._named = seed is not None
         with torch.inference_mode(False):  # whose tensors could be neither counted with nor trained outside of it
             self.register_buffer("_seed", torch.tensor(own_seed() if seed is None else seed, dtype=torch.int64, device="cpu"))

@@ -8,12 +8,12 @@ Read next: ``module.py``.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -39,8 +39,13 @@ from pellucid.transforms.choices import Apply, steps_of
 from pellucid.transforms.resize import Resize
 from pellucid.types import ImageSpec, Size
 
-__all__ = ["Record", "read_record", "record_agrees", "record_is_of", "size_agrees"]
+if TYPE_CHECKING:
+    from pellucid.pipeline.ragged.record import RaggedRecord
 
+__all__ = ["Record", "of_each", "read_record", "record_agrees", "record_is_of", "size_agrees"]
+
+_Drawn = TypeVar("_Drawn", bound="Record | RaggedRecord")
+"""Whatever has drawn values, by transform and name."""
 _VERSION = 1
 _CPU = torch.device("cpu")
 
@@ -117,10 +122,10 @@ class Record:
 
     def _frames(self, count: int) -> Record:
         """Unchecked: a clip may be empty."""
-        params = [{name: value.repeat_interleave(count, 0) for name, value in values.items()} for values in self.params]
+        params = of_each(self.params, lambda value: value.repeat_interleave(count, 0))
         for at, name in self._knots():
             params[at][name] = at_frames(self.params[at][name], count).flatten()
-        return Record(self.plan, tuple(params), self.samples * count)
+        return Record(self.plan, params, self.samples * count)
 
     def _knots(self) -> list[tuple[int, str]]:
         """(transform, name) of the values that move through a clip, of which there are knots here."""
@@ -230,7 +235,7 @@ class Record:
             if not -self.samples <= item < self.samples:
                 raise IndexError(f"sample {item} of a record of {self.samples}")
             item = slice(item % self.samples, item % self.samples + 1)
-        params = tuple({name: value[item] for name, value in values.items()} for values in self.params)
+        params = of_each(self.params, lambda value: value[item])
         kept = torch.arange(self.samples)[item.cpu() if isinstance(item, Tensor) else item]
         _check_partners("record[...]", self.plan, self.samples, kept)
         return replace(self, params=params, samples=len(kept), lead=max(self.lead, 1))
@@ -405,7 +410,7 @@ class Record:
         params = (*empty * len(ends[0]), *self.params, *empty * len(ends[1]))
         return replace(self, plan=plan, params=params)
 
-    def with_param(self, transform: int, name: str, value: Tensor) -> Record:
+    def with_param(self: _Drawn, transform: int, name: str, value: Tensor) -> _Drawn:
         """Return the same record with one drawn value replaced, for instance by a tensor that requires a gradient.
 
         Args:
@@ -442,7 +447,7 @@ class Record:
         params = tuple({**values, name: value} if i == transform else values for i, values in enumerate(self.params))
         return replace(self, params=params)
 
-    def requires_grad_(self) -> Record:
+    def requires_grad_(self: _Drawn) -> _Drawn:
         """Return the same record with every continuous value a fresh leaf that requires a gradient.
 
         Example:
@@ -451,13 +456,10 @@ class Record:
             >>> record.params[0]["degrees"].requires_grad
             True
         """
-        params = tuple(
-            {n: v.detach().clone().requires_grad_() if v.is_floating_point() else v for n, v in values.items()}
-            for values in self.params
-        )
-        return replace(self, params=params)
+        leaves = of_each(self.params, lambda value: value.detach().clone().requires_grad_() if value.is_floating_point() else value)
+        return replace(self, params=leaves)
 
-    def to(self, device: torch.device | str) -> Record:
+    def to(self: _Drawn, device: torch.device | str) -> _Drawn:
         """Return the record on another device.
 
         Args:
@@ -468,7 +470,7 @@ class Record:
             >>> pellucid.Pipeline([pellucid.RandomRotation(15)]).draw(torch.zeros(1, 3, 8, 8)).to("cpu").device
             device(type='cpu')
         """
-        return replace(self, params=tuple({n: v.to(device) for n, v in values.items()} for values in self.params))
+        return replace(self, params=of_each(self.params, lambda value: value.to(device)))
 
     def step(self, transform: int) -> Record:
         """Return the record of one transform on its own, as a pipeline of that transform would have made it.
@@ -537,7 +539,7 @@ class Record:
             "canvas": self.plan.canvas,
             "samples": self.samples,
             "lead": self.lead,
-            "params": [{name: value.detach().cpu() for name, value in values.items()} for values in self.params],
+            "params": list(of_each(self.params, lambda value: value.detach().cpu())),
         }
         with whole(target) as draft, draft.open("wb") as file:
             torch.save(state, file)
@@ -578,6 +580,11 @@ class Record:
         if state["lead"] not in (0, 1, 2):
             raise invalid(f"{path}: lead", expected="0, 1 or 2", got=state["lead"])
         return Record(plan, tuple(state["params"]), samples, state["lead"])
+
+
+def of_each(params: Sequence[Mapping[str, Tensor]], function: Callable[[Tensor], Tensor]) -> tuple[dict[str, Tensor], ...]:
+    """What a function makes of every drawn value."""
+    return tuple({name: function(value) for name, value in values.items()} for values in params)
 
 
 _FIELDS = ("transforms", "image", "fuse", "samples", "lead", "params")

@@ -8,7 +8,7 @@ Read next: ``reading.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 from pellucid.engine.plan import Plan
 from pellucid.errors import invalid
 from pellucid.pipeline.notebook import record_html, record_text
-from pellucid.pipeline.records import Record
+from pellucid.pipeline.records import Record, of_each
 from pellucid.types import Size
 
 __all__ = ["RaggedRecord", "scattered"]
@@ -26,7 +26,7 @@ __all__ = ["RaggedRecord", "scattered"]
 
 @dataclass(frozen=True, eq=False)
 class RaggedRecord:
-    """What was drawn for a list of pictures; see `Record`.
+    """What was drawn for a list of pictures; ``device``, ``with_param``, ``requires_grad_`` and ``to`` are those of `Record`.
 
     Args:
         plans: one for each sample: how pictures of its size run.
@@ -46,6 +46,7 @@ class RaggedRecord:
     params: Sequence[Mapping[str, Tensor]]
 
     __repr__, _repr_html_ = record_text, record_html
+    device, with_param, requires_grad_, to = Record.device, Record.with_param, Record.requires_grad_, Record.to
 
     @staticmethod
     def of(parts: Sequence[tuple[tuple[int, ...], Record]]) -> RaggedRecord:
@@ -119,11 +120,6 @@ class RaggedRecord:
     def sizes_out(self) -> tuple[Size, ...]:
         """(height, width) after, of each sample."""
         return tuple(plan.size_out for plan in self.plans)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the drawn values are."""
-        return next((value.device for values in self.params for value in values.values()), torch.device("cpu"))
 
     @property
     def src_from_dst(self) -> Float[Tensor, "b 3 3"]:
@@ -200,49 +196,6 @@ class RaggedRecord:
         where = torch.arange(len(self))[item.cpu() if isinstance(item, Tensor) else item].tolist()
         return RaggedRecord(tuple(self.plans[i] for i in where), _rows(self.params, where, len(self)))
 
-    def with_param(self, transform: int, name: str, value: Tensor) -> RaggedRecord:
-        """Return the same record with one drawn value replaced; see `Record.with_param`.
-
-        Args:
-            transform, name, value: as there.
-
-        Example:
-            >>> import torch, pellucid
-            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4)])
-            >>> record.with_param(0, "degrees", torch.tensor([5.0, 10.0])).params[0]["degrees"]
-            tensor([ 5., 10.])
-        """
-        return replace(self, params=self._whole().with_param(transform, name, value).params)
-
-    def requires_grad_(self) -> RaggedRecord:
-        """Return the same record with every continuous value a fresh leaf that requires a gradient.
-
-        Example:
-            >>> import torch, pellucid
-            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4)])
-            >>> record.requires_grad_().params[0]["degrees"].requires_grad
-            True
-        """
-        return replace(self, params=self._whole().requires_grad_().params)
-
-    def to(self, device: torch.device | str) -> RaggedRecord:
-        """Return the record on another device.
-
-        Args:
-            device: where the drawn values go.
-
-        Example:
-            >>> import torch, pellucid
-            >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4)])
-            >>> record.to("cpu").device
-            device(type='cpu')
-        """
-        return replace(self, params=self._whole().to(device).params)
-
-    def _whole(self) -> Record:
-        """The values as a record of one size, for what does not ask for sizes."""
-        return Record(self.plans[0], self.params, len(self))
-
 
 def scattered(count: int, parts: Sequence[tuple[tuple[int, ...], Tensor]]) -> list[Tensor]:
     """The rows of every part, each in its place."""
@@ -255,4 +208,4 @@ def scattered(count: int, parts: Sequence[tuple[tuple[int, ...], Tensor]]) -> li
 def _rows(params: Sequence[Mapping[str, Tensor]], where: Sequence[int], count: int) -> tuple[dict[str, Tensor], ...]:
     if list(where) == list(range(count)):
         return tuple(dict(values) for values in params)
-    return tuple({name: value[torch.tensor(where, device=value.device)] for name, value in values.items()} for values in params)
+    return of_each(params, lambda value: value[torch.tensor(where, device=value.device)])
