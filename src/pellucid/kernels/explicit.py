@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -29,6 +30,7 @@ __all__ = [
     "add_up",
     "as_it_is",
     "batched",
+    "dtypes",
     "empty_gradients",
     "implementation",
     "register",
@@ -85,6 +87,13 @@ def implementation(impl: str, device: torch.device, available: tuple[str, ...] =
     reference = forward_mode() and not (linear and linear[0] is not None and first_moves_alone(linear[0], *linear[1:]))
     unsupported = "forward-mode differentiation" if reference else ""
     return choose(impl, available=available, device=device.type, unsupported=unsupported)
+
+
+def dtypes(*tensors: Tensor | None) -> tuple[torch.dtype, torch.dtype]:
+    """In which dtype to compute with these, and that of the result; 16-bit floats are read as float32."""
+    found = [tensor.dtype for tensor in tensors if tensor is not None]
+    result = reduce(torch.promote_types, found)
+    return torch.promote_types(result, torch.float32), result
 
 
 def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures, *others: Tensor | None) -> Tensor:

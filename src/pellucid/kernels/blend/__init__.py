@@ -17,7 +17,7 @@ from pellucid.kernels.blend import cpu, reference, triton
 from pellucid.kernels.blend.cpu import paint as painting
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.explicit import Primitive, implementation, run
+from pellucid.kernels.explicit import Primitive, dtypes, implementation, run
 
 __all__ = ["AVAILABLE", "gaussian_field", "noise", "paint", "paints", "patch", "poisson_quantile"]
 
@@ -49,8 +49,7 @@ def noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, *, clip: bo
     chosen = implementation(impl, image.device, AVAILABLE, *(() if clip else (image, words, mean, sigma)))
     if chosen == "reference":
         return reference.noise(image, words, mean, sigma, clip=clip)
-    result = torch.promote_types(torch.promote_types(image.dtype, mean.dtype), sigma.dtype)
-    work = torch.promote_types(result, torch.float32)
+    work, result = dtypes(image, mean, sigma)
     return run(_NOISE[chosen], (int(clip),), image.to(work), words, mean.to(work), sigma.to(work)).to(result)
 
 
@@ -65,8 +64,7 @@ def patch(
     Gradient:
         image, value: exact. box: almost everywhere.
     """
-    result = torch.promote_types(image.dtype, value.dtype)
-    work, given = torch.promote_types(result, torch.float32), (image, *_covers(image, box, value))
+    (work, result), given = dtypes(image, value), (image, *_covers(image, box, value))
     if not paints(impl, image.device):
         return reference.cover(*(part.to(result) for part in given))
     return run(_COVER, (), *(part.to(work) for part in given)).to(result)

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.explicit import TRITON_KEYS, Primitive, register, run
+from pellucid.kernels.explicit import TRITON_KEYS, Primitive, dtypes, register, run
 from pellucid.kernels.stages.colour import STAGES
 
 __all__ = ["staged"]
@@ -21,10 +21,7 @@ _NAMES = tuple(STAGES)
 
 def staged(name: str, image: Float[Tensor, "b c h w"], *numbers: Float[Tensor, "#b"]) -> Float[Tensor, "b c h w"]:
     """A stage, by its name in ``../stages/colour.py``, of numbers per sample; 16-bit floats are read as float32."""
-    result = image.dtype
-    for number in numbers:
-        result = torch.promote_types(result, number.dtype)
-    work = torch.promote_types(result, torch.float32)
+    work, result = dtypes(image, *numbers)
     rows = torch.stack(torch.broadcast_tensors(*(number.to(work) for number in numbers)), 1)
     return run(_STAGE, (_NAMES.index(name),), image.to(work), rows).to(result)
 

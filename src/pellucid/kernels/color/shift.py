@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.color import hsv
 from pellucid.kernels.color import cpu
 from pellucid.kernels.color.points import staged
-from pellucid.kernels.explicit import Primitive, implementation, run
+from pellucid.kernels.explicit import Primitive, dtypes, implementation, run
+from pellucid.kernels.stages.colour import STAGES
 
 __all__ = ["shift_hsv"]
 
@@ -39,20 +39,13 @@ def shift_hsv(
         return _shifted(image, *numbers)
     if chosen == "triton":
         return staged("gated_hsv", image, hue, saturation, value, torch.ones_like(value) if gate is None else gate)
-    result = image.dtype
-    for number in numbers:
-        result = torch.promote_types(result, number.dtype)
-    work = torch.promote_types(result, torch.float32)
+    work, result = dtypes(image, *numbers)
     rows = torch.stack(torch.broadcast_tensors(*(number.to(work) for number in numbers)), 1)
     return run(_SHIFT, (), image.to(work), rows).to(result)
 
 
-def _shifted(image: Tensor, hue: Tensor, saturation: Tensor, value: Tensor, gate: Tensor | None = None) -> Tensor:
-    result = hsv.shift_hsv(image, hue, saturation, value)
-    if gate is None:
-        return result
-    gate = gate[:, None, None, None]
-    return gate * result + (1.0 - gate) * image
+def _shifted(image: Tensor, *numbers: Tensor) -> Tensor:
+    return STAGES["hsv" if len(numbers) == 3 else "gated_hsv"].reference(image, *numbers)
 
 
 _SHIFT = Primitive("the shift in HSV", lambda image, rows: _shifted(image, *rows.unbind(1)), *cpu.HSV)

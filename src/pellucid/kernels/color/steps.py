@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pellucid.core.constants import constant
 from pellucid.kernels.color import cpu, reference, triton
-from pellucid.kernels.explicit import Primitive, implementation, run
+from pellucid.kernels.explicit import Primitive, dtypes, implementation, run
 
 __all__ = ["jitter_steps"]
 
@@ -26,10 +26,7 @@ def jitter_steps(image: Tensor, order: Tensor | None, factors: Mapping[str, Tens
     chosen = implementation(impl, image.device, ("cpu", "triton", "reference"))
     if chosen == "reference" or not factors or ("hue" in factors and image.shape[1] != 3):
         return reference.jitter_steps(image, order, factors)
-    result = image.dtype
-    for factor in factors.values():
-        result = torch.promote_types(result, factor.dtype)
-    work = torch.promote_types(result, torch.float32)
+    work, result = dtypes(image, *factors.values())
     absent = torch.zeros((1,), dtype=work, device=image.device)
     rows = torch.stack(torch.broadcast_tensors(*(factors.get(name, absent).to(work) for name in _NAMES)), 1)
     order = constant((0, 1, 2, 3), torch.int64, image.device)[None] if order is None else order

@@ -7,11 +7,10 @@ Read next: ``reference.py``.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from pellucid.kernels.convolve import cpu, reference, triton
-from pellucid.kernels.explicit import AVAILABLE, Primitive, as_it_is, implementation, run
+from pellucid.kernels.explicit import AVAILABLE, Primitive, as_it_is, dtypes, implementation, run
 
 __all__ = ["AVAILABLE", "SEPARABLE", "dense", "interior", "median", "separable"]
 
@@ -39,7 +38,7 @@ def separable(image: Tensor, vertical: Tensor, horizontal: Tensor, *, impl: str 
     chosen = implementation(impl, image.device, SEPARABLE, image, vertical, horizontal)
     if chosen == "reference":
         return reference.separable(image, vertical, horizontal)
-    work, result = _dtypes(image, vertical, horizontal)
+    work, result = dtypes(image, vertical, horizontal)
     return run(_SEPARABLE[chosen], (), image.to(work), vertical.to(work), horizontal.to(work)).to(result)
 
 
@@ -50,7 +49,7 @@ def dense(image: Tensor, kernel: Tensor, *, impl: str = "auto") -> Tensor:
     """
     if implementation(impl, image.device, AVAILABLE, image, kernel) == "reference":
         return reference.dense(image, kernel)
-    work, result = _dtypes(image, kernel)
+    work, result = dtypes(image, kernel)
     return run(_DENSE, (), image.to(work), kernel.to(work)).to(result)
 
 
@@ -58,7 +57,7 @@ def interior(image: Tensor, kernel: Tensor, *, clip: bool = False, impl: str = "
     """See :func:`pellucid.kernels.convolve.reference.interior`; ``impl`` says who computes it."""
     if implementation(impl, image.device) == "reference":
         return reference.interior(image, kernel, clip=clip)
-    work, result = _dtypes(image, kernel)
+    work, result = dtypes(image, kernel)
     return run(_INTERIOR, (int(clip),), image.to(work), kernel.to(work)).to(result)
 
 
@@ -70,13 +69,5 @@ def median(image: Tensor, taps: tuple[int, int], gate: Tensor | None = None, *, 
     if implementation("reference" if impl == "triton" else impl, image.device) == "reference":
         return reference.median(image, taps, gate)
     gate = image.new_ones((1,)) if gate is None else gate
-    work, result = _dtypes(image, gate)
+    work, result = dtypes(image, gate)
     return run(_MEDIAN, taps, image.to(work), gate.to(work)).to(result)
-
-
-def _dtypes(image: Tensor, *kernels: Tensor) -> tuple[torch.dtype, torch.dtype]:
-    """In which dtype to compute, and that of the result."""
-    result = image.dtype
-    for kernel in kernels:
-        result = torch.promote_types(result, kernel.dtype)
-    return torch.promote_types(result, torch.float32), result

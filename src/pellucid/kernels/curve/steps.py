@@ -14,7 +14,7 @@ from torch import Tensor
 from pellucid.kernels.color.points import staged
 from pellucid.kernels.curve import clahe, cpu, reference, surrogate
 from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, KINDS, SLOPES
-from pellucid.kernels.explicit import Primitive, implementation, run
+from pellucid.kernels.explicit import Primitive, dtypes, implementation, run
 from pellucid.kernels.stages.colour import BENT
 from pellucid.types import Size
 
@@ -88,10 +88,7 @@ def _run(
     scale: float = 1.0,
     h: float = 1.0,
 ) -> Tensor:
-    result = image.dtype
-    for number in (amount, gain, gate):
-        result = result if number is None else torch.promote_types(result, number.dtype)
-    work = torch.promote_types(result, torch.float32)
+    work, result = dtypes(image, amount, gain, gate)
     static = [KINDS[name], *options], scale, h
     return run(_CURVES, static, image.to(work), rows_of(amount, gain, gate, work, image.device)).to(result)
 

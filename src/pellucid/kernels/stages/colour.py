@@ -60,12 +60,16 @@ def mixed(image: Tensor, matrix: Tensor, offset: Tensor, fill: Tensor) -> Tensor
 
 def gated_hsv(image: Tensor, hue: Tensor, saturation: Tensor, value: Tensor, gate: Tensor) -> Tensor:
     """HSV changed by addition, as far as the gate is open."""
-    return gated(torch.cat((shift_hsv(image, hue, saturation, value), image), 1), gate)
+    return _gated(shift_hsv(image, hue, saturation, value), image, gate)
 
 
 def gated(image: Tensor, gate: Tensor) -> Tensor:
     """Of a result and what it was made of, the first as far as the gate is open."""
     made, before = image.chunk(2, 1)
+    return _gated(made, before, gate)
+
+
+def _gated(made: Tensor, before: Tensor, gate: Tensor) -> Tensor:
     gate = gate[:, None, None, None]
     return gate * made + (1.0 - gate) * before
 

@@ -115,7 +115,8 @@ def module_of_blocks(texts: list[str], names: list[str]) -> str:
     """The text of a module of functions for Triton."""
     body = "\n\n".join(texts)
     lanes = ", ".join(name for name in ("greater", "lesser", "over", "raised") if f"{name}(" in body)
-    return _OWNS_BLOCKS.format(lanes=lanes, names="".join(f'    "{name}",\n' for name in names)) + body
+    listed = (", ".join(f'"{name}"' for name in some) for some in (names[k : k + 4] for k in range(0, len(names), 4)))
+    return _OWNS_BLOCKS.format(lanes=lanes, names="".join(f"    *({some}),\n" for some in listed)) + body
 
 
 def write() -> None:

@@ -7,6 +7,7 @@ Read next: ``sweep.py``.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,89 +15,88 @@ from torch import Tensor
 
 from pellucid.kernels.convolve.network import median_network
 from pellucid.kernels.explicit import add_up, register
-from pellucid.kernels.threads import run_loop, run_split, scratch
+from pellucid.kernels.threads import run_loop, scratch
 
 __all__ = ["DENSE", "INTERIOR", "MEDIAN", "SEPARABLE"]
 
 _PIXELS = 1 << 14  # of a strip, which is what a thread takes and what a float32 sum over rows becomes float64 after
 
 
+def _planes(tensor: Tensor) -> Any:
+    array = tensor.contiguous().numpy()
+    return array.reshape(-1, *array.shape[2:])  # at a third of what torch's views cost
+
+
+def _strips(image: Tensor, least: int = 1) -> tuple[int, int, int]:
+    """Rows of a strip, how many strips there are, and the fewest of them worth handing to another thread."""
+    batch, channels, height, width = image.shape
+    rows = min(height, max(_PIXELS // width, least))
+    return rows, batch * channels * -(-height // rows), _PIXELS // (rows * width) + 1
+
+
+def _nothing(work: Any) -> Any:
+    """Below this a tap is too small to change a sum."""
+    return np.finfo(work).tiny / np.finfo(work).eps
+
+
+def _along(image: Tensor, vertical: Tensor, horizontal: Tensor) -> tuple[tuple[int, int], tuple[Any, ...], Any]:
+    """Of a separable pass how its strips are split, what it takes besides planes, and a thread's room."""
+    rows, *split = _strips(image)
+    down, across = vertical.contiguous().numpy(), horizontal.contiguous().numpy()
+    length = 3 * image.shape[3] + 4 * across.shape[1]
+    given = down, across, image.shape[1], rows, _nothing(down.dtype)
+    return (split[0], split[1]), given, lambda: (np.empty(length, down.dtype),)
+
+
 def _fill(out: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor) -> None:
     from pellucid.kernels.convolve.cpu.sweep import separable
 
-    _split(separable, image.contiguous(), _kernels(vertical, horizontal), [out])
+    split, given, room = _along(image, vertical, horizontal)
+    run_loop(separable, *split, _planes(image), *given, _planes(out), room=room)
 
 
 def _back(found: list[Tensor], grad: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor, needs: list[bool]) -> None:
     from pellucid.kernels.convolve.cpu.sweep import separable_back, separable_sums
 
-    kernels, grad, taps = _kernels(vertical, horizontal), grad.contiguous(), vertical.shape[1]
+    (split, given, room), upstream = _along(image, vertical, horizontal), _planes(grad)
     if needs[0]:
-        _split(separable_back, grad, kernels, [found[0]])
+        run_loop(separable_back, *split, upstream, *given, _planes(found[0]), room=room)
     if needs[1] or needs[2]:
-        sums = _split(separable_sums, grad, kernels, [image.contiguous()], sums=taps + horizontal.shape[1])
+        taps = vertical.shape[1]
+        sums = np.empty((split[0], taps + horizontal.shape[1]))
+        run_loop(separable_sums, *split, upstream, _planes(image), *given, sums, room=room)
         add_up(sums[:, :taps], found[1])
         add_up(sums[:, taps:], found[2])
 
 
-def _kernels(vertical: Tensor, horizontal: Tensor) -> tuple[Any, Any]:
-    return vertical.contiguous().numpy(), horizontal.contiguous().numpy()
-
-
-def _split(sweep: Any, image: Tensor, kernels: tuple[Any, Any], others: list[Tensor], sums: int = 0) -> Any:
-    """Run a separable pass over strips; with ``sums`` it also returns that many numbers for each strip."""
-    _, channels, height, width = image.shape
-    rows = max(1, min(height, _PIXELS // width))
-    strips = image.shape[0] * channels * -(-height // rows)
-    work = image.numpy().dtype.type
-    info = np.finfo(work)
-    planes = [tensor.view(-1, height, width).numpy() for tensor in (image, *others)]
-    totals = np.empty((strips, sums))
-    reach = kernels[1].shape[1]
-    given = *kernels, channels, rows, info.tiny / info.eps
-    given = (*planes, *given, totals) if sums else (planes[0], *given, planes[1])
-    run_loop(sweep, strips, _PIXELS // (rows * width) + 1, *given, room=lambda: (np.empty(3 * width + 4 * reach, work),))
-    return totals
+def _dense_room(image: Tensor, rows: int, taps: int, work: Any) -> tuple[Any, ...]:
+    """Rows with their borders; of a kernel's taps where they read, their weights, and where each row's begin."""
+    padded = scratch("dense", (rows + 2 * taps) * (image.shape[3] + 2 * taps), work)
+    return padded, np.empty(taps * taps, np.int64), np.empty(taps * taps, work), np.empty(taps + 1, np.int64)
 
 
 def _dense_fill(out: Tensor, image: Tensor, kernel: Tensor) -> None:
     from pellucid.kernels.convolve.cpu.square import square
 
-    _split_square(square, image.contiguous(), kernel.contiguous().numpy(), out)
+    planes, taps = _planes(image), kernel.shape[1]
+    rows, *split = _strips(image, 2 * taps)  # few of a strip's rows are another's border
+    given = planes, kernel.contiguous().numpy(), image.shape[1], rows, _nothing(planes.dtype), _planes(out)
+    run_loop(square, *split, *given, room=lambda: _dense_room(image, rows, taps, planes.dtype.type))
 
 
 def _dense_back(found: list[Tensor], grad: Tensor, image: Tensor, kernel: Tensor, needs: list[bool]) -> None:
     from pellucid.kernels.convolve.cpu.square import square_back, square_sums
 
-    kernels, grad = kernel.contiguous().numpy(), grad.contiguous()
+    upstream, taps = _planes(grad), kernel.shape[1]
+    rows, count, grain = _strips(image, 2 * taps)
+    room = partial(_dense_room, image, rows, taps, upstream.dtype.type)
     if needs[0]:
-        _split_square(square_back, grad, kernels, found[0])
+        given = upstream, kernel.contiguous().numpy(), image.shape[1], rows, _nothing(upstream.dtype), _planes(found[0])
+        run_loop(square_back, count, grain, *given, room=room)
     if needs[1]:
-        add_up(_split_square(square_sums, grad, kernels, image.contiguous(), sums=True), found[1])
-
-
-def _split_square(sweep: Any, image: Tensor, kernels: Any, other: Tensor, *, sums: bool = False) -> Any:
-    """Run a pass of the square filter over strips; with ``sums`` it returns a number per tap for each strip."""
-    _, channels, height, width = image.shape
-    taps = kernels.shape[1]
-    rows = min(height, max(_PIXELS // width, 2 * taps))  # few of a strip's rows are another's border
-    strips = image.shape[0] * channels * -(-height // rows)
-    planes = image.view(-1, height, width).numpy()
-    others = other.view(-1, height, width).numpy()
-    work = planes.dtype.type
-    info = np.finfo(work)
-    totals = np.empty((strips, taps * taps if sums else 0))
-
-    def task(start: int, stop: int) -> None:
-        buffer = scratch("dense", (rows + 2 * taps) * (width + 2 * taps), work)
-        if sums:
-            sweep(planes, others, taps, rows, totals, buffer, start, stop)
-            return
-        lists = np.empty(taps * taps, np.int64), np.empty(taps * taps, work), np.empty(taps + 1, np.int64)
-        sweep(planes, kernels, channels, rows, info.tiny / info.eps, others, buffer, *lists, start, stop)
-
-    run_split(task, strips, _PIXELS // (rows * width) + 1)
-    return totals
+        sums = np.empty((count, taps * taps))
+        run_loop(square_sums, count, grain, upstream, _planes(image), taps, rows, sums, room=lambda: room()[:1])
+        add_up(sums, found[1])
 
 
 def _interior_fill(out: Tensor, image: Tensor, kernel: Tensor, clip: int) -> None:
@@ -121,15 +121,14 @@ def _interior_back(found: list[Tensor], grad: Tensor, image: Tensor, kernel: Ten
 def _median_fill(out: Tensor, image: Tensor, gate: Tensor, down: int, across: int) -> None:
     from pellucid.kernels.convolve.cpu.ranks import STRIP, median
 
-    planes, (height, width) = _planes(image), image.shape[2:]
-    rows = max(1, min(height, _PIXELS // width))
+    planes, width, (rows, strips, _) = _planes(image), image.shape[3], _strips(image)
 
     def room() -> tuple[Any, ...]:
         padded = np.empty((rows + down - 1, width + across - 1), planes.dtype)
         return padded, np.empty(down * across * STRIP, planes.dtype)
 
     given = planes, gate.contiguous().numpy(), image.shape[1], (down, across), median_network(down * across), rows, _planes(out)
-    run_loop(median, len(planes) * -(-height // rows), 1, *given, room=room)
+    run_loop(median, strips, 1, *given, room=room)
 
 
 def _median_back(found: list[Tensor], grad: Tensor, image: Tensor, gate: Tensor, down: int, across: int, needs: list[bool]) -> None:
@@ -146,10 +145,6 @@ def _median_back(found: list[Tensor], grad: Tensor, image: Tensor, gate: Tensor,
     given = _planes(grad), planes, gates, image.shape[1], (down, across), network, _planes(found[0]), sums
     run_loop(median_backward, len(planes), 1, *given, room=room)
     add_up(sums, found[1])
-
-
-def _planes(tensor: Tensor) -> Any:
-    return tensor.contiguous().view(-1, *tensor.shape[2:]).numpy()
 
 
 SEPARABLE = register("cpu_separable", "Tensor image, Tensor vertical, Tensor horizontal", _fill, _back)
