@@ -1,6 +1,7 @@
 """What other libraries' transforms are called here, and why some are not; ``main`` writes docs/coverage.md.
 
-Owns: the names on both sides. Installed libraries list their classes; one that has no entry here is reported as such.
+Owns: the names on both sides, and the badges of README.md. Installed libraries list their classes; one that has no entry here is
+reported as such.
 Must not: claim a name that Pellucid has not; a test reads the table.
 Read next: ``peers/__init__.py``.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ from pellucid import functional
 from pellucid.core.foreign_names import names_here
 from pellucid_bench.peers.torchvision_import import torchvision_v2
 
-__all__ = ["FUNCTIONS", "MISSING", "OURS", "classes_of", "functions_of", "main", "page"]
+__all__ = ["FUNCTIONS", "MISSING", "OURS", "badges", "classes_of", "functions_of", "how_imported", "main", "page"]
 
 TARGET = Path(__file__).parents[2] / "docs" / "coverage.md"
+README = Path(__file__).parents[2] / "README.md"
+START, END = "<!-- imported -->", "<!-- /imported -->"
 
 LIBRARIES = ("torchvision", "kornia", "albumentations")
 
@@ -139,22 +143,43 @@ def ours_of(name: str) -> str | None:
     return name if hasattr(pellucid, name) else None
 
 
+def how_imported(library: str, name: str) -> str:
+    """How ``pellucid.interop`` takes a transform of theirs: ``exact``, ``nearest``, or not at all."""
+    module: Any = importlib.import_module(f"pellucid.interop.{library}")
+    return "exact" if name in module._TABLE else "nearest" if name in module.NEAR else ""
+
+
+def badges(text: str) -> str:
+    """A row of badges with the counts that the headings of the page say."""
+    counts = re.findall(r"^## (\w+) [\d.]+: (\d+) of (\d+)", text, flags=re.MULTILINE)
+    address = "https://github.com/pellucid-vision/pellucid/blob/main/docs/coverage.md"
+    row = []
+    for library, found, of in counts:
+        picture = f"https://img.shields.io/badge/imports_{library}-{found}_of_{of}-blue"
+        row.append(f"[![{found} of {of} transforms of {library} imported]({picture})]({address})")
+    return " ".join(row)
+
+
 def page() -> str:
     """The table as Markdown."""
     parts = [
         "# What other libraries have",
         "",
         "Every transform that torchvision v2, kornia and albumentations list, with its name here, or the reason why there is none.",
+        "Those count that [`pellucid.interop`](coming-from.md) imports: `exact` with the same results for the same draws, or as",
+        "the `nearest` operation.",
         "Equal names do not mean equal defaults: each docstring's *Source* says whose definition is met.",
         "",
         "Written by `python -m pellucid_bench.coverage`.",
     ]
     for library in LIBRARIES:
         names = classes_of(library)
-        have = [name for name in names if ours_of(name)]
+        how = {name: how_imported(library, name) for name in names}
+        taken, exact = (sum(map(test, how.values())) for test in (bool, "exact".__eq__))
         version = importlib.import_module(library).__version__.partition("+")[0]
-        parts += ["", f"## {library} {version}: {len(have)} of {len(names)}", "", "| theirs | here |", "|---|---|"]
-        parts += [f"| {name} | {_cell(name)} |" for name in names]
+        parts += ["", f"## {library} {version}: {taken} of {len(names)} imported, {exact} of them exactly", ""]
+        parts += ["| theirs | here | imported |", "|---|---|---|"]
+        parts += [f"| {name} | {_cell(name)} | {how[name]} |" for name in names]
     names = functions_of()
     have = [name for name in names if hasattr(functional, name)]
     parts += ["", f"## torchvision's functions: {len(have)} of {len(names)} by their name", "", "| theirs | here |", "|---|---|"]
@@ -176,8 +201,12 @@ def _cell(name: str) -> str:
 
 
 def main() -> None:
-    """Write the page."""
-    TARGET.write_text(page())
+    """Write the page, and the badges."""
+    text = page()
+    TARGET.write_text(text, encoding="utf-8")
+    head, _, rest = README.read_text(encoding="utf-8").partition(START)
+    _, _, tail = rest.partition(END)
+    README.write_text(f"{head}{START}\n{badges(text)}\n{END}{tail}", encoding="utf-8")
 
 
 if __name__ == "__main__":
