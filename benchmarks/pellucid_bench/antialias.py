@@ -76,11 +76,11 @@ def _integral(image: Tensor, src_from_dst: Tensor, side: int, *, weights: str = 
     return torch.from_numpy(total / whole)[None, None]
 
 
-def _ours(image: Tensor, src_from_dst: Tensor, side: int, *, bound: int | None, weights: str = "tent") -> Tensor:
+def _ours(image: Tensor, src_from_dst: Tensor, side: int, *, bound: int | None) -> Tensor:
     affine = bool((src_from_dst[2, :2] == 0).all())
     footprint = None if bound is None else (bound, bound)
     rows = src_from_dst[None, :2] if affine else src_from_dst[None]
-    return kernel.warp(image, kernel.pack(rows, size=(side, side), footprint=footprint, weights=weights))
+    return kernel.warp(image, kernel.pack(rows, size=(side, side), footprint=footprint))
 
 
 def _grid_sample(image: Tensor, src_from_dst: Tensor, side: int) -> Tensor:
@@ -123,8 +123,7 @@ def _pillow(image: Tensor, src_from_dst: Tensor, side: int) -> Tensor:
 
 def _subjects(bound: int) -> dict[str, Subject]:
     subjects: dict[str, Subject] = {
-        "pellucid, tent": partial(_ours, bound=bound),
-        "pellucid, box": partial(_ours, bound=bound, weights="box"),
+        "pellucid": partial(_ours, bound=bound),
         "pellucid, not antialiased": partial(_ours, bound=None),
         "torch grid_sample (torchvision, kornia)": _grid_sample,
     }
@@ -144,7 +143,7 @@ def measure_antialias(*, count: int = len(NAMES), budget: float = 1.0, batch: in
         batch: images per batch of 3 x 480 x 640, to 224 x 224.
         say: told what is measured.
 
-    An image is compared with the integral of its pixel's own box, the tent's with the integral of its tent. A slope is the
+    An image is compared with the integral of its pixel's own box, ours with the integral of its tent. A slope is the
     difference quotient of every output pixel by the map's shift along x; its error is relative, root mean square over pixels and
     photographs. OpenCV rounds positions to 1/32 pixel and has none.
     """
@@ -157,7 +156,7 @@ def measure_antialias(*, count: int = len(NAMES), budget: float = 1.0, batch: in
             wanted = {weights: _pair(partial(_integral, weights=weights), image, src_from_dst) for weights in ("box", "tent")}
             for name, subject in _subjects(bound).items():
                 (truth, true_slope), (found, slope) = (
-                    wanted["tent" if name.endswith("tent") else "box"],
+                    wanted["tent" if name == "pellucid" else "box"],
                     _pair(subject, image, src_from_dst),
                 )
                 parts = ((found - truth).square().mean(), (slope - true_slope).square().mean(), true_slope.square().mean())

@@ -21,7 +21,7 @@ CASES = {
     "hue and clip": {"stages": True},
 }
 MORE = {
-    "affine, bicubic, box": {"interpolation": "bicubic", "weights": "box"},
+    "affine, bicubic": {"interpolation": "bicubic"},
     "homography, bicubic, wrap": {"bend": True, "interpolation": "bicubic", "padding_mode": "wrap"},
     "five channels": {"channels": 5},
 }
@@ -35,7 +35,7 @@ PLACES = {
     "homography and field, hue and clip": {"bend": True, "field": True, "stages": True},
 }
 MORE_PLACES = {
-    "affine, bicubic, box": {"interpolation": "bicubic", "weights": "box"},
+    "affine, bicubic": {"interpolation": "bicubic"},
     "affine, five channels, wrap": {"channels": 5, "matrix": None, "padding_mode": "wrap"},
     "affine": {},
     "affine, border, hue and clip": {"padding_mode": "reflect_101", "stages": True},

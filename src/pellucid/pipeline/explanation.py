@@ -122,5 +122,5 @@ def _who(run: Run, impl: str, device: str) -> str:
     """The implementation of the run's resample, for images in floating point."""
     if run.separable:
         return choose(impl, available=resize.AVAILABLE, device=device)
-    what = warp.unsupported(torch.float32, run.interpolation, run.footprint)
+    what = warp.unsupported(torch.float32, run.interpolation)
     return choose(impl, available=warp.AVAILABLE, device=device, unsupported=what)

@@ -64,17 +64,8 @@ __all__ = [
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
 
-def unsupported(
-    dtype: torch.dtype,
-    interpolation: str,
-    footprint: Size | None,
-    out_dtype: torch.dtype | None = None,
-    *,
-    boxes: bool = False,
-) -> str:
+def unsupported(dtype: torch.dtype, interpolation: str, out_dtype: torch.dtype | None = None) -> str:
     """What of this call only the reference can do, in words; empty when there is nothing."""
-    if footprint is not None and boxes:
-        return "a homography's sub-samples (weights='box')"
     if dtype.is_floating_point or (dtype == torch.uint8 and out_dtype is not None):
         return ""
     return "" if interpolation == "nearest" and out_dtype is None else f"{interpolation} on images of {dtype}"
@@ -83,8 +74,7 @@ def unsupported(
 def implementation(impl: str, image: Tensor | Pictures, resample: Resample) -> str:
     """Who computes a call of :func:`warp`."""
     recipe = resample.recipe
-    boxes = recipe.weights == "box" and resample.mapping.shape[1] == 9
-    what = unsupported(image.dtype, recipe.interpolation, recipe.footprint, recipe.dtype, boxes=boxes)
+    what = unsupported(image.dtype, recipe.interpolation, recipe.dtype)
     if not what and forward_mode() and not (isinstance(image, Tensor) and has_tangent(image, resample)):
         what = "forward-mode differentiation"
     return choose(impl, available=AVAILABLE, device=image.device.type, unsupported=what)
@@ -165,12 +155,12 @@ def _by_reference(image: Tensor, resample: Resample) -> Tensor:
     return with_slopes(_again, _PLACES, blurred_colors, (image, *tensors), slopes, (resample.recipe,))
 
 
-def _footprint(resample: Resample, bound: Size) -> Tensor | None:
-    """Of affine maps the weights, of homographies and fields every pixel's shape; None: sub-samples."""
+def _footprint(resample: Resample, bound: Size) -> Tensor:
+    """Of affine maps the weights, of homographies and fields every pixel's shape."""
     recipe, src_from_dst = resample.recipe, resample.mapping.unflatten(1, (-1, 3))
     if src_from_dst.shape[1] == 2 and resample.field is None:
-        return weight_table(src_from_dst, bound, recipe.interpolation, recipe.weights)
-    return stretches(src_from_dst, resample.field, recipe.size, bound, recipe.interpolation) if recipe.weights == "tent" else None
+        return weight_table(src_from_dst, bound, recipe.interpolation)
+    return stretches(src_from_dst, resample.field, recipe.size, bound, recipe.interpolation)
 
 
 def _compiled(chosen: str, image: Tensor | Pictures, resample: Resample) -> Tensor:

@@ -1,6 +1,6 @@
 """Antialiasing: the weights with which an output pixel reads all the input pixels that it spans.
 
-Owns: where sub-samples lie, the weight table of an affine map, and reading an image with it, in plain PyTorch.
+Owns: the weight table of an affine map, the shapes of other footprints, and reading an image with them, in plain PyTorch.
 Must not: know colours, fills or canvases.
 Read next: ``reference.py``.
 """
@@ -25,9 +25,7 @@ __all__ = [
     "PHASES",
     "gather_stretched",
     "gather_table",
-    "local_steps",
     "longer_axis",
-    "sample_counts",
     "shares",
     "steps_of",
     "stretches",
@@ -56,19 +54,18 @@ def shares(longest: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:
 
 
 def weight_table(
-    src_from_dst: Float[Tensor, "#b _ 3"], bound: Size, interpolation: str = "bilinear", weights: str = "tent"
+    src_from_dst: Float[Tensor, "#b _ 3"], bound: Size, interpolation: str = "bilinear"
 ) -> Float[Tensor, "#b phases rows phases columns"]:
     """The weights of the pixels around a point, for every position of that point between pixels.
 
-    An affine map gives all output pixels one footprint, the parallelogram of its two steps. What :func:`shares` leaves out is
-    weighed by the kernel along the axes.
+    An affine map gives all output pixels one footprint, the parallelogram of its two steps, over which the kernel is stretched, one
+    axis along each step, as a resize stretches it along the image's axes; the two agree where the map turns nothing. What
+    :func:`shares` leaves out is weighed by the kernel along the axes.
 
     Args:
         src_from_dst: affine maps, output pixel to input pixel.
         bound: (vertical, horizontal) bounds of the input pixels per output pixel; more than the larger is cut off.
         interpolation: ``bilinear`` (a tent) or a cubic kernel.
-        weights: ``tent`` stretches the kernel over the parallelogram, one axis along each step, as a resize stretches it along the
-            image's axes; the two agree where the map turns nothing. ``box`` averages the kernel as it is over the parallelogram.
 
     Returns:
         [b, f, r, g, c] is the weight of the pixel ``r + 1 - rows / 2`` rows below and ``c + 1 - rows / 2`` columns right of the one
@@ -82,7 +79,7 @@ def weight_table(
     steps = src_from_dst[:, :2, :2].to(wide_dtype(src_from_dst.device))  # b (x, y) (along u, along v)
     steps = torch.where(torch.isfinite(steps).all(-1).all(-1)[:, None, None], steps, 0.0)
     with torch.autocast(src_from_dst.device.type, enabled=False):
-        table = (_stretched if weights == "tent" else _averaged)(steps, max(bound), kernel, support)
+        table = _stretched(steps, max(bound), kernel, support)
     padded = torch.nn.functional.pad(table, (0, -(table.shape[-1] - 1) % BLOCK + BLOCK - 1))
     return padded.contiguous().to(src_from_dst.dtype)
 
@@ -125,21 +122,6 @@ def _weights(shapes: Tensor, across: Tensor, down: Tensor, kernel: Kernel) -> tu
     return kernel(a * across + b * down) * kernel(c * across + d * down), kernel(right * across) * kernel(below * down)
 
 
-def _averaged(steps: Tensor, bound: int, kernel: Kernel, support: int) -> Tensor:
-    """The mean of the kernel over k x k points of a parallelogram."""
-    k = 4 * math.ceil((1.25 * bound + 3) / 4)
-    half, parts = math.ceil(math.sqrt(0.5) * bound), []  # how far from the middle such a point may lie
-    steps = steps * shares(longer_axis(steps))[:, None, None]
-    for axis in (1, 0):
-        along = steps[:, axis]  # b 2
-        along = along * (2.0 * half / along.abs().sum(-1, keepdim=True).clamp(min=2.0 * half))
-        place = (torch.arange(k, dtype=along.dtype, device=along.device) + 0.5) / k - 0.5
-        offset = (along[:, :1, None] * place + along[:, 1:, None] * place[:, None]).flatten(1)  # b k*k
-        parts.append(kernel(_offsets(half + support, steps).flatten() - offset[:, :, None]))  # b k*k phases*pixels
-    table = parts[0].mT @ parts[1] / (k * k)
-    return table.unflatten(2, (PHASES + 1, -1)).unflatten(1, (PHASES + 1, -1))
-
-
 def _offsets(half: int, like: Tensor) -> Float[Tensor, "phases pixels"]:
     """From points at every phase to the pixels around them."""
     pixel = torch.arange(1 - half, 1 + half, dtype=like.dtype, device=like.device)
@@ -180,23 +162,7 @@ def _direction(v: Float[Tensor, "b 2 *grid"]) -> Float[Tensor, "b 2 *grid"]:
     return v / torch.where(length == 0.0, 1.0, length)
 
 
-def sample_counts(src_from_dst: Float[Tensor, "b 3 3"], size: Size, bound: Size) -> tuple[Float[Tensor, "b 2"], int]:
-    """Sub-samples of an output pixel along (width, height) under homographies, and the most there may be.
-
-    As many as the longest step of any pixel needs, which is one at a corner of the output.
-    """
-    most = max(bound) + 2
-    with torch.no_grad():
-        ends = [(u, v) for u in (0.0, size[1] - 1.0) for v in (0.0, size[0] - 1.0)]
-        corners = torch.tensor([(*end, 1.0) for end in ends], dtype=src_from_dst.dtype, device=src_from_dst.device)
-        x, y, w = (corners @ src_from_dst.mT).unbind(-1)  # b 4
-        steps = _steps(src_from_dst, x / w, y / w, w)
-        longest = torch.nan_to_num(torch.linalg.vector_norm(steps, dim=1), nan=torch.inf).amax(2)  # b 2
-        counts = torch.where(longest > 1.0, torch.ceil(longest) + 2.0, 1.0).clamp(max=most)
-    return counts, most
-
-
-def local_steps(
+def _local_steps(
     src_from_dst: Float[Tensor, "b 3 3"], x: Float[Tensor, "b h2 w2"], y: Float[Tensor, "b h2 w2"]
 ) -> Float[Tensor, "b 2 2 h2 w2"]:
     """The finite steps (x, y) (along u, along v) of every output pixel, which is read at x and y."""
@@ -204,14 +170,10 @@ def local_steps(
     u = torch.arange(x.shape[-1], dtype=x.dtype, device=x.device)
     m = src_from_dst[:, 2, :, None, None]
     w = m[:, 0] * u + (m[:, 1] * v + m[:, 2])
-    steps = _steps(src_from_dst, x, y, torch.where(torch.isfinite(1.0 / w), w, 1.0))
-    return torch.where(torch.isfinite(steps), steps, 0.0)
-
-
-def _steps(m: Tensor, x: Tensor, y: Tensor, w: Tensor) -> Tensor:
-    """How far the point (x, y) moves in the input for a step along the output's width and one along its height."""
-    m = m.reshape(m.shape[0], 3, 3, *[1] * (x.ndim - 1))
-    return torch.stack([torch.stack([(m[:, i, k] - at * m[:, 2, k]) / w for k in (0, 1)], 1) for i, at in enumerate((x, y))], 1)
+    w = torch.where(torch.isfinite(1.0 / w), w, 1.0)
+    m = src_from_dst[..., None, None]
+    steps = [torch.stack([(m[:, i, k] - at * m[:, 2, k]) / w for k in (0, 1)], 1) for i, at in enumerate((x, y))]
+    return torch.where(torch.isfinite(found := torch.stack(steps, 1)), found, 0.0)
 
 
 def gather_table(
@@ -272,7 +234,7 @@ def steps_of(
     else:
         x, y = coordinates(src_from_dst, size)
         usable = torch.isfinite(x) & torch.isfinite(y)
-        steps = local_steps(src_from_dst, torch.where(usable, x, 0.0), torch.where(usable, y, 0.0))
+        steps = _local_steps(src_from_dst, torch.where(usable, x, 0.0), torch.where(usable, y, 0.0))
     if field is not None:
         steps = steps + torch.stack((_differences(field, 3), _differences(field, 2)), 2)
     return torch.where(torch.isfinite(steps), steps, 0.0)
@@ -293,7 +255,7 @@ def gather_stretched(
     interpolation: str,
     padding_mode: str,
 ) -> tuple[Float[Tensor, "b c n"], Float[Tensor, "b n"]]:
-    """What :func:`gather_table` gives with the weights ``tent``, where every point has a footprint of its own."""
+    """What :func:`gather_table` gives, where every point has a footprint of its own."""
     kernel, support = _kernel(interpolation)
     half = reach(max(bound), support)
     x, y = (at.flatten(1).clamp(-_FAR, _FAR).expand(image.shape[0], -1) for at in (x, y))

@@ -61,7 +61,7 @@ class Recipe(NamedTuple):
         flags: which colour stages there are, and more, as in ``layout.py``.
         out_channels: of the output; 0: as many as the image has.
         dtype: of the result; None: as computed.
-        footprint, weights: as :func:`pack` takes them.
+        footprint: as :func:`pack` takes it.
         canvases: the kinds of the canvases between the maps.
     """
 
@@ -73,7 +73,6 @@ class Recipe(NamedTuple):
     dtype: torch.dtype | None = None
     footprint: Size | None = None
     canvases: tuple[str, ...] = ()
-    weights: str = "tent"
 
     @property
     def levels(self) -> bool:
@@ -180,7 +179,6 @@ def pack(
     offset: Float[Tensor, "b_or_1 c2"] | None = None,
     window: Float[Tensor, "b_or_1 4"] | None = None,
     footprint: Size | None = None,
-    weights: str = "tent",
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
     dtype: torch.dtype | None = None,
     levels: bool = False,
@@ -203,9 +201,8 @@ def pack(
             pixel outside of it counts as outside the image. The meaning of crop-then-resize.
         footprint: (vertical, horizontal) static bounds of how many input pixels an output pixel spans; when given, each output
             pixel is a mean over all that it spans (antialiasing), of which :func:`pellucid.kernels.warp.footprint.shares` says
-            how much counts. Affine maps weigh pixels from a table. A warp's, not with window or links.
-        weights: with a footprint, ``tent`` stretches the kernel over the pixel's parallelogram, as a resize does along the axes;
-            ``box`` averages what the kernel reads over it (homographies: in sub-samples), not with a field.
+            how much counts: the kernel is stretched over the pixel's parallelogram, as a resize does along the axes. Affine maps
+            weigh pixels from a table. A warp's, not with window or links.
         field: displacements in input pixels, x then y, added to what the map gives; with a map of zeros, where to read. A point
             whose map or displacement is not finite is nowhere.
         dtype: of the result: floating, or uint8: 255 steps of [0, 1], rounded half to even. An image then counts as colours, 8-bit
@@ -220,7 +217,7 @@ def pack(
     colors = laid_out(matrix, offset, fill, epilogue, [link.fill for link in links], levels=levels, sharp=not antialias)
     fused, flags, pieces, out_channels = colors
     kinds = tuple(link.kind for link in links)
-    recipe = Recipe((size[0], size[1]), interpolation, padding_mode, flags, out_channels, dtype, footprint, kinds, weights)
+    recipe = Recipe((size[0], size[1]), interpolation, padding_mode, flags, out_channels, dtype, footprint, kinds)
     rows = _row(pieces, src_from_dst)
     chain = _chain(links) if links else None
     control = next((link.control for link in links if link.control is not None), None)

@@ -11,11 +11,10 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from pellucid.core.constants import constant
 from pellucid.kernels.color import compose, stages
 from pellucid.kernels.warp.chain import coordinates, follow, laid_over
 from pellucid.kernels.warp.dtypes import as_before, as_signed, compute_dtype, rounded, to_colors
-from pellucid.kernels.warp.footprint import gather_stretched, gather_table, local_steps, longer_axis, sample_counts, shares
+from pellucid.kernels.warp.footprint import gather_stretched, gather_table
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES, Tap, axis_taps
 
@@ -50,10 +49,10 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor,
     if recipe.footprint is None:
         warped = _resample(image, x, y, recipe.interpolation, padding_mode, fill, matrix, offset, window)
     else:
-        assert field is None or table is not None
+        assert table is not None
         assert window is None
         assert links is None
-        total, covered = _footprints(image, src_from_dst, x, y, table, recipe)
+        total, covered = _footprints(image, x, y, table, recipe)
         warped = compose(total, covered[:, None], fill, matrix, offset).unflatten(-1, recipe.size)
     if chained is not None:
         warped = laid_over(warped, chained.share, chained.ground)
@@ -99,38 +98,19 @@ def _read(
 
 
 def _footprints(
-    image: Tensor, src_from_dst: Tensor, x: Tensor, y: Tensor, table: Tensor | None, recipe: Recipe
+    image: Tensor, x: Tensor, y: Tensor, table: Tensor, recipe: Recipe
 ) -> tuple[Float[Tensor, "b c n"], Float[Tensor, "b n"]]:
     """What :func:`_read` gives, but of all that each output pixel spans."""
     bound, padding_mode = recipe.footprint, recipe.padding_mode
     assert bound is not None
     usable = torch.isfinite(x) & torch.isfinite(y)  # b h2 w2
     x, y = torch.where(usable, x, 0.0), torch.where(usable, y, 0.0)
-    if table is None:
-        total, covered = _subsampled(image, src_from_dst, x, y, recipe)
-    elif table.ndim == 3:
+    if table.ndim == 3:
         total, covered = gather_stretched(image, x, y, table, bound, recipe.interpolation, padding_mode)
     else:
         total, covered = gather_table(image, x, y, table, padding_mode)
     usable = usable.flatten(1)
     return torch.where(usable[:, None], total, 0.0), torch.where(usable, covered, 0.0)
-
-
-def _subsampled(image: Tensor, src_from_dst: Tensor, x: Tensor, y: Tensor, recipe: Recipe) -> tuple[Tensor, Tensor]:
-    """The mean of what :func:`_read` gives for sub-samples of each output pixel."""
-    assert recipe.footprint is not None
-    counts, most = sample_counts(src_from_dst, recipe.size, recipe.footprint)
-    share_of = shares(longer_axis(local_steps(src_from_dst, x, y)))  # b h2 w2
-    sums: list[Tensor] = []
-    for j in range(most):
-        for i in range(most):
-            place = constant((i + 0.5, j + 0.5), x.dtype, x.device) / counts - 0.5  # b 2
-            share = ((place < 0.5).all(1) / counts.prod(1))[:, None]
-            at = coordinates(src_from_dst, recipe.size, (share_of * place[:, :1, None], share_of * place[:, 1:, None]))
-            total, covered = _read(image, *at, recipe.interpolation, recipe.padding_mode, None)
-            parts = total * share[:, None], covered * share
-            sums = [before + part for before, part in zip(sums, parts, strict=True)] if sums else [*parts]
-    return sums[0], sums[1]
 
 
 def _clamp(x: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Bool[Tensor, "b h2 w2"]]:
