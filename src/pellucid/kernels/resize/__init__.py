@@ -27,7 +27,7 @@ from pellucid.kernels.stages.chain import has_curve, has_stages
 from pellucid.kernels.warp import stages_by
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts, takes_pictures
 from pellucid.kernels.warp.operators import backwards, compiled_call, forwards, without_fills
-from pellucid.kernels.warp.packing import Opened, Recipe, Resample
+from pellucid.kernels.warp.packing import Opened, Resample
 from pellucid.kernels.warp.tangents import has_tangent, tangents
 
 __all__ = ["AVAILABLE", "call_of", "compute", "resize", "settled", "settles"]
@@ -95,9 +95,9 @@ def _compiled(chosen: str, image: Tensor | Pictures, resample: Resample) -> Tens
     return compiled(_PRIMITIVES[chosen], image, resample, moves=False)
 
 
-def _again(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, recipe: Recipe) -> Tensor:
+def _again(image: Tensor, *given: Any) -> Tensor:
     """What the compiled resize computed, by the reference: for second derivatives."""
-    return reference.resize(image, Resample(recipe, mapping, window, params))
+    return reference.resize(image, Resample(given[-1], *given[:-1]))
 
 
 def _forward(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, *rest: Any) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Shaped
@@ -218,18 +219,9 @@ def _across(function: Callable[[Tensor, Resample], Tensor], image: Tensor, resam
     return rounded(color.stages(found, stages), recipe.dtype, levels=recipe.levels)
 
 
-def _again(
-    image: Tensor,
-    mapping: Tensor,
-    window: Tensor | None,
-    params: Tensor,
-    field: Tensor | None,
-    links: Tensor | None,
-    table: Tensor | None,
-    recipe: Recipe,
-) -> Tensor:
+def _again(image: Tensor, *given: Any) -> Tensor:
     """What the compiled warp computed, by the reference: for second derivatives."""
-    return reference.warp(image, Resample(recipe, mapping, window, params, field, links, table))
+    return reference.warp(image, Resample(given[-1], *given[:-1]))
 
 
 _PLACES = (1, 2, 4, 5, 6)

@@ -21,7 +21,7 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import gradient_of
 from pellucid.kernels.stages.chain import FIRST_MIX, has_stages, place
-from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
+from pellucid.kernels.warp.layout import CANVASES, MODES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
 __all__ = [
@@ -39,10 +39,8 @@ __all__ = [
 
 Gradients = tuple[Tensor, ...]
 _TENSORS = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, Tensor? links"
-_COMMON = f"{_TENSORS}, Tensor? table, SymInt[] size, int[] options, float cubic, ScalarType dtype"
-_LABELS = f"{_TENSORS}, SymInt[] size, int[] options".replace("params", "fills")
-_LABEL_COUNT, _COUNT = 6, 7  # of tensors
-_GRADIENTS = ", ".join(["Tensor"] * _COUNT)
+_STATIC = "SymInt[] size, int[] options, float cubic, ScalarType dtype"
+_COUNT = 7  # of a warp's tensors
 
 
 def define(name: str) -> None:
@@ -68,17 +66,16 @@ def define(name: str) -> None:
     image and fills (b or 1, c and then c for each canvas) are of one integer dtype. Beside links the field
     holds a bend's displacements.
     """
-    warp, backward, labels = f"pellucid::{name}_warp", f"pellucid::{name}_warp_backward", f"pellucid::{name}_labels"
-    torch.library.define(warp, f"({_COMMON}) -> Tensor")
-    torch.library.define(backward, f"(Tensor grad, {_COMMON}, bool[] needs) -> ({_GRADIENTS})")
-    torch.library.define(labels, f"({_LABELS}) -> Tensor")
-    torch.library.register_fake(warp, lambda *given: _empty(given[0], given[7], given[8][3], given[10]))
-    torch.library.register_fake(backward, _fake_backward)
-    torch.library.register_fake(labels, lambda *given: _empty(given[0], given[6], given[0].shape[1], given[0].dtype))
-    operators = torch.ops.pellucid
-    batched(warp, getattr(operators, f"{name}_warp"), _COUNT, 0)
-    batched(backward, getattr(operators, f"{name}_warp_backward"), 1 + _COUNT, 1)
-    batched(labels, getattr(operators, f"{name}_labels"), _LABEL_COUNT, 0)
+
+    def gradients(grad: Tensor, *given: Any) -> Gradients:
+        del grad
+        return empty_gradients(given[:_COUNT], given[-1])
+
+    common, found = f"{_TENSORS}, Tensor? table, {_STATIC}", ", ".join(["Tensor"] * _COUNT)
+    _define(f"{name}_warp", common, "Tensor", _COUNT, lambda *given: _empty(given[0], *given[_COUNT:]))
+    _define(f"{name}_warp_backward", f"Tensor grad, {common}, bool[] needs", found, 1 + _COUNT, gradients, image_at=1)
+    labels = f"{_TENSORS}, SymInt[] size, int[] options".replace("params", "fills")
+    _define(f"{name}_labels", labels, "Tensor", 6, lambda image, *given: image.new_empty((*image.shape[:2], *given[5])))
 
 
 def define_dual(name: str) -> None:
@@ -88,13 +85,18 @@ def define_dual(name: str) -> None:
     the changes of mapping, window and field (or None), and what the warp takes after its tensors. Without canvases or table; not
     nearest where points change.
     """
-    dual = f"pellucid::{name}_warp_dual"
     tensors = "Tensor image, Tensor? by_image, Tensor mapping, Tensor? window, Tensor params, Tensor differences, Tensor? field"
-    changes = "Tensor? by_mapping, Tensor? by_window, Tensor? by_field"
-    static = "SymInt[] size, int[] options, float cubic, ScalarType dtype"
-    torch.library.define(dual, f"({tensors}, {changes}, {static}) -> (Tensor, Tensor)")
-    torch.library.register_fake(dual, lambda *given: tuple(_empty(given[0], given[10], given[11][3], given[13]) for _ in range(2)))
-    batched(dual, getattr(torch.ops.pellucid, f"{name}_warp_dual"), 10, 0)
+    schema = f"{tensors}, Tensor? by_mapping, Tensor? by_window, Tensor? by_field, {_STATIC}"
+    _define(
+        f"{name}_warp_dual", schema, "Tensor, Tensor", 10, lambda *given: tuple(_empty(given[0], *given[10:]) for _ in range(2))
+    )
+
+
+def _define(name: str, schema: str, results: str, tensors: int, fake: Callable[..., Any], image_at: int = 0) -> None:
+    """An operator, the first ``tensors`` of whose arguments are tensors."""
+    torch.library.define(f"pellucid::{name}", f"({schema}) -> ({results})")
+    torch.library.register_fake(f"pellucid::{name}", fake)
+    batched(f"pellucid::{name}", getattr(torch.ops.pellucid, name), tensors, image_at)
 
 
 def arguments(image: Tensor, mapping: Tensor, recipe: Recipe) -> tuple[list[int], list[int], float, torch.dtype]:
@@ -174,36 +176,22 @@ def copy_labels(operator: Any, image: Shaped[Tensor, "b c h w"] | Pictures, resa
     return out
 
 
-def empty_gradients(
-    image: Tensor | Pictures,
-    mapping: Tensor,
-    window: Tensor | None,
-    params: Tensor,
-    field: Tensor | None,
-    links: Tensor | None,
-    table: Tensor | None,
-    needs: list[bool],
-) -> Gradients:
-    """Uninitialised memory for what a backward returns."""
-    batch, moves = image.shape[0], needs[1] or needs[2] or needs[5] or needs[6]
-    rows = [
-        (batch, mapping.shape[1]) if moves else (0,),
-        (batch, 4) if moves and window is not None else (0,),
-        (batch, params.shape[1]) if needs[3] else (0,),
-        (batch, links.shape[1], LINK) if moves and links is not None else (0,),
-    ]
-    to_map, to_window, to_params, to_links = (params.new_empty(shape, dtype=torch.float64) for shape in rows)
-    to_field = mapping.new_empty((batch, *field.shape[1:]) if needs[4] and field is not None else (0,))
-    to_table = mapping.new_empty((batch, *table.shape[1:]) if moves and table is not None else (0,))
-    to_image = in_large_pages(gradient_of(image) if needs[0] else mapping.new_empty((0,), dtype=image.dtype))
-    return to_image, to_map, to_window, to_params, to_field, to_links, to_table
+_MOVES, _COMPUTED = (1, 2, 5, 6), (4, 6)
+"""Of a warp's tensors: those that all say where to read, asked for together; and those with gradients in the dtype of the pass."""
 
 
-def _fake_backward(grad: Tensor, *arguments: Any) -> Gradients:
-    del grad
-    image, mapping, window, params, field, links, table = arguments[:_COUNT]
-    return empty_gradients(image, mapping, window, params, field, links, table, arguments[-1])
+def empty_gradients(tensors: Sequence[Any], needs: Sequence[bool]) -> Gradients:
+    """Uninitialised memory for what a backward returns of a warp's tensors (or its first); the image may be `Pictures`."""
+    image, mapping = tensors[:2]
+    moves, found = any(needs[k] for k in _MOVES if k < len(tensors)), []
+    for k, part in enumerate(tensors[1:], 1):
+        wanted = part is not None and (moves if k in _MOVES else needs[k])
+        shape = (image.shape[0], *part.shape[1:]) if wanted else (0,)
+        found.append(mapping.new_empty(shape, dtype=mapping.dtype if k in _COMPUTED else torch.float64))
+    to_image = gradient_of(image) if needs[0] else mapping.new_empty((0,), dtype=image.dtype)
+    return in_large_pages(to_image), *found
 
 
-def _empty(image: Tensor, size: list[int], channels: int, dtype: torch.dtype) -> Tensor:
-    return image.new_empty((image.shape[0], channels, size[0], size[1]), dtype=dtype)
+def _empty(image: Tensor, size: list[int], options: list[int], cubic: float, dtype: torch.dtype) -> Tensor:
+    del cubic
+    return image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)

@@ -8,52 +8,35 @@ Read next: ``lines.py``.
 from __future__ import annotations
 
 from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from pellucid.kernels.jit import fused, noinline
-from pellucid.kernels.warp.cpu.quads import Vectors, take
+from pellucid.kernels.vectors import Array, Lanes, take, woven
 
 __all__ = ["FEW", "across_many", "by_output"]
 
 FEW = 4
 """Up to so many taps are summed tap by tap, all outputs at once."""
 
-_INT = ir.IntType(32)
 
-
-def _products(builder: Any, pixels: Vectors, table: Vectors, at: Any, first: Any, eights: int) -> Any:
+def _products(pixels: Array, table: Array, at: Lanes, first: Lanes, eights: int) -> Lanes:
     """The sums, lane by lane, of 8 ``eights`` numbers times their weights; where a weight is 0, a number does not count."""
-    zero = ir.Constant(pixels.type, None)
-    parts: list[Any] = []
+    parts = []
     for k in range(0, 8 * eights, 8):
-        weight = table.load(first, k)
-        counts = builder.fcmp_unordered("!=", weight, zero)
-        parts.append(pixels.times(weight, builder.select(counts, pixels.load(at, k), zero)))
-    return reduce(pixels.add, parts)
+        weight = table.load(first + k, 8)
+        parts.append(weight * weight.is_not(0.0).choose(pixels.load(at + k, 8), weight.like(0.0)))
+    return reduce(add, parts)
 
 
 def _dot(eights: int) -> Any:
     """The sum of 8 ``eights`` numbers from ``at`` on, each times its weight."""
 
-    @intrinsic
-    def dot(context: Any, line: Any, at: Any, weights: Any, first: Any) -> Any:
-        del context
-
-        def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pixels, table = (Vectors(target, builder, signature.args[n], args[n], 8) for n in (0, 2))
-            total = _products(builder, pixels, table, args[1], args[3], eights)
-            while total.type.count > 1:
-                half = total.type.count // 2
-                lanes = (ir.Constant(ir.VectorType(_INT, half), [*range(n, n + half)]) for n in (0, half))
-                total = pixels.add(*(builder.shuffle_vector(total, total, mask) for mask in lanes))
-            return builder.extract_element(total, _INT(0))
-
-        return line.dtype(line, at, weights, first), codegen
+    @woven(returns=1)
+    def dot(line: Array, at: Lanes, weights: Array, first: Lanes) -> Lanes:
+        return _products(line, weights, at, first, eights).sums()
 
     return dot
 
@@ -61,27 +44,16 @@ def _dot(eights: int) -> Any:
 def _dots(eights: int) -> Any:
     """Eight such sums at once, bit for bit: halves of two, then of four, then of eight vectors are added side by side."""
 
-    @intrinsic
-    def dots(context: Any, line: Any, places: Any, u: Any, start: Any, weights: Any, first: Any, out: Any) -> Any:
-        del context
-
-        def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pixels, table, into = (Vectors(target, builder, signature.args[n], args[n], 8) for n in (0, 4, 6))
-            index = Vectors(target, builder, signature.args[1], args[1], 8)
-            totals = []
-            for n, place in enumerate(index.numbers(args[2])):
-                at = builder.sub(place, args[3])
-                at = builder.select(builder.icmp_signed(">", at, at.type(0)), at, at.type(0))
-                row = builder.add(args[5], args[5].type(8 * eights * n))
-                totals.append(_products(builder, pixels, table, at, row, eights))
-            for half in (4, 2, 1):
-                lanes = [[n * 2 * half + side * half + k for n in range(8 // half) for k in range(half)] for side in (0, 1)]
-                pairs = zip(totals[::2], totals[1::2], strict=True)
-                totals = [pixels.add(*(take(builder, a, b, mask) for mask in lanes)) for a, b in pairs]
-            into.store(totals[0], args[2])
-            return target.get_dummy_value()
-
-        return types.void(line, places, u, start, weights, first, out), codegen
+    @woven()
+    def dots(line: Array, places: Array, u: Lanes, start: Lanes, weights: Array, first: Lanes, out: Array) -> None:
+        totals = []
+        for n in range(8):
+            at = (places.load(u + n) - start).at_least(0)
+            totals.append(_products(line, weights, at, first + 8 * eights * n, eights))
+        for half in (4, 2, 1):
+            lanes = [[n * 2 * half + side * half + k for n in range(8 // half) for k in range(half)] for side in (0, 1)]
+            totals = [add(*(take(a, b, side) for side in lanes)) for a, b in zip(totals[::2], totals[1::2], strict=True)]
+        out.store(u, totals[0])
 
     return dots
 

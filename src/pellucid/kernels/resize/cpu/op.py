@@ -41,12 +41,6 @@ _STRIP = 1024  # pixels that go through all colour stages together: few enough f
 _PIXELS = 1 << 15  # the fewest pixels worth handing to another thread
 
 
-def _gradients(*given: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    _, image, mapping, window, params, *_ = given
-    found = empty_gradients(image, mapping, window, params, None, None, None, [*given[-1], False, False, False])
-    return found[0], found[1], found[2], found[3]
-
-
 def _empty(image: Tensor, size: list[int], options: list[int], dtype: torch.dtype) -> Tensor:
     return image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
 
@@ -175,12 +169,12 @@ def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Ten
     return out
 
 
-def back(grad: Tensor, *given: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
     """The backward operator's kernel, for pictures of several sizes, too: their gradients follow one another, part after part."""
     from pellucid.kernels.resize.cpu.sweep import backward
 
     image, mapping, window, params, size, options, _, _, needs = given
-    results = _gradients(grad, *given)
+    results = empty_gradients((image, mapping, window, params), needs)
     shares = needs[0], needs[1] or needs[2], needs[3]
     for sums in results[1:]:
         sums.zero_()
@@ -239,9 +233,8 @@ forward = operator("cpu_resize", f"({_COMMON}) -> Tensor", direct, lambda *given
 * size, options, dtype: as the warp's; ``../../warp/layout.py`` and ``../../stages/chain.py`` say what options and parameters mean.
 """
 
-backward = operator(
-    "cpu_resize_backward", f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)", back, _gradients, 5, 1
-)
+_BACKWARD = f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)"
+backward = operator("cpu_resize_backward", _BACKWARD, back, lambda _, *given: empty_gradients(given[:4], given[-1]), 5, 1)
 """The same arguments after the output's gradient; ``needs`` has one for each tensor.
 
 Returns the gradients of image, mapping, window and params; the last three in float64 and one row per sample, whatever the arguments

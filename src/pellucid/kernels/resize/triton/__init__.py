@@ -25,11 +25,6 @@ def _empty(*given: Any) -> Tensor:
     return out
 
 
-def _empty_gradients(*given: Any) -> Gradients:
-    _, image, mapping, window, params, *_ = given
-    return empty_gradients(image, mapping, window, params, None, None, None, [*given[-1], False, False, False])[:4]
-
-
 def _call(given: tuple[Any, ...]) -> tuple[Any, ...]:
     """What the warp's launchers take: no field and no canvases."""
     *tensors, size, options, cubic = given
@@ -51,7 +46,7 @@ def _resize_backward(grad: Tensor, *given: Any) -> Gradients:
     needs = given[-1]
     if grad.numel() and given[0].numel():
         return backward_warp(grad, _call(given[:-2]), [needs[0], needs[1] or needs[2], needs[3], False])[:4]
-    found = _empty_gradients(grad, *given)
+    found = empty_gradients(given[:4], needs)
     for gradient in found:
         gradient.zero_()
     return found
@@ -62,4 +57,5 @@ forward = operator("triton_resize", f"({_COMMON}) -> Tensor", _resize, _empty, 4
 
 direct = forward
 _BACKWARD = f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)"
-backward = operator("triton_resize_backward", _BACKWARD, _resize_backward, _empty_gradients, 5, 1, TRITON_KEYS)
+_FAKE = lambda _, *given: empty_gradients(given[:4], given[-1])  # noqa: E731
+backward = operator("triton_resize_backward", _BACKWARD, _resize_backward, _FAKE, 5, 1, TRITON_KEYS)

@@ -13,12 +13,12 @@ from pellucid.kernels.color.cpu.paint import back, first_back, first_mix, keep
 from pellucid.kernels.jit import entry, fused, inlined, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.stages.sums import copy_rows, dot, load, row_sum, store
-from pellucid.kernels.warp.cpu.coordinates import BORDER, locate
+from pellucid.kernels.warp.cpu.coordinates import held_beyond, locate, rule_of
 from pellucid.kernels.warp.cpu.copies import add_strip, copy_strip
 from pellucid.kernels.warp.cpu.footprint import add_table
 from pellucid.kernels.warp.cpu.gather import weigh
 from pellucid.kernels.warp.cpu.layout import ACROSS, COVER, DENOMINATOR, DOWN, ONES, PLANE, ROWS, STAGED, US, VS, X, Y
-from pellucid.kernels.warp.cpu.links import blend, trace_back, unblend
+from pellucid.kernels.warp.cpu.links import blend, trace_back, unblend, undivide
 from pellucid.kernels.warp.cpu.staged import clear, unstage, unstaged_rows
 from pellucid.kernels.warp.cpu.stretched import add_stretched
 from pellucid.kernels.warp.cpu.strips import (
@@ -31,7 +31,6 @@ from pellucid.kernels.warp.cpu.strips import (
     place_of,
     quads_of,
     read_whole,
-    rule_of,
     sample_of,
     scatter_strip,
     spot_of,
@@ -53,13 +52,13 @@ def _to_cover(p, offset, fill, g, rows, to_cover):  # type: ignore[no-untyped-de
 
 
 @fused
-def _keep(kind, low, high, last, x, along):  # type: ignore[no-untyped-def]
-    """Where a clamp to the image held a coordinate, moving it changes nothing; ``low`` and ``high`` are the window's, before."""
+def _keep(low, high, first, last, x, along):  # type: ignore[no-untyped-def]
+    """Where the rule held a coordinate, moving it changes nothing; ``low`` and ``high`` are the window's, before."""
     noinline()
     zero = along.dtype.type(0.0)
     for u in range(len(x)):
         a = min(max(x[u], low), high)
-        along[u] = zero if (kind[u] == 2) & ((a < zero) | (a >= last)) else along[u]
+        along[u] = zero if (a < first) | (a >= last) else along[u]
 
 
 @fused
@@ -85,9 +84,10 @@ def _held(call, window, spot, strip, sums, along):  # type: ignore[no-untyped-de
     low_x, low_y, high_x, high_y = -cast(np.inf), -cast(np.inf), cast(np.inf), cast(np.inf)
     if len(window) == 4:
         low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
-    if rule_of(call, window) == BORDER and call.taps == 2:
-        _keep(strip.kind, low_x, high_x, cast(call.width - 1), x, along[0])
-        _keep(strip.kind, low_y, high_y, cast(call.height - 1), y, along[1])
+    first_x, last_x, first_y, last_y = held_beyond(call, window, cast)
+    if abs(first_x) < cast(np.inf):
+        _keep(low_x, high_x, first_x, last_x, x, along[0])
+        _keep(low_y, high_y, first_y, last_y, y, along[1])
     if len(window) == 4:
         _window_sums(sums.windows[spot.b], low_x, high_x, zero, two, x, along[0])
         _window_sums(sums.windows[spot.b], low_y, high_y, zero + 1, two + 1, y, along[1])
@@ -97,17 +97,10 @@ def _held(call, window, spot, strip, sums, along):  # type: ignore[no-untyped-de
 def _map_sums(sums, v, projective, rows, along, third):  # type: ignore[no-untyped-def]
     """Add a strip's gradients of the nine numbers of the map."""
     noinline()
-    x, y, us, vs, w, along_x, along_y = rows[X], rows[Y], rows[US], rows[VS], rows[DENOMINATOR], along[0], along[1]
-    zero = w.dtype.type(0.0)
+    us, vs = rows[US], rows[VS]
     if projective:
-        for u in range(len(w)):
-            # Zero where nothing was seen, even if the denominator or the coordinate is not a number there.
-            seen = (along_x[u] != zero) | (along_y[u] != zero)
-            share = (w.dtype.type(1.0) / w[u]) if seen else zero
-            along_x[u] *= share
-            along_y[u] *= share
-            third[u] = -(along_x[u] * (x[u] if seen else zero) + along_y[u] * (y[u] if seen else zero))
-    for k, row in ((0, along_x), (3, along_y), (6, third)):
+        undivide(rows[X], rows[Y], rows[DENOMINATOR], along[0], along[1], third)
+    for k, row in ((0, along[0]), (3, along[1]), (6, third)):
         if k < 6 or projective:
             whole = row_sum(row)
             sums[k] += dot(row, us)
@@ -116,7 +109,7 @@ def _map_sums(sums, v, projective, rows, along, third):  # type: ignore[no-untyp
 
 
 @fused
-def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, cubics, edge, chain, what):  # type: ignore[no-untyped-def]
+def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, cubics, chain, what):  # type: ignore[no-untyped-def]
     """What forward did to a strip, as far as backward reads it; ``what``: is it copied, cut by canvases, all of it kept."""
     inlined()
     whole, cut, all_of_it = what
@@ -125,7 +118,7 @@ def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, c
     if whole:
         copy_strip(img, call, sample.m, spot, len(cover) // spot.width, source, (zero, zero, spot.width), cover)
     else:
-        read_whole(img, call, sample, tables, shapes, spot, strip, cubics, edge, source, None)
+        read_whole(img, call, sample, tables, shapes, spot, strip, cubics, source, None)
     if colors.mixes:
         first_mix(colors, sample.p, cover, source, mixed)
     if chain is not None:
@@ -137,7 +130,7 @@ def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, c
 
 
 @fused
-def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, edge, shares, reads, sums):  # type: ignore[no-untyped-def]
+def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, shares, reads, sums):  # type: ignore[no-untyped-def]
     """The gradients of places, footprints and the image from that of what was read."""
     inlined()
     rows, to_cover, along = strip.rows, strip.rows[lay.to_cover], strip.rows[lay.along : lay.third]
@@ -147,10 +140,10 @@ def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, edge, s
     elif shapes is not None:
         add_stretched(img, call, shapes, spot, shares, strip, to_source, to_cover, sums.image, to_table, along)
     else:
-        if cubics is not None and call.taps == 4 and not reads:
+        if cubics is not None and not reads:
             weigh(rows[ACROSS], rows[DOWN], call.cubic, cubics)
         nothing = rows[lay.nothing]
-        scatter_strip(img, call, sample.window, strip, cubics, edge, shares, to_source, to_cover, nothing, sums.image, along)
+        scatter_strip(img, call, sample.window, strip, cubics, shares, to_source, to_cover, nothing, sums.image, along)
 
 
 @fused
@@ -197,7 +190,7 @@ def _recoloured(grad, call, colors, lay, bends, sample, spot, strip, chain, cut,
 
 @entry
 def backward(  # type: ignore[no-untyped-def]
-    grad, img, call, rows, fields, chain, tables, shapes, needs, sums, room, cubics, edge, bends, start, stop
+    grad, img, call, rows, fields, chain, tables, shapes, needs, sums, room, cubics, bends, start, stop
 ):
     """Gradients of the samples start <= b < stop; ``needs`` is (image, map or window or canvases or table, parameters, field).
 
@@ -235,15 +228,15 @@ def backward(  # type: ignore[no-untyped-def]
             cut = find_strip(call, sample, fields, chain, tables, shapes, spot, strip)
         if reads:
             what = whole, cut, needs[2]
-            _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, cubics, edge, chain, what)
+            _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, cubics, chain, what)
         g = _recoloured(grad, call, colors, lay, bends, sample, spot, strip, chain, cut, needs, sums, place)
         staged = tables is None and shapes is None and not whole and frame[STAGED] == 1
-        if needs[0] and not (staged and edge is None):
+        if needs[0] and not staged:
             cleared = clear(sums.image, call, cleared, zero, call.height)
         if whole and needs[0]:
             add_strip(sums.image, call, sample.m, spot, strip.rows[lay.to_source : lay.grad])
         if not whole:
-            _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, edge, shares, reads, sums)
+            _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, shares, reads, sums)
         if shares[1]:
             if tables is None and shapes is None:
                 _held(call, sample.window, spot, strip, sums, strip.rows[lay.along : lay.third])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
-from pellucid.kernels.warp.cpu.coordinates import FILLED, fold, half_up
+from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, fold, half_up, nearer, rule_of
 from pellucid.kernels.warp.cpu.layout import X, Y
 from pellucid.kernels.warp.cpu.quads import lift, meet, soon_read
 
@@ -26,6 +26,13 @@ def _before(taps, shape, cast):  # type: ignore[no-untyped-def]
     if taps == 1:
         return half_up(shape[1], cast), half_up(shape[0], cast), np.int64(0)
     return cast(0.0), cast(0.0), np.int64(taps // 2 - 1)
+
+
+@fused
+def _first(x, length, mode, low, high, half):  # type: ignore[no-untyped-def]
+    if mode > BORDER:
+        x = nearer(x, length, mode)
+    return np.int64(np.floor(min(max(x, low), high) + half))
 
 
 @fused
@@ -60,37 +67,25 @@ def _announce(img, a, b, c, strides, taps, x, y, last_x, last_y):  # type: ignor
 
 
 @fused
-def lay_apart(img, call, k, mode, held, strip):  # type: ignore[no-untyped-def]
-    """Fill the stage with a patch of channels 3 k to 3 k + 2 and the coverage for each point of kind 2, with zeros for the others.
-
-    Args:
-        mode: as in ``choose_band``.
-        held: the box (low x, high x, low y, high y) that coordinates are clamped to.
-    """
+def lay_apart(img, call, k, window, strip):  # type: ignore[no-untyped-def]
+    """Fill the stage with a patch of channels 3 k to 3 k + 2 and the coverage for each point that sees any."""
     noinline()
-    x, y, kind, quad, taps, unit = strip.rows[X], strip.rows[Y], strip.kind, strip.quad, call.taps, call.unit
-    height, width, shape, count, cast = (
-        call.height,
-        call.width,
-        (call.height, call.width),
-        min(call.channels - 3 * k, 3),
-        quad.dtype.type,
-    )
+    x, y, seen, quad, taps, unit = strip.rows[X], strip.rows[Y], strip.seen, strip.quad, call.taps, call.unit
+    height, width, shape, count = call.height, call.width, (call.height, call.width), min(call.channels - 3 * k, 3)
+    cast, mode = quad.dtype.type, rule_of(call, window)
+    (_, (low_x, high_x, low_y, high_y)), (half_x, half_y, back) = boxes(call, window, cast), _before(taps, shape, cast)
     zero, sc, sy, sx = cast(0.0), np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
     at = np.uint64(call.base) + np.uint64(3 * k * call.stride_c)
     second, third = at + np.uint64(min(count - 1, 1)) * sc, at + np.uint64(min(count - 1, 2)) * sc
-    half_x, half_y, back = _before(taps, shape, cast)
-    low_x, high_x, low_y, high_y = held
     size, last_x, last_y = 4 * taps * taps, cast(width - taps), cast(height - taps)
-    for u in range(len(kind)):
-        if u + _AHEAD < len(kind):
+    for u in range(len(seen)):
+        if u + _AHEAD < len(seen):
             _announce(img, at, second, third, (sy, sx), taps, x[u + _AHEAD], y[u + _AHEAD], last_x, last_y)
         to = np.uint64(u * size)
-        if kind[u] != 2:
+        if seen[u] == 0:
             quad[u * size : (u + 1) * size] = zero
             continue
-        i = np.int64(np.floor(min(max(x[u], low_x), high_x) + half_x)) - back
-        j = np.int64(np.floor(min(max(y[u], low_y), high_y) + half_y)) - back
+        i, j = _first(x[u], width, mode, low_x, high_x, half_x) - back, _first(y[u], height, mode, low_y, high_y, half_y) - back
         inside = (i >= 0) & (i + taps <= width) & (j >= 0) & (j + taps <= height)
         if inside:
             p = np.uint64(j) * sy + np.uint64(i) * sx
@@ -116,19 +111,18 @@ def lay_apart(img, call, k, mode, held, strip):  # type: ignore[no-untyped-def]
 
 
 @fused
-def add_apart(call, k, mode, held, strip, quads, gradient):  # type: ignore[no-untyped-def]
+def add_apart(call, k, window, strip, quads, gradient):  # type: ignore[no-untyped-def]
     """Add the patches' gradients of channels 3 k to 3 k + 2, laid out as ``unstage`` expects them, to ``gradient``."""
     noinline()
-    x, y, kind, pairs, taps, cast = strip.rows[X], strip.rows[Y], strip.kind, strip.into, call.taps, quads.dtype.type
+    x, y, seen, pairs, taps, mode = strip.rows[X], strip.rows[Y], strip.seen, strip.into, call.taps, rule_of(call, window)
     height, width, shape, count = call.height, call.width, (call.height, call.width), min(call.channels - 3 * k, 3)
     at = call.own + 3 * k * height * width
-    half_x, half_y, back = _before(taps, shape, cast)
-    low_x, high_x, low_y, high_y = held
-    for u in range(len(kind)):
-        if kind[u] != 2:
+    cast = quads.dtype.type
+    (_, (low_x, high_x, low_y, high_y)), (half_x, half_y, back) = boxes(call, window, cast), _before(taps, shape, cast)
+    for u in range(len(seen)):
+        if seen[u] == 0:
             continue
-        i = np.int64(np.floor(min(max(x[u], low_x), high_x) + half_x)) - back
-        j = np.int64(np.floor(min(max(y[u], low_y), high_y) + half_y)) - back
+        i, j = _first(x[u], width, mode, low_x, high_x, half_x) - back, _first(y[u], height, mode, low_y, high_y, half_y) - back
         for tap in range(taps * taps):
             column, row = i + tap % taps, j + tap // taps
             if _seen(column, row, shape, mode):

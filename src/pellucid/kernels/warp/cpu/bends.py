@@ -11,113 +11,76 @@ a point needs is then four vectors of eight numbers, those of the four columns a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.vectors import Array, Lanes, take, woven
 from pellucid.kernels.warp.cpu.layout import SPLINES
-from pellucid.kernels.warp.cpu.quads import Vectors
 
 __all__ = ["bend", "unbend"]
 
 
-class _Knots:
-    """The eight numbers around one point, in one function being built: polynomials of the place in the cell."""
-
-    def __init__(self, target: Any, builder: Any, kinds: Any, c: Any, index: Any, row: Any, linear: Any) -> None:
-        self.builder = builder
-        self.vectors = Vectors(target, builder, kinds[0], c, 8)
-        self.places = [index]
-        for _ in range(3):
-            self.places.append(builder.add(self.places[-1], row))
-        shares = []
-        for powers in zip(*SPLINES.values(), strict=True):  # invariant: they are chosen before the loop
-            cubic, straight = (
-                ir.Constant(self.vectors.type, [float(weight) for weight in weights for _ in range(2)]) for weights in powers
-            )
-            shares.append(builder.select(linear, straight, cubic))
-        self.shares = shares
-
-    def polynomial(self, powers: list[Any], at: Any) -> Any:
-        """Its value."""
-        value = powers[3]
-        for power in powers[2::-1]:
-            value = self.vectors.add(self.vectors.times(value, at), power)
-        return value
-
-    def slope(self, powers: list[Any], at: Any) -> Any:
-        """Its derivative."""
-        value = self.vectors.times(powers[3], self.vectors.splat(ir.Constant(self.vectors.number, 3.0)))
-        twice = self.vectors.add(powers[2], powers[2])
-        return self.vectors.add(self.vectors.times(self.vectors.add(self.vectors.times(value, at), twice), at), powers[1])
-
-    def total(self, value: Any) -> Any:
-        """The sum over the four columns."""
-        for lanes in ((0, 1, 2, 3), (0, 1)):
-            first, second = (
-                ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), [lane + step for lane in lanes]) for step in (0, len(lanes))
-            )
-            value = self.vectors.add(*(self.builder.shuffle_vector(value, value, part) for part in (first, second)))
-        return value
+def _around(index: Lanes, row: Lanes) -> list[Lanes]:
+    """Where the eight numbers around a point begin, for every power of the place in its cell."""
+    places = [index]
+    for _ in range(3):
+        places.append(places[-1] + row)
+    return places
 
 
-@intrinsic
-def _displacement(context: Any, c: Any, index: Any, row: Any, linear: Any, pairs: Any, at: Any) -> Any:
+def _polynomial(powers: list[Lanes], at: Lanes) -> Lanes:
+    value = powers[3]
+    for power in powers[2::-1]:
+        value = value * at + power
+    return value
+
+
+def _slope(powers: list[Lanes], at: Lanes) -> Lanes:
+    """The polynomial's derivative."""
+    return (powers[3] * 3.0 * at + (powers[2] + powers[2])) * at + powers[1]
+
+
+def _shares(linear: Lanes, like: Lanes) -> list[Lanes]:
+    """What the columns around a cell count, by the power of the place between them."""
+    shares = []
+    for powers in zip(*SPLINES.values(), strict=True):  # invariant: they are chosen before the loop
+        cubic, straight = (like.like([float(weight) for weight in weights for _ in range(2)]) for weights in powers)
+        shares.append(linear.choose(straight, cubic))
+    return shares
+
+
+def _total(value: Lanes) -> Lanes:
+    """The sum over the four columns."""
+    half = value[:4] + value[4:]
+    return half[:2] + half[2:]
+
+
+@woven()
+def _displacement(c: Array, index: Lanes, row: Lanes, linear: Lanes, pairs: Array, at: Lanes) -> None:
     """Write the displacement (x, y) of a point to ``pairs``, in the place of where it lies in its cell.
 
     Args:
         index: of the cell's first number; ``row`` numbers further are those of the next power.
     """
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        knots = _Knots(target, builder, signature.args, *args[:4])
-        pair = Vectors(target, builder, signature.args[4], args[4], 2)
-        t, s = (knots.vectors.splat(number) for number in pair.numbers(args[5]))
-        found = knots.polynomial([knots.vectors.load(place) for place in knots.places], s)
-        pair.store(knots.total(knots.vectors.times(found, knots.polynomial(knots.shares, t))), args[5])
-        return target.get_dummy_value()
-
-    return types.void(c, index, row, linear, pairs, at), codegen
+    t, s = pairs.load(at), pairs.load(at + 1)
+    powers = [c.load(place, 8) for place in _around(index, row)]
+    found = _polynomial(powers, s)
+    pairs.store(at, _total(found * _polynomial(_shares(linear, found), t)))
 
 
-@intrinsic
-def _gradients(context: Any, c: Any, index: Any, row: Any, linear: Any, pairs: Any, grads: Any, at: Any, to_c: Any) -> Any:
+@woven()
+def _gradients(c: Array, index: Lanes, row: Lanes, linear: Lanes, pairs: Array, grads: Array, at: Lanes, to_c: Array) -> None:
     """The adjoint of :func:`_displacement`: what ``grads`` is to the place in the cell, written to ``pairs``, and to ``to_c``."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        knots = _Knots(target, builder, signature.args, *args[:4])
-        v = knots.vectors
-        pair = Vectors(target, builder, signature.args[4], args[4], 2)
-        position = pair.numbers(args[6])
-        t, s = (v.splat(number) for number in position)
-        g = Vectors(target, builder, signature.args[5], args[5], 2).load(args[6])
-        g = builder.shuffle_vector(g, g, ir.Constant(ir.VectorType(ir.IntType(32), 8), [0, 1] * 4))
-        rows = [v.load(place) for place in knots.places]
-        shares = v.times(g, knots.polynomial(knots.shares, t))
-        slopes = v.times(g, knots.slope(knots.shares, t))
-        along_x = knots.total(v.times(knots.polynomial(rows, s), slopes))
-        along_y = knots.total(v.times(knots.slope(rows, s), shares))
-        one = ir.IntType(32)
-        firsts = builder.shuffle_vector(along_x, along_y, ir.Constant(ir.VectorType(one, 2), [0, 2]))
-        seconds = builder.shuffle_vector(along_x, along_y, ir.Constant(ir.VectorType(one, 2), [1, 3]))
-        pair.store(v.add(firsts, seconds), args[6])
-        into = Vectors(target, builder, signature.args[7], args[7], 8)
-        power = position[1]
-        if into.type != v.type:
-            shares, power = builder.fpext(shares, into.type), builder.fpext(power, into.number)
-        power = into.splat(power)
-        for place in knots.places:
-            into.store(into.add(into.load(place), shares), place)
-            shares = into.times(shares, power)
-        return target.get_dummy_value()
-
-    return types.void(c, index, row, linear, pairs, grads, at, to_c), codegen
+    t, s, g, places = pairs.load(at), pairs.load(at + 1), grads.load(at, 2)[[0, 1] * 4], _around(index, row)
+    powers = [c.load(place, 8) for place in places]
+    weights = _shares(linear, g)
+    shares, slopes = g * _polynomial(weights, t), g * _slope(weights, t)
+    along_x, along_y = _total(_polynomial(powers, s) * slopes), _total(_slope(powers, s) * shares)
+    pairs.store(at, take(along_x, along_y, (0, 2)) + take(along_x, along_y, (1, 3)))
+    shares, power = shares.to(to_c.zeros(8)), s.to(to_c.zeros(8))
+    for place in places:
+        to_c.add(place, shares)
+        shares = shares * power
 
 
 @fused

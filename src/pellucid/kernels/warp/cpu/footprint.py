@@ -7,196 +7,88 @@ Read next: ``sweep.py``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from pellucid.kernels.jit import fused, noinline, without_refcount
-from pellucid.kernels.narrow import Narrow, widened
+from pellucid.kernels.vectors import Array, Lanes, Sum, woven
 from pellucid.kernels.warp.cpu.coordinates import FILLED, fold
 from pellucid.kernels.warp.cpu.layout import COVER, X, Y
 from pellucid.kernels.warp.footprint import BLOCK, PHASES
 
 __all__ = ["add_table", "read_table"]
 
-_FUSED = ("contract",)
 _FAR = float(1 << 22)
 _LAST = PHASES - 1
 _EDGES = PHASES + 1
 
 
-class _Rows:
-    """Vectors of a block's columns, in one function being built."""
-
-    def __init__(self, target: Any, builder: Any, array: Any, value: Any, number: Any) -> None:
-        self.target, self.builder, self.kind = target, builder, array
-        self.number = types.float64 if isinstance(number, ir.DoubleType) else types.float32
-        self.type, self.size = ir.VectorType(number, BLOCK), 8 if isinstance(number, ir.DoubleType) else 4
-        if isinstance(array, Narrow):
-            self.data = cgutils.create_struct_proxy(array)(target, builder, value=value).data
-        else:
-            self.data = target.make_array(array)(target, builder, value).data
-
-    def _at(self, index: Any, element: Any) -> Any:
-        return self.builder.bitcast(self.builder.gep(self.data, [index]), ir.VectorType(element, BLOCK).as_pointer())
-
-    def load(self, index: Any) -> Any:
-        value = self.builder.load(self._at(index, self.data.type.pointee))
-        if not isinstance(self.kind, Narrow):
-            value.align = self.kind.dtype.bitwidth // 8
-            return value if self.kind.dtype == self.number else self.builder.uitofp(value, self.type)  # bytes
-        value.align = self.kind.bits.bitwidth // 8
-        return widened(self.target, self.builder, self.kind.kind, value)
-
-    def store(self, value: Any, index: Any) -> None:
-        self.builder.store(value, self._at(index, self.type.element)).align = self.size
-
-    def splat(self, number: Any) -> Any:
-        first = self.builder.insert_element(ir.Constant(self.type, ir.Undefined), number, ir.IntType(32)(0))
-        return self.builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0] * BLOCK))
-
-    def sum(self, value: Any) -> Any:
-        """All lanes, in halves."""
-        lanes = BLOCK
-        while lanes > 1:
-            lanes //= 2
-            half = [ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(k * lanes, k * lanes + lanes))) for k in (0, 1)]
-            value = self.builder.fadd(*(self.builder.shuffle_vector(value, value, part) for part in half), flags=_FUSED)
-        return self.builder.extract_element(value, ir.IntType(32)(0))
-
-    def plus_times(self, total: Any, a: Any, b: Any) -> Any:
-        return self.builder.fadd(total, self.builder.fmul(a, b, flags=_FUSED), flags=_FUSED)
+Starts: TypeAlias = tuple[Lanes, Lanes, Lanes]
+Place: TypeAlias = tuple[Lanes, Lanes, Lanes, Lanes, Lanes]
+"""Where a weight stands, how far right of and below it the next ones do, and where between those the point lies."""
 
 
-class _Table(_Rows):
-    """A row of weights at the four positions around one: two side by side, two further on."""
-
-    def __init__(self, target: Any, builder: Any, array: Any, value: Any, number: Any, place: Any) -> None:
-        super().__init__(target, builder, array, value, number)
-        at, right, below, tx, ty = place
-        lower = builder.add(at, below)
-        self.steps = (at, builder.add(at, right), lower, builder.add(lower, right))
-        self.tx, self.ty = self.splat(tx), self.splat(ty)
-
-    def corners(self, offset: Any) -> list[Any]:
-        return [self.load(self.builder.add(step, offset)) for step in self.steps]
-
-    def lerp(self, a: Any, b: Any, t: Any) -> Any:
-        return self.plus_times(a, t, self.less(b, a))
-
-    def less(self, a: Any, b: Any) -> Any:
-        return self.builder.fsub(a, b, flags=_FUSED)
-
-    def blended(self, offset: Any) -> Any:
-        upper, upper_right, lower, lower_right = self.corners(offset)
-        return self.lerp(self.lerp(upper, upper_right, self.tx), self.lerp(lower, lower_right, self.tx), self.ty)
+def _corners(at: Place, offset: Lanes) -> list[Lanes]:
+    """Where a row of weights begins at the four positions around one: two side by side, two further on."""
+    first = at[0] + offset
+    return [first, first + at[1], first + at[2], first + at[2] + at[1]]
 
 
-def _walk(target: Any, builder: Any, lines: Any, step: Any, offsets: Any, value: Any, body: Any) -> None:
-    """Call ``body`` with the offset of every line in a table and in an image.
+def _between(a: Lanes, b: Lanes, t: Lanes) -> Lanes:
+    return a + t * (b - a)
 
-    The latter are read from an array: an optimizer that knew them to be multiples would keep too many pointers for the registers.
+
+def _blended(weights: Array, at: Place, offset: Lanes) -> Lanes:
+    a, b, c, d = (weights.load(place, BLOCK) for place in _corners(at, offset))
+    return _between(_between(a, b, at[3]), _between(c, d, at[3]), at[4])
+
+
+@woven(returns=3)
+def _weigh(table: Array, place: Place, step: Lanes, img: Array, starts: Starts, offsets: Array, lines: Lanes) -> list[Lanes]:
+    """The weighted sums of ``lines`` rows of eight pixels, of three channels that begin at ``starts``.
+
+    Where rows lie in the image is read from an array: an optimizer that knew that to be multiples would keep too many pointers for
+    the registers.
     """
-    rows = target.make_array(offsets)(target, builder, value).data
-    with cgutils.for_range(builder, lines) as loop:
-        body(builder.mul(loop.index, step), builder.load(builder.gep(rows, [loop.index])))
+    sums = [Sum(table.zeros(BLOCK)) for _ in starts]
+    with lines.loop() as line:
+        weight, offset = _blended(table, place, line * step), offsets.load(line)
+        for total, start in zip(sums, starts, strict=True):
+            total.add(weight * img.load(start + offset, BLOCK).to(weight))
+    return [total.found.sums() for total in sums]
 
 
-@intrinsic
-def _weigh(context: Any, table: Any, place: Any, step: Any, img: Any, starts: Any, offsets: Any, lines: Any) -> Any:
-    """The weighted sums of ``lines`` rows of eight pixels, of three channels that begin at ``starts``."""
-    del context
-    number = table.dtype
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = target.get_data_type(number)
-        weights = _Table(target, builder, table, args[0], kind, cgutils.unpack_tuple(builder, args[1]))
-        image, begin = _Rows(target, builder, img, args[3], kind), cgutils.unpack_tuple(builder, args[4])
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(image.type, None)) for _ in begin]
-
-        def line(at: Any, offset: Any) -> None:
-            weight = weights.blended(at)
-            for total, start in zip(sums, begin, strict=True):
-                pixels = image.load(builder.add(start, offset))
-                builder.store(image.plus_times(builder.load(total), weight, pixels), total)
-
-        _walk(target, builder, args[6], args[2], offsets, args[5], line)
-        return target.make_tuple(builder, signature.return_type, [image.sum(builder.load(total)) for total in sums])
-
-    return types.UniTuple(number, 3)(table, place, step, img, starts, offsets, lines), codegen
-
-
-@intrinsic
-def _spread(context: Any, table: Any, place: Any, step: Any, into: Any, starts: Any, offsets: Any, lines: Any, grads: Any) -> Any:
+@woven()
+def _spread(
+    table: Array, place: Place, step: Lanes, into: Array, starts: Starts, offsets: Array, lines: Lanes, grads: Starts
+) -> None:
     """Add ``grads`` times the weights to such rows of three channels: the adjoint of :func:`_weigh`."""
-    del context
-    number = table.dtype
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del signature
-        kind = target.get_data_type(number)
-        weights = _Table(target, builder, table, args[0], kind, cgutils.unpack_tuple(builder, args[1]))
-        image = _Rows(target, builder, into, args[3], kind)
-        begin, factors = cgutils.unpack_tuple(builder, args[4]), [image.splat(g) for g in cgutils.unpack_tuple(builder, args[7])]
-
-        def line(at: Any, offset: Any) -> None:
-            weight = weights.blended(at)
-            for start, factor in zip(begin, factors, strict=True):
-                index = builder.add(start, offset)
-                image.store(image.plus_times(image.load(index), factor, weight), index)
-
-        _walk(target, builder, args[6], args[2], offsets, args[5], line)
-        return target.get_dummy_value()
-
-    return types.void(table, place, step, into, starts, offsets, lines, grads), codegen
+    with lines.loop() as line:
+        weight, offset = _blended(table, place, line * step), offsets.load(line)
+        for start, grad in zip(starts, grads, strict=True):
+            into.add(start + offset, grad * weight)
 
 
-@intrinsic
+@woven(returns=2)
 def _tilt(
-    context: Any, table: Any, place: Any, step: Any, img: Any, starts: Any, offsets: Any, lines: Any, grads: Any, sums: Any
-) -> Any:
+    table: Array, place: Place, step: Lanes, img: Array, starts: Starts, offsets: Array, lines: Lanes, grads: Starts, sums: Array
+) -> list[Lanes]:
     """(along x, along y): slopes of what :func:`_weigh` gives, per phase; and what the table's numbers get is added to ``sums``."""
-    del context
-    number = table.dtype
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = target.get_data_type(number)
-        parts = cgutils.unpack_tuple(builder, args[1])
-        weights = _Table(target, builder, table, args[0], kind, parts)
-        into = _Table(target, builder, sums, args[8], kind, parts)
-        image, begin = _Rows(target, builder, img, args[3], kind), cgutils.unpack_tuple(builder, args[4])
-        factors = [image.splat(g) for g in cgutils.unpack_tuple(builder, args[7])]
-        nothing, one = ir.Constant(image.type, None), image.splat(kind(1.0))
-        along_x, along_y = (cgutils.alloca_once_value(builder, nothing) for _ in range(2))
-        tx, ty = weights.tx, weights.ty
-        far_x, far_y = weights.less(one, tx), weights.less(one, ty)
-
-        def times(a: Any, b: Any) -> Any:
-            return builder.fmul(a, b, flags=_FUSED)
-
-        shares = times(far_x, far_y), times(tx, far_y), times(far_x, ty), times(tx, ty)
-
-        def line(at: Any, offset: Any) -> None:
-            read = nothing
-            for start, factor in zip(begin, factors, strict=True):
-                read = image.plus_times(read, factor, image.load(builder.add(start, offset)))
-            a, b, c, d = weights.corners(at)
-            across = weights.lerp(weights.less(b, a), weights.less(d, c), ty)
-            down = weights.lerp(weights.less(c, a), weights.less(d, b), tx)
-            builder.store(image.plus_times(builder.load(along_x), read, across), along_x)
-            builder.store(image.plus_times(builder.load(along_y), read, down), along_y)
-            for step, share in zip(into.steps, shares, strict=True):
-                index = builder.add(step, at)
-                into.store(into.plus_times(into.load(index), share, read), index)
-
-        _walk(target, builder, args[6], args[2], offsets, args[5], line)
-        return target.make_tuple(builder, signature.return_type, [image.sum(builder.load(total)) for total in (along_x, along_y)])
-
-    return types.UniTuple(number, 2)(table, place, step, img, starts, offsets, lines, grads, sums), codegen
+    tx, ty = place[3:]
+    shares = (1.0 - tx) * (1.0 - ty), tx * (1.0 - ty), (1.0 - tx) * ty, tx * ty
+    along_x, along_y = (Sum(table.zeros(BLOCK)) for _ in range(2))
+    with lines.loop() as line:
+        offset, read = offsets.load(line), table.zeros(BLOCK)
+        for start, grad in zip(starts, grads, strict=True):
+            read = read + grad * img.load(start + offset, BLOCK).to(read)
+        corners = _corners(place, line * step)
+        a, b, c, d = (table.load(corner, BLOCK) for corner in corners)
+        along_x.add(read * _between(b - a, d - c, ty))
+        along_y.add(read * _between(c - a, d - b, tx))
+        for corner, share in zip(corners, shares, strict=True):
+            sums.add(corner, share * read)
+    return [along_x.found.sums(), along_y.found.sums()]
 
 
 @fused

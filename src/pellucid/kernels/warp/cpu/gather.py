@@ -1,6 +1,6 @@
 """Reading a strip of output pixels: the interpolated colour, and the coverage.
 
-Owns: the gather of one strip into buffers, from pixels that were laid out or from the image itself.
+Owns: the gather of one strip into buffers, from pixels that were laid out.
 Must not: apply colour or write to an image.
 Read next: ``scatter.py``.
 """
@@ -11,11 +11,9 @@ import numpy as np
 
 from pellucid.kernels.jit import fused, noinline
 from pellucid.kernels.warp.cpu.blocks import BLOCK, lerps
-from pellucid.kernels.warp.cpu.coordinates import FILLED, cover_of, resolve
-from pellucid.kernels.warp.cpu.layout import X, Y
 from pellucid.kernels.warp.cpu.quads import cubic, cubic_moved, lerp, moved, pick, soon_written
 
-__all__ = ["LINE", "gather_edge", "gather_moved", "gather_moved_edge", "gather_staged", "weigh"]
+__all__ = ["LINE", "gather_moved", "gather_staged", "weigh"]
 
 LINE = 64  # bytes that memory comes in
 
@@ -100,7 +98,7 @@ def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cove
     """
     noinline()
     row, count = np.uint64(4 * columns), np.uint64(len(index))
-    if cubics is not None and taps == 4:
+    if cubics is not None:
         for u in range(len(index)):
             cubic(pixels, np.uint64(index[u]), row, cubics, count, np.uint64(u), quads, np.uint64(4 * u))
     elif taps == 1:
@@ -117,66 +115,16 @@ def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cove
 
 
 @fused
-def gather_edge(img, call, window, strip, edge, out, cover):  # type: ignore[no-untyped-def]
-    """Any interpolation and border rule, pixel by pixel, for pixels of kind 1: they lie far outside, under a rule that folds."""
-    noinline()
-    (tap_index, weight, slope), x, y, taps, mode = edge, strip.rows[X], strip.rows[Y], call.taps, call.mode
-    cast, shape, at = weight.dtype.type, (call.height, call.width), np.uint64(call.base)
-    zero, sc, sy, sx = cast(0.0), np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
-    for u in range(len(x)):
-        if strip.kind[u] != 1 or not resolve(x[u], y[u], shape, taps, call.cubic, mode, window, tap_index, weight, slope):
-            continue
-        for c in range(call.channels):
-            total = zero
-            plane = at + np.uint64(c) * sc
-            for j in range(taps):
-                line = plane + np.uint64(tap_index[1, j]) * sy
-                across = zero
-                for i in range(taps):
-                    across += weight[0, i] * cast(img[line + np.uint64(tap_index[0, i]) * sx])
-                total += weight[1, j] * across
-            out[c, u] = total * call.unit
-        cover[u] = cover_of(weight, slope, taps)[0] if mode == FILLED and len(window) == 0 else cast(1.0)
-
-
-@fused
-def gather_moved(pixels, columns, taps, index, tx, ty, dx, dy, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
+def gather_moved(pixels, columns, index, tx, ty, dx, dy, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
     """How what :func:`gather_staged` reads changes while its points move by (dx, dy); not of the nearest pixel."""
     noinline()
     row, count = np.uint64(4 * columns), np.uint64(len(index))
-    if cubics is not None and taps == 4:
+    if cubics is not None:
         for u in range(len(index)):
             i, at = np.uint64(index[u]), np.uint64(4 * u)
-            cubic_moved(pixels, i, row, cubics, count, np.uint64(u), dx[u], dy[u], quads, at)
+            cubic_moved(pixels, i, row, cubics, count, np.uint64(u), (dx[u], dy[u]), quads, at)
     else:
         for u in range(len(index)):
             i = np.uint64(index[u])
-            moved(pixels, i, i + row, tx[u], ty[u], dx[u], dy[u], quads, np.uint64(4 * u))
+            moved(pixels, i, i + row, tx[u], ty[u], (dx[u], dy[u]), quads, np.uint64(4 * u))
     _take_apart(quads, out, cover)
-
-
-@fused
-def gather_moved_edge(img, call, window, strip, dx, dy, edge, out, cover):  # type: ignore[no-untyped-def]
-    """How what :func:`gather_edge` reads changes while its points move by (dx, dy)."""
-    noinline()
-    (tap_index, weight, slope), x, y, taps, mode = edge, strip.rows[X], strip.rows[Y], call.taps, call.mode
-    cast, shape, at = weight.dtype.type, (call.height, call.width), np.uint64(call.base)
-    zero, sc, sy, sx = cast(0.0), np.uint64(call.stride_c), np.uint64(call.stride_y), np.uint64(call.stride_x)
-    for u in range(len(x)):
-        if strip.kind[u] != 1 or not resolve(x[u], y[u], shape, taps, call.cubic, mode, window, tap_index, weight, slope):
-            continue
-        for c in range(call.channels):
-            total = zero
-            plane = at + np.uint64(c) * sc
-            for j in range(taps):
-                line = plane + np.uint64(tap_index[1, j]) * sy
-                across = step = zero
-                for i in range(taps):
-                    value = cast(img[line + np.uint64(tap_index[0, i]) * sx])
-                    across += weight[0, i] * value
-                    step += slope[0, i] * value
-                total += dx[u] * (weight[1, j] * step) + dy[u] * (slope[1, j] * across)
-            out[c, u] = total * call.unit
-        if mode == FILLED and len(window) == 0:
-            _, along_x, along_y = cover_of(weight, slope, taps)
-            cover[u] = dx[u] * along_x + dy[u] * along_y

@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
 from pellucid.kernels.stages.sums import copy
-from pellucid.kernels.warp.cpu.coordinates import BORDER, displace, half_up, locate, resolve
+from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, displace, fold, half_up, locate, nearer, rule_of
 from pellucid.kernels.warp.cpu.links import follow
 from pellucid.kernels.warp.cpu.strips import at_sample
 
@@ -22,21 +22,24 @@ _FAR = 1 << 20
 
 
 @fused
-def _nearest(x, y, last_x, last_y, held, stride_x, stride_y, index):  # type: ignore[no-untyped-def]
-    """The offset of the pixel nearest to each coordinate, or -1: outside the image where ``held`` is false, never where it is true
-    and the coordinate is a number.
-    """
+def _nearest(x, y, call, window, index):  # type: ignore[no-untyped-def]
+    """The offset of the pixel nearest to each coordinate, or -1 where nothing of the image is seen."""
     noinline()
-    cast = x.dtype.type
-    zero, far = cast(0.0), cast(np.inf)
-    half_x, half_y = half_up(last_x + 1, cast), half_up(last_y + 1, cast)
+    cast, rule, width, height = x.dtype.type, rule_of(call, window), call.width, call.height
+    (low_x, high_x, low_y, high_y), (first_x, last_x, first_y, last_y) = boxes(call, window, cast)
+    zero, half_x, half_y, most_x, most_y = cast(0.0), half_up(width, cast), half_up(height, cast), cast(width - 1), cast(height - 1)
     for u in range(len(x)):
-        finite = (abs(x[u]) < far) & (abs(y[u]) < far)
-        column, row = np.floor(x[u] + half_x), np.floor(y[u] + half_y)
-        inside = (column >= zero) & (column <= last_x) & (row >= zero) & (row <= last_y)
-        seen = finite & (inside | held)
-        column, row = min(max(column, zero), last_x), min(max(row, zero), last_y)
-        at = np.int64(row if seen else zero) * stride_y + np.int64(column if seen else zero) * stride_x
+        seen = (x[u] > low_x) & (x[u] < high_x) & (y[u] > low_y) & (y[u] < high_y)
+        a, b = x[u] if seen else zero, y[u] if seen else zero
+        if rule > BORDER:
+            a, b = nearer(a, width, rule), nearer(b, height, rule)
+        column, row = np.floor(min(max(a, first_x), last_x) + half_x), np.floor(min(max(b, first_y), last_y) + half_y)
+        if rule == FILLED:
+            seen &= (column >= zero) & (column <= most_x) & (row >= zero) & (row <= most_y)
+        i, j = np.int64(column), np.int64(row)
+        if rule > BORDER:
+            i, j = fold(i, width, rule), fold(j, height, rule)
+        at = min(max(j, 0), height - 1) * call.stride_y + min(max(i, 0), width - 1) * call.stride_x
         index[u] = at if seen else np.int64(-1)
 
 
@@ -140,11 +143,10 @@ def copy_plainly(img, call, pictures, maps, fills, ramp, cells, out, start, stop
 
 
 @entry
-def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps, start, stop):  # type: ignore[no-untyped-def]
+def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, start, stop):  # type: ignore[no-untyped-def]
     """Compute the output rows start <= b * height + v < stop; the parameters are the fills: the image's, then the canvases'."""
     img, out, floats, index = without_refcount(img), without_refcount(out), without_refcount(floats), without_refcount(index)
     maps, windows, fills = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
-    tap_index, weight, slope = without_refcount(taps[0]), without_refcount(taps[1]), without_refcount(taps[2])
     channels, height, width, mode = call.channels, call.out_height, call.out_width, call.mode
     pictures = without_refcount(rows.pictures)
     lines, pairs, cells = floats[: 8 * width].reshape(8, width), floats[8 * width :], without_refcount(cells)
@@ -166,7 +168,6 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps,
         b = r // height
         v = r - b * height
         call = at_sample(call, pictures, b)
-        shape = (call.height, call.width)
         window, fill = windows[b * call.window_step], fills[b * call.param_step]
         m, cut = maps[b * call.map_step], False
         if chain is None:
@@ -175,14 +176,7 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, taps,
                 displace(fields, 2 * b * call.field_step, v * width, width, width, x, y)
         else:  # whose ground says which canvas ends here: edges are hard
             cut = follow(chain, m, b, v, (height, width), numbers, 1, (ramp, zeros, x, y, w), cells[:width], pairs, lines[5:])
-        if len(window) == 0 and mode <= BORDER:
-            last_x, last_y = floats.dtype.type(call.width - 1), floats.dtype.type(call.height - 1)
-            _nearest(x, y, last_x, last_y, mode == BORDER, call.stride_x, call.stride_y, index)
-        else:
-            for u in range(len(ramp)):
-                seen = resolve(x[u], y[u], shape, 1, 0.0, mode, window, tap_index, weight, slope)
-                seen = seen and weight[0, 0] * weight[1, 0] > 0
-                index[u] = tap_index[1, 0] * call.stride_y + tap_index[0, 0] * call.stride_x if seen else -1
+        _nearest(x, y, call, window, index)
         for c in range(channels):
             row = out[(b * channels + c) * height + v]
             _copy(img, np.uint64(call.base + c * call.stride_c), index, fill[c], row)

@@ -103,15 +103,15 @@ class Room(NamedTuple):
     quad: Any
     into: Any
     index: Any
-    kind: Any
+    seen: Any
     frame: Any
 
 
 class Strip(NamedTuple):
-    """A strip in it: its rows, what each pixel needs and where that is laid out, the rest of the room, and the rows of canvases."""
+    """A strip in it: its rows, which pixels see anything and where that is laid out, the rest of the room, the rows of canvases."""
 
     rows: Any
-    kind: Any
+    seen: Any
     index: Any
     frame: Any
     quad: Any

@@ -13,13 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import exact, fused, noinline, summing
-from pellucid.kernels.stages.sums import dot, row_sum
+from pellucid.kernels.stages.sums import copy, dot, row_sum
 from pellucid.kernels.warp.cpu.bends import bend, unbend
 from pellucid.kernels.warp.cpu.coordinates import displace, locate
 from pellucid.kernels.warp.cpu.layout import ACROSS, DENOMINATOR, DOWN, US, VS, X, Y
 from pellucid.kernels.warp.layout import CANVASES, LINK
 
-__all__ = ["blend", "find", "follow", "trace_back", "unblend"]
+__all__ = ["blend", "find", "follow", "trace_back", "unblend", "undivide"]
 
 _FILLED, _BORDER, _REFLECTION, _HARD = CANVASES["zeros"], CANVASES["border"], CANVASES["reflection"], CANVASES["hard"]
 _BEND, _KINK = CANVASES["bend"], CANVASES["kink"]
@@ -134,7 +134,7 @@ def _hold(x, y, window):  # type: ignore[no-untyped-def]
 
 @fused
 def _known(x, y, w, share):  # type: ignore[no-untyped-def]
-    """Points that are nowhere show nothing, and lie somewhere."""
+    """Zeros for points that are nowhere: there they lie, and so much they show; or no gradient."""
     zero = x.dtype.type(0.0)
     for u in range(len(x)):
         known, a, b, part = w[u] != zero, x[u], y[u], share[u]
@@ -142,29 +142,17 @@ def _known(x, y, w, share):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _forget(w, gx, gy, to_rest):  # type: ignore[no-untyped-def]
-    """No gradient for points that are nowhere."""
-    zero = gx.dtype.type(0.0)
-    for u in range(len(gx)):
-        known, a, b, rest = w[u] != zero, gx[u], gy[u], to_rest[u]
-        gx[u], gy[u], to_rest[u] = a if known else zero, b if known else zero, rest if known else zero
-
-
-@fused
-def _arrived(chain, b, k, links, kept, index, pairs, px, py):  # type: ignore[no-untyped-def]
+def _arrived(chain, b, k, links, strip, grounds, px, py):  # type: ignore[no-untyped-def]
     """Where the points of canvas k went on from."""
-    x, y, w, grid = kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], links[k, LINK - 4 :]
-    zero = px.dtype.type(0.0)
-    if chain.kinds[k] == _REFLECTION:
-        _folded(x, y, w, grid, px, py)
+    own, grid, kind = strip.own, links[k, LINK - 4 :], chain.kinds[k]
+    kept, cover = own[2 + grounds + 4 * k :], own[1]
+    copy(kept[0], px)
+    copy(kept[1], py)
+    if kind < _BEND:
+        _cross(px, py, kept[2], cover, grid, kind)
         return
-    for u in range(len(x)):
-        known, a, c = w[u] != zero, x[u], y[u]
-        px[u], py[u] = a if known else zero, c if known else zero
-    if chain.kinds[k] < _BEND:
-        _hold(px, py, grid)
-        return
-    bend(chain.control[b * chain.control_step], chain.knots, chain.kinds[k] == _KINK, grid, px, py, index, pairs)
+    _known(px, py, kept[2], cover)
+    bend(chain.control[b * chain.control_step], chain.knots, kind == _KINK, grid, px, py, strip.index, own[:2].reshape(-1))
 
 
 @fused
@@ -330,7 +318,7 @@ def unblend(share, g, found, rows, to_found, to_share):  # type: ignore[no-untyp
 
 @fused
 def _side(x, low, high, kind, one, half):  # type: ignore[no-untyped-def]
-    """One axis of a canvas: cover, its slope, the clamped point, its slope, and the slopes to the rectangle's two ends.
+    """One axis of a canvas: cover, its slope, that of the clamped point, and its slopes to the rectangle's two ends.
 
     Slopes are taken from the right.
     """
@@ -350,7 +338,7 @@ def _side(x, low, high, kind, one, half):  # type: ignore[no-untyped-def]
         x, turn = (t - half if t < length else length + length - t - half), (one if t < length else -one)
     below, above = x < low, x >= high
     turn = zero if below | above else turn
-    return cover, slope, min(max(x, low), high), turn, one if below else zero, one if above else zero
+    return cover, slope, turn, one if below else zero, one if above else zero
 
 
 @summing
@@ -368,8 +356,8 @@ def _slopes(x, y, w, beyond, window, kind, shown, to_rest, cover, gx, gy):  # ty
     s0 = s1 = s2 = s3 = zero
     for u in range(len(x)):
         known, a, b = w[u] != zero, x[u], y[u]
-        cover_x, slope_x, _, turn_x, low_x, high_x = _side(a if known else zero, x0, x1, kind, one, half)
-        cover_y, slope_y, _, turn_y, low_y, high_y = _side(b if known else zero, y0, y1, kind, one, half)
+        cover_x, slope_x, turn_x, low_x, high_x = _side(a if known else zero, x0, x1, kind, one, half)
+        cover_y, slope_y, turn_y, low_y, high_y = _side(b if known else zero, y0, y1, kind, one, half)
         covered = cover_x * cover_y if known else zero
         rest, fill, share = to_rest[u], shown[u], beyond[u]
         to_cover = share * (rest - fill)
@@ -388,35 +376,8 @@ def _slopes(x, y, w, beyond, window, kind, shown, to_rest, cover, gx, gy):  # ty
     return s0, s1, s2, s3
 
 
-@summing
-def _unhold(x, y, window, gx, gy):  # type: ignore[no-untyped-def]
-    """Back over :func:`_hold`, in place. Returns the gradient of the canvas's rectangle."""
-    noinline()
-    zero = gx.dtype.type(0.0)
-    x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
-    s0 = s1 = s2 = s3 = zero
-    for u in range(len(x)):
-        p, q, a, b = x[u], y[u], gx[u], gy[u]
-        s0 += a if p < x0 else zero
-        s1 += b if q < y0 else zero
-        s2 += a if p >= x1 else zero
-        s3 += b if q >= y1 else zero
-        gx[u], gy[u] = a if (p >= x0) & (p < x1) else zero, b if (q >= y0) & (q < y1) else zero
-    return s0, s1, s2, s3
-
-
 @fused
-def _folded(x, y, w, window, px, py):  # type: ignore[no-untyped-def]
-    cast = x.dtype.type
-    zero, half, one = cast(0.0), cast(0.5), cast(1.0)
-    for u in range(len(x)):
-        known, a, b = w[u] != zero, x[u], y[u]
-        px[u], py[u] = _fold(a if known else zero, window[2] + one, half), _fold(b if known else zero, window[3] + one, half)
-    _hold(px, py, window)
-
-
-@fused
-def _shares(x, y, w, gx, gy, gw):  # type: ignore[no-untyped-def]
+def undivide(x, y, w, gx, gy, gw):  # type: ignore[no-untyped-def]
     """The gradient of mapped points, to the map's three rows at the points they came from."""
     zero, one = gx.dtype.type(0.0), gx.dtype.type(1.0)
     for u in range(len(x)):
@@ -443,7 +404,7 @@ def _onwards(m, gx, gy, gw):  # type: ignore[no-untyped-def]
 def _pull(m, px, py, x, y, w, gx, gy, gw, sums):  # type: ignore[no-untyped-def]
     """The gradient of mapped points, to the map and, in place, to the points (px, py) they came from."""
     noinline()
-    _shares(x, y, w, gx, gy, gw)
+    undivide(x, y, w, gx, gy, gw)
     for k, g in ((0, gx), (3, gy), (6, gw)):
         if k < len(m):
             sums[k] += dot(g, px)
@@ -462,18 +423,13 @@ def _over(chain, b, k, grounds, strip, fills, g, rests, along, wanted, into):  #
     s0 = s1 = s2 = s3 = zero
     if kind >= _BEND:
         if _lost(w) > zero:
-            _forget(w, gx, gy, to_rest)
-            for u in range(len(x)):
-                known, p, q = w[u] != zero, x[u], y[u]
-                x[u], y[u] = p if known else zero, q if known else zero
+            _known(gx, gy, w, to_rest)
+            _known(x, y, w, own[1])
         if moves:
             control, pairs, grads = chain.control[b * chain.control_step], own[:2].reshape(-1), strip.rows[ACROSS:US].reshape(-1)
             unbend(control, chain.knots, kind == _KINK, window, x, y, gx, gy, to_knots, strip.index, pairs, grads)
         return
-    if kind == _BORDER and _lost(w) == zero:
-        if moves:
-            s0, s1, s2, s3 = _unhold(x, y, window, gx, gy)
-    elif kind == _REFLECTION or _beyond(x, y, w, window, True) > zero:
+    if kind == _REFLECTION or _beyond(x, y, w, window, True) > zero:
         shown[:] = zero
         for c in range(grounds):
             if fills[k * grounds + c] != zero:
@@ -507,16 +463,16 @@ def trace_back(chain, sample, spot, grounds, strip, g, rests, along, gw, wanted,
     noinline()
     rows, b, (moves, _), (gx, gy), (to_map, to_links, _, _) = strip.rows, spot.b, wanted, along, into
     canvases, links, px, py = len(chain.kinds), chain.links[b * chain.step], rows[ACROSS], rows[DOWN]
-    kept, pairs, index = strip.own[2 + grounds :], strip.own[:2].reshape(-1), strip.index
     if moves:
-        _arrived(chain, b, 0, links, kept, index, pairs, px, py)
+        _arrived(chain, b, 0, links, strip, grounds, px, py)
         _pull(sample.m, px, py, rows[X], rows[Y], rows[DENOMINATOR], gx, gy, gw, to_map)
     for k in range(canvases):
         _over(chain, b, k, grounds, strip, sample.fills, g, rests, along, wanted, into)
         if not moves:
             continue
         if k + 1 < canvases:
-            _arrived(chain, b, k + 1, links, kept, index, pairs, px, py)
+            _arrived(chain, b, k + 1, links, strip, grounds, px, py)
         else:
             _copy(rows[US], rows[VS], spot.v, px, py)
-        _pull(links[k, : LINK - 4], px, py, kept[4 * k], kept[4 * k + 1], kept[4 * k + 2], gx, gy, gw, to_links[k])
+        kept = strip.own[2 + grounds + 4 * k :]
+        _pull(links[k, : LINK - 4], px, py, kept[0], kept[1], kept[2], gx, gy, gw, to_links[k])

@@ -7,16 +7,10 @@ Read next: ``shifts.py``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
-from pellucid.kernels.warp.cpu.quads import Vectors
+from pellucid.kernels.vectors import Array, Lanes, woven
 
 __all__ = ["move"]
 
@@ -24,33 +18,16 @@ _VECTOR = 32  # bytes that are turned round at once
 _TILE = 64  # columns and rows of a turned plane that go together: a line of the cache each
 
 
-@intrinsic
-def _follow(context: Any, source: Any, at: Any, target: Any, place: Any, count: Any) -> Any:
+@woven()
+def _follow(source: Array, at: Lanes, target: Array, place: Lanes, count: Lanes) -> None:
     """Copy elements that follow one another."""
-    del context
-
-    def codegen(target_of: Any, builder: Any, signature: Any, args: Any) -> Any:
-        ends = (Vectors(target_of, builder, signature.args[k], args[k], 1) for k in (2, 0))
-        data = [builder.gep(end.data, [args[k]]) for end, k in zip(ends, (3, 1), strict=True)]
-        cgutils.raw_memcpy(builder, *data, args[4], signature.args[0].dtype.bitwidth // 8)
-        return target_of.get_dummy_value()
-
-    return types.void(source, at, target, place, count), codegen
+    target.copy(place, source, at, count)
 
 
-@intrinsic
-def _mirror(context: Any, source: Any, at: Any, target: Any, place: Any) -> Any:
+@woven()
+def _mirror(source: Array, at: Lanes, target: Array, place: Lanes) -> None:
     """Copy the elements of a vector, the last one first."""
-    del context
-    lanes = _VECTOR * 8 // source.dtype.bitwidth
-
-    def codegen(target_of: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = Vectors(target_of, builder, signature.args[0], args[0], lanes).load(args[1])
-        order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes - 1, -1, -1)))
-        Vectors(target_of, builder, signature.args[2], args[2], lanes).store(builder.shuffle_vector(value, value, order), args[3])
-        return target_of.get_dummy_value()
-
-    return types.void(source, at, target, place), codegen
+    target.store(place, source.load(at, _VECTOR // source.size)[::-1])
 
 
 @fused

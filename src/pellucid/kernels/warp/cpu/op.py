@@ -97,11 +97,10 @@ class _Call:
         self.work, self.colored, self.canvases = work, (flags, channels, out_channels), -1 if links is None else len(kinds)
         self.colors = colors_of(*self.colored)
         self.bends = True if has_curve(flags) else None  # where it is None, they are not compiled
-        # Only rules that fold know pixels too far outside to be laid out. What reads those and cubic weights are compiled
-        # together or not at all: every choice doubles what there is to compile.
         spread = table is not None and links is None
         folds = mode > MODES["border"] and window is None and not spread
-        self.rare, self.cubics = not spread and (folds or taps == 4), taps == 4
+        self.cubics = taps == 4 and not spread
+        plain = mapping.shape[1] == 6 and not (folds or self.cubics)
         # What one staging may need: four numbers a pixel, with the ring and the empty lines; where rules fold, of nine images.
         tall = wide = 3 if folds else 1
         self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
@@ -114,8 +113,8 @@ class _Call:
             0, 0, 0, 0, 0, 0, 0, *sizes, projective, *steps, rows, block, blocks, still, cubic, work(1 / 255 if unit else 1)
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
-        # None where nothing but corners tells what an affine map reads: the rest is not compiled.
-        fields = None if (mapping.shape[1] == 6 and not self.rare) or links is not None else np.empty((1, 0), work)
+        # None where an affine map alone tells what is read: the rest is not compiled.
+        fields = None if plain or links is not None else np.empty((1, 0), work)
         if field is not None:  # one for all may also come expanded
             fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         rows_of = Rows(pictures, mapping.contiguous().numpy(), windows, params.contiguous().numpy(), self.colors)
@@ -129,15 +128,10 @@ class _Call:
         """The thread's own memory, with these rows of a strip."""
         work = self.work
         quad, into = scratch("stage", self.quads, work), scratch("stage's gradient", 2 * self.quads + 8 if gradients else 0, work)
-        index, kind = scratch("index", self.strip, np.int32), scratch("kind", self.strip, np.int32)
+        index, seen = scratch("index", self.strip, np.int32), scratch("seen", self.strip, np.int32)
         floats, frame = scratch("floats", rows.height * self.strip, work), scratch("frame", FRAME, np.int64)
-        cubics = scratch("cubics", 16 * self.strip if self.cubics else 0, work) if self.rare else None
-        return Room(rows, floats, quad, into, index, kind, frame), cubics, self.room() if self.rare else None, self.bends
-
-    def room(self) -> tuple[Any, Any, Any]:
-        """For the taps of one pixel: positions, weights and slopes along both axes."""
-        taps, tables = scratch("taps", 8, np.int64), scratch("tables", 16, self.work)
-        return taps.reshape(2, 4), tables[:8].reshape(2, 4), tables[8:].reshape(2, 4)
+        cubics = scratch("cubics", 16 * self.strip, work) if self.cubics else None
+        return Room(rows, floats, quad, into, index, seen, frame), cubics, self.bends
 
 
 def _chain(links: Tensor | None, control: Tensor | None, kinds: list[int], work: Any) -> Chain | None:
@@ -248,7 +242,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
     if alone and grad.numel() and all(part is None for part in others) and isinstance(image, Tensor):
         maps = shifts(image, sources_of(image).table, mapping, window, size, options)
         if maps is not None:
-            results = empty_gradients(*asked[:7], needs)
+            results = empty_gradients(asked[:7], needs)
             _moved(sources_of(grad), undone(maps), image.shape[2:], results[0])
             return results
     from pellucid.kernels.warp.cpu.adjoint import backward, round_into
@@ -257,7 +251,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
     links, table = asked.links, asked.table
     shares = needs[0], needs[1] or needs[2] or needs[5] or needs[6], needs[3], needs[4]
     call = _Call(asked, still=not (shares[1] or shares[3]) and _moves_nothing(image, mapping, *asked.moves(), size))
-    results = empty_gradients(*asked[:7], needs)
+    results = empty_gradients(asked[:7], needs)
     for gradient in (*results[1:4], *results[5:]):
         gradient.zero_()
     if not grad.numel():
@@ -325,8 +319,8 @@ def _(*given: Any) -> tuple[Tensor, Tensor]:
         others, planes = differences.contiguous().numpy(), (memory(out.view(-1, pixels)), memory(along.view(-1, pixels)))
 
         def task(start: int, stop: int) -> None:
-            room, cubics, edge, _ = call.scratch(lay, gradients=by_image is not None)
-            tangent(img, change, numbers, rows_of, others, fields, moves, *planes, room, cubics, edge, start, stop)
+            room, cubics, _ = call.scratch(lay, gradients=by_image is not None)
+            tangent(img, change, numbers, rows_of, others, fields, moves, *planes, room, cubics, start, stop)
 
         run_split(task, batch * call.strips, _PIXELS // call.strip + 1)
     return out, along
@@ -359,7 +353,7 @@ def copied(
     def task(start: int, stop: int) -> None:
         floats, index = scratch("floats", 10 * size[1], call.work), scratch("labels", size[1], np.int64)
         cells = scratch("index", size[1] * max(1, min(16, _BLOCK * 64 // max(size[1], 1))), np.int32)
-        copy_labels(pixels, numbers_of, rows_of, fields, chain, rows, floats, index, cells, call.room(), start, stop)
+        copy_labels(pixels, numbers_of, rows_of, fields, chain, rows, floats, index, cells, start, stop)
 
     if out.numel():
         rows = out.view(bits).view(-1, size[1]).numpy()

@@ -7,298 +7,128 @@ Read next: ``staged.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-
-from pellucid.kernels.narrow import Narrow, widened
+from pellucid.kernels.vectors import Array, Lanes, take, together, woven
 
 __all__ = [
-    "Vectors",
-    "cubic",
-    "cubic_moved",
-    "cubic_slopes",
-    "cubic_spread",
-    "drop",
-    "lerp",
-    "lift",
-    "meet",
-    "moved",
-    "pick",
-    "slopes",
-    "spread",
-    "take",
+    *("cubic", "cubic_moved", "cubic_slopes", "cubic_spread", "drop", "lerp", "lift", "meet", "moved", "pick", "slopes"),
+    *("soon_read", "soon_written", "spread"),
 ]
 
-_FUSED = ("contract",)
-_INT = ir.IntType(32)
+
+@woven()
+def soon_read(row: Array, index: Lanes) -> None:
+    """Ask for the memory of an array's element before it is read."""
+    row.ask(index, written=False)
 
 
-class Vectors:
-    """Vectors at an array's elements, in one function being built."""
-
-    def __init__(self, target: Any, builder: Any, array: Any, value: Any, lanes: int) -> None:
-        self.builder = builder
-        self.data = target.make_array(array)(target, builder, value).data
-        self.number = target.get_data_type(array.dtype)
-        self.lanes, self.type = lanes, ir.VectorType(self.number, lanes)
-        self.size = array.dtype.bitwidth // 8
-
-    def _at(self, index: Any, step: int) -> Any:
-        index = self.builder.add(index, ir.Constant(index.type, step))
-        return self.builder.bitcast(self.builder.gep(self.data, [index]), self.type.as_pointer())
-
-    def load(self, index: Any, step: int = 0) -> Any:
-        """The vector that begins ``step`` elements behind an index."""
-        value = self.builder.load(self._at(index, step))
-        value.align = self.size
-        return value
-
-    def store(self, value: Any, index: Any, step: int = 0) -> None:
-        """Write a vector there."""
-        self.builder.store(value, self._at(index, step)).align = self.size
-
-    def numbers(self, index: Any) -> list[Any]:
-        """The same, one by one."""
-        places = (self.builder.add(index, ir.Constant(index.type, lane)) for lane in range(self.lanes))
-        return [self.builder.load(self.builder.gep(self.data, [place])) for place in places]
-
-    def splat(self, number: Any) -> Any:
-        """A number in every lane."""
-        first = self.builder.insert_element(ir.Constant(self.type, ir.Undefined), number, ir.Constant(_INT, 0))
-        return self.builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_INT, self.lanes), [0] * self.lanes))
-
-    def weight(self, weights: Any, index: Any) -> Any:
-        """A number of another array, in every lane."""
-        number = self.builder.load(self.builder.gep(weights, [index]))
-        return self.splat(number)
-
-    def add(self, a: Any, b: Any) -> Any:
-        """The sum, which may become part of a fused multiply-add."""
-        return self.builder.fadd(a, b, flags=_FUSED)
-
-    def less(self, a: Any, b: Any) -> Any:
-        """The difference, likewise."""
-        return self.builder.fsub(a, b, flags=_FUSED)
-
-    def times(self, a: Any, b: Any) -> Any:
-        """The product, likewise."""
-        return self.builder.fmul(a, b, flags=_FUSED)
-
-    def totals(self, a: Any, b: Any) -> tuple[Any, Any]:
-        """The sums of two vectors, each (0 + 2) + (1 + 3): together, so that they share their steps."""
-        pairs = self.add(take(self.builder, a, b, (0, 1, 4, 5)), take(self.builder, a, b, (2, 3, 6, 7)))
-        sums = self.add(pairs, take(self.builder, pairs, pairs, (1, 1, 3, 3)))
-        return tuple(self.builder.extract_element(sums, ir.Constant(_INT, lane)) for lane in (0, 2))
+@woven()
+def soon_written(row: Array, index: Lanes) -> None:
+    """Ask for the memory of an array's element before it is written."""
+    row.ask(index, written=True)
 
 
-def take(builder: Any, first: Any, second: Any, lanes: Iterable[int]) -> Any:
-    """A vector of these lanes of two, counted through both."""
-    places = list(lanes)
-    return builder.shuffle_vector(first, second, ir.Constant(ir.VectorType(_INT, len(places)), places))
-
-
-def _prefetch(*, written: bool) -> Any:
-    @intrinsic
-    def ask(context: Any, row: Any, index: Any) -> Any:
-        del context
-
-        def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-            kind = signature.args[0]
-            make = cgutils.create_struct_proxy(kind) if isinstance(kind, Narrow) else target.make_array(kind)
-            place = builder.gep(make(target, builder, args[0]).data, [args[1]])
-            place = builder.bitcast(place, ir.IntType(8).as_pointer())
-            signature = ir.FunctionType(ir.VoidType(), [place.type, _INT, _INT, _INT])
-            fetch = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0i8")
-            builder.call(fetch, [place, _INT(int(written)), _INT(3), _INT(1)])
-            return target.get_dummy_value()
-
-        return types.void(row, index), codegen
-
-    return ask
-
-
-soon_read, soon_written = _prefetch(written=False), _prefetch(written=True)
-"""Ask for the memory of an array's element before it is needed."""
-
-
-@intrinsic
-def lerp(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, out: Any, at: Any) -> Any:
+@woven()
+def lerp(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, out: Array, at: Lanes) -> None:
     """Write to ``out`` what lies between the pixels at ``upper``, right of it, at ``lower`` and right of that."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = Vectors(target, builder, signature.args[0], args[0], 8)
-        result = Vectors(target, builder, signature.args[5], args[5], 4)
-        upper, lower = (source.load(index) for index in args[1:3])
-        pair = source.add(upper, source.times(source.splat(args[4]), source.less(lower, upper)))
-        left, right = (take(builder, pair, pair, range(first, first + 4)) for first in (0, 4))
-        result.store(result.add(left, result.times(result.splat(args[3]), result.less(right, left))), args[6])
-        return target.get_dummy_value()
-
-    return types.void(quad, upper, lower, tx, ty, out, at), codegen
+    above, below = pixels.load(upper, 8), pixels.load(lower, 8)
+    pair = above + ty * (below - above)
+    left, right = pair[:4], pair[4:]
+    out.store(at, left + tx * (right - left))
 
 
-@intrinsic
-def slopes(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, grad: Any, at: Any) -> Any:
+def _steps(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes) -> tuple[Lanes, Lanes]:
+    """How what :func:`lerp` writes changes along x and along y."""
+    steps, rows = [], []
+    for place in (upper, lower):
+        left, right = pixels.load(place, 4), pixels.load(place + 4, 4)
+        steps.append(right - left)
+        rows.append(left + tx * steps[-1])
+    return steps[0] + ty * (steps[1] - steps[0]), rows[1] - rows[0]
+
+
+def _totals(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
+    """The sums of two vectors, each (0 + 2) + (1 + 3): together, so that they share their steps."""
+    pairs = take(a, b, (0, 1, 4, 5)) + take(a, b, (2, 3, 6, 7))
+    sums = pairs + pairs[1, 1, 3, 3]
+    return sums.lane(0), sums.lane(2)
+
+
+@woven(returns=2)
+def slopes(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, grad: Array, at: Lanes) -> tuple[Lanes, Lanes]:
     """(along x, along y): the gradient ``grad`` of what :func:`lerp` wrote, times its slopes, summed over the four."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = Vectors(target, builder, signature.args[0], args[0], 4)
-        across, down = source.splat(args[3]), source.splat(args[4])
-        g = Vectors(target, builder, signature.args[5], args[5], 4).load(args[6])
-        steps, rows = [], []
-        for index in args[1:3]:
-            left, right = source.load(index), source.load(index, 4)
-            steps.append(source.less(right, left))
-            rows.append(source.add(left, source.times(across, steps[-1])))
-        along_x = source.add(steps[0], source.times(down, source.less(steps[1], steps[0])))
-        found = source.totals(source.times(g, along_x), source.times(g, source.less(rows[1], rows[0])))
-        return target.make_tuple(builder, signature.return_type, found)
-
-    return types.UniTuple(quad.dtype, 2)(quad, upper, lower, tx, ty, grad, at), codegen
+    g, (across, down) = grad.load(at, 4), _steps(pixels, upper, lower, tx, ty)
+    return _totals(g * across, g * down)
 
 
-@intrinsic
-def moved(context: Any, quad: Any, upper: Any, lower: Any, tx: Any, ty: Any, dx: Any, dy: Any, out: Any, at: Any) -> Any:
-    """Write to ``out`` how what :func:`lerp` wrote changes while its point moves by (dx, dy)."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = Vectors(target, builder, signature.args[0], args[0], 4)
-        result = Vectors(target, builder, signature.args[7], args[7], 4)
-        across, down, along, below = (source.splat(number) for number in args[3:7])
-        steps, rows = [], []
-        for index in args[1:3]:
-            left, right = source.load(index), source.load(index, 4)
-            steps.append(source.less(right, left))
-            rows.append(source.add(left, source.times(across, steps[-1])))
-        step_x = source.add(steps[0], source.times(down, source.less(steps[1], steps[0])))
-        result.store(source.add(source.times(along, step_x), source.times(below, source.less(rows[1], rows[0]))), args[8])
-        return target.get_dummy_value()
-
-    return types.void(quad, upper, lower, tx, ty, dx, dy, out, at), codegen
+@woven()
+def moved(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, move: Any, out: Array, at: Lanes) -> None:
+    """Write to ``out`` how what :func:`lerp` wrote changes while its point moves by ``move``, (dx, dy)."""
+    across, down = _steps(pixels, upper, lower, tx, ty)
+    out.store(at, move[0] * across + move[1] * down)
 
 
-@intrinsic
-def spread(context: Any, into: Any, upper: Any, lower: Any, tx: Any, ty: Any, grad: Any, at: Any) -> Any:
+@woven()
+def spread(into: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, grad: Array, at: Lanes) -> None:
     """Add ``grad`` to the four pixels, each its share: the adjoint of :func:`lerp`.
 
     In ``into`` a pixel has eight numbers: what it got, and what the pixel right of it got from the same readers. Neighbouring
     readers then add to different memory: otherwise each would wait for the store of the one before.
     """
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pairs = Vectors(target, builder, signature.args[0], args[0], 8)
-        g = Vectors(target, builder, signature.args[5], args[5], 4).load(args[6])
-        g = builder.shuffle_vector(g, g, ir.Constant(ir.VectorType(_INT, 8), [0, 1, 2, 3] * 2))
-        one = ir.Constant(pairs.number, 1.0)
-        left = builder.insert_element(ir.Constant(pairs.type, ir.Undefined), builder.fsub(one, args[3]), ir.Constant(_INT, 0))
-        both = builder.insert_element(left, args[3], ir.Constant(_INT, 1))
-        both = builder.shuffle_vector(both, both, ir.Constant(ir.VectorType(_INT, 8), [0] * 4 + [1] * 4))
-        share = pairs.times(both, g)
-        below = pairs.times(pairs.splat(args[4]), share)
-        for index, part in ((args[1], pairs.less(share, below)), (args[2], below)):
-            twice = builder.add(index, index)
-            pairs.store(pairs.add(pairs.load(twice), part), twice)
-        return target.get_dummy_value()
-
-    return types.void(into, upper, lower, tx, ty, grad, at), codegen
+    g = grad.load(at, 4)
+    share = together((1.0 - tx, tx), 8)[[0] * 4 + [1] * 4] * g[[0, 1, 2, 3] * 2]
+    below = ty * share
+    into.add(upper + upper, share - below)
+    into.add(lower + lower, below)
 
 
-@intrinsic
-def meet(context: Any, pairs: Any, index: Any, out: Any, at: Any) -> Any:
+@woven()
+def meet(pairs: Array, index: Lanes, out: Array, at: Lanes) -> None:
     """Write to ``out`` all that :func:`spread` added to the pixel at ``index``, which counts eight numbers a pixel."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = Vectors(target, builder, signature.args[0], args[0], 4)
-        result = Vectors(target, builder, signature.args[2], args[2], 4)
-        result.store(source.add(source.load(args[1], -4), source.load(args[1])), args[3])
-        return target.get_dummy_value()
-
-    return types.void(pairs, index, out, at), codegen
+    out.store(at, pairs.load(index - 4, 4) + pairs.load(index, 4))
 
 
-@intrinsic
-def lift(context: Any, img: Any, first: Any, second: Any, third: Any, unit: Any, out: Any, at: Any) -> Any:
+@woven()
+def lift(img: Array, first: Lanes, second: Lanes, third: Lanes, unit: Lanes, out: Array, at: Lanes) -> None:
     """Write to ``out`` a pixel whose channels are the numbers of ``img`` at three places, times ``unit``, with full coverage."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = signature.args[0]
-        narrow = isinstance(kind, Narrow)
-        make = cgutils.create_struct_proxy(kind) if narrow else target.make_array(kind)
-        held = make(target, builder, args[0])
-        result = Vectors(target, builder, signature.args[5], args[5], 4)
-        pixel = ir.Constant(ir.VectorType(held.data.type.pointee, 4), None)
-        for lane, place in enumerate(args[1:4]):
-            pixel = builder.insert_element(pixel, builder.load(builder.gep(held.data, [place])), _INT(lane))
-        if narrow:
-            pixel = widened(target, builder, kind.kind, pixel)
-        elif isinstance(kind.dtype, types.Integer):
-            pixel = builder.uitofp(pixel, result.type)
-        if pixel.type != result.type:
-            pixel = builder.fpext(pixel, result.type)
-        pixel = builder.insert_element(result.times(pixel, result.splat(args[4])), ir.Constant(result.number, 1.0), _INT(3))
-        result.store(pixel, args[6])
-        return target.get_dummy_value()
-
-    return types.void(img, first, second, third, unit, out, at), codegen
+    pixel = img.gathered((first, second, third), 4).to(unit) * unit
+    out.store(at, take(pixel, pixel.like(1.0), (0, 1, 2, 4)))
 
 
-@intrinsic
-def pick(context: Any, quad: Any, index: Any, out: Any, at: Any) -> Any:
+@woven()
+def pick(pixels: Array, index: Lanes, out: Array, at: Lanes) -> None:
     """Copy one pixel."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = Vectors(target, builder, signature.args[0], args[0], 4).load(args[1])
-        Vectors(target, builder, signature.args[2], args[2], 4).store(value, args[3])
-        return target.get_dummy_value()
-
-    return types.void(quad, index, out, at), codegen
+    out.store(at, pixels.load(index, 4))
 
 
-@intrinsic
-def drop(context: Any, into: Any, index: Any, grad: Any, at: Any) -> Any:
+@woven()
+def drop(into: Array, index: Lanes, grad: Array, at: Lanes) -> None:
     """Add ``grad`` to one pixel of eight numbers: the adjoint of :func:`pick`."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = Vectors(target, builder, signature.args[0], args[0], 4)
-        g = Vectors(target, builder, signature.args[2], args[2], 4).load(args[3])
-        twice = builder.add(args[1], args[1])
-        found.store(found.add(found.load(twice), g), twice)
-        return target.get_dummy_value()
-
-    return types.void(into, index, grad, at), codegen
+    into.add(index + index, grad.load(at, 4))
 
 
-def _rows(vectors: Vectors, builder: Any, weights: Any, first: int, args: Any) -> list[Any]:
-    """Four weights of a pixel: rows ``first`` to first + 3 of a table with ``args[0]`` columns, at column ``args[1]``."""
-    found = []
-    for k in range(first, first + 4):
-        row = builder.mul(args[0], ir.Constant(args[0].type, k))
-        found.append(vectors.weight(weights, builder.add(row, args[1])))
-    return found
+def _rows(weights: Array, count: Lanes, u: Lanes, first: int) -> list[Lanes]:
+    """Four weights of a pixel: rows ``first`` to first + 3 of a table with ``count`` columns, at column ``u``."""
+    return [weights.load(count * k + u) for k in range(first, first + 4)]
 
 
-def _sum(vectors: Vectors, weights: list[Any], values: list[Any]) -> Any:
-    total = vectors.times(weights[0], values[0])
-    for weight, value in zip(weights[1:], values[1:], strict=True):
-        total = vectors.add(total, vectors.times(weight, value))
-    return total
+def _sum(weights: list[Lanes], values: list[Lanes]) -> Lanes:
+    first, *others = zip(weights, values, strict=True)
+    return reduce(lambda total, pair: total + pair[0] * pair[1], others, first[0] * first[1])
 
 
-@intrinsic
-def cubic(context: Any, quad: Any, index: Any, row: Any, weights: Any, count: Any, u: Any, out: Any, at: Any) -> Any:
+def _lines(pixels: Array, index: Lanes, row: Lanes) -> list[list[Lanes]]:
+    """The sixteen pixels from ``index`` on, row by row."""
+    starts = [index]
+    for _ in range(3):
+        starts.append(starts[-1] + row)
+    return [[pixels.load(start + 4 * i, 4) for i in range(4)] for start in starts]
+
+
+@woven()
+def cubic(pixels: Array, index: Lanes, row: Lanes, weights: Array, count: Lanes, u: Lanes, out: Array, at: Lanes) -> None:
     """Write to ``out`` the weighted sum of the sixteen pixels from ``index`` on.
 
     Args:
@@ -306,85 +136,42 @@ def cubic(context: Any, quad: Any, index: Any, row: Any, weights: Any, count: An
         weights: flat, of 16 rows of ``count``: weights along x, along y, and their slopes.
         u: the column of this pixel's.
     """
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = Vectors(target, builder, signature.args[0], args[0], 4)
-        table = target.make_array(signature.args[3])(target, builder, args[3]).data
-        across, down = (_rows(source, builder, table, first, args[4:6]) for first in (0, 4))
-        sums, start = [], args[1]
-        for _ in range(4):
-            sums.append(_sum(source, across, [source.load(start, 4 * i) for i in range(4)]))
-            start = builder.add(start, args[2])
-        Vectors(target, builder, signature.args[6], args[6], 4).store(_sum(source, down, sums), args[7])
-        return target.get_dummy_value()
-
-    return types.void(quad, index, row, weights, count, u, out, at), codegen
+    across, down = (_rows(weights, count, u, first) for first in (0, 4))
+    out.store(at, _sum(down, [_sum(across, line) for line in _lines(pixels, index, row)]))
 
 
-@intrinsic
-def cubic_slopes(context: Any, quad: Any, index: Any, row: Any, weights: Any, count: Any, u: Any, grad: Any, at: Any) -> Any:
+def _cubic_steps(pixels: Array, index: Lanes, row: Lanes, weights: Array, count: Lanes, u: Lanes) -> tuple[Lanes, Lanes]:
+    """How what :func:`cubic` writes changes along x and along y."""
+    across, down, step_x, step_y = (_rows(weights, count, u, first) for first in (0, 4, 8, 12))
+    lines = _lines(pixels, index, row)
+    return _sum(down, [_sum(step_x, line) for line in lines]), _sum(step_y, [_sum(across, line) for line in lines])
+
+
+@woven(returns=2)
+def cubic_slopes(
+    pixels: Array, index: Lanes, row: Lanes, weights: Array, count: Lanes, u: Lanes, grad: Array, at: Lanes
+) -> tuple[Lanes, Lanes]:
     """(along x, along y) of what :func:`cubic` wrote, as :func:`slopes`."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = Vectors(target, builder, signature.args[0], args[0], 4)
-        table = target.make_array(signature.args[3])(target, builder, args[3]).data
-        across, down, step_x, step_y = (_rows(source, builder, table, first, args[4:6]) for first in (0, 4, 8, 12))
-        g = Vectors(target, builder, signature.args[6], args[6], 4).load(args[7])
-        sums, steps, start = [], [], args[1]
-        for _ in range(4):
-            pixels = [source.load(start, 4 * i) for i in range(4)]
-            sums.append(_sum(source, across, pixels))
-            steps.append(_sum(source, step_x, pixels))
-            start = builder.add(start, args[2])
-        found = source.totals(*(source.times(g, _sum(source, *pair)) for pair in ((down, steps), (step_y, sums))))
-        return target.make_tuple(builder, signature.return_type, found)
-
-    return types.UniTuple(quad.dtype, 2)(quad, index, row, weights, count, u, grad, at), codegen
+    g, (across, down) = grad.load(at, 4), _cubic_steps(pixels, index, row, weights, count, u)
+    return _totals(g * across, g * down)
 
 
-@intrinsic
+@woven()
 def cubic_moved(
-    context: Any, quad: Any, index: Any, row: Any, weights: Any, count: Any, u: Any, dx: Any, dy: Any, out: Any, at: Any
-) -> Any:
-    """Write to ``out`` how what :func:`cubic` wrote changes while its point moves by (dx, dy)."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        source = Vectors(target, builder, signature.args[0], args[0], 4)
-        table = target.make_array(signature.args[3])(target, builder, args[3]).data
-        across, down, step_x, step_y = (_rows(source, builder, table, first, args[4:6]) for first in (0, 4, 8, 12))
-        sums, steps, start = [], [], args[1]
-        for _ in range(4):
-            pixels = [source.load(start, 4 * i) for i in range(4)]
-            sums.append(_sum(source, across, pixels))
-            steps.append(_sum(source, step_x, pixels))
-            start = builder.add(start, args[2])
-        pairs = zip(args[6:8], ((down, steps), (step_y, sums)), strict=True)
-        along, below = (source.times(source.splat(n), _sum(source, *p)) for n, p in pairs)
-        Vectors(target, builder, signature.args[8], args[8], 4).store(source.add(along, below), args[9])
-        return target.get_dummy_value()
-
-    return types.void(quad, index, row, weights, count, u, dx, dy, out, at), codegen
+    pixels: Array, index: Lanes, row: Lanes, weights: Array, count: Lanes, u: Lanes, move: Any, out: Array, at: Lanes
+) -> None:
+    """Write to ``out`` how what :func:`cubic` wrote changes, likewise."""
+    across, down = _cubic_steps(pixels, index, row, weights, count, u)
+    out.store(at, move[0] * across + move[1] * down)
 
 
-@intrinsic
-def cubic_spread(context: Any, into: Any, index: Any, row: Any, weights: Any, count: Any, u: Any, grad: Any, at: Any) -> Any:
+@woven()
+def cubic_spread(into: Array, index: Lanes, row: Lanes, weights: Array, count: Lanes, u: Lanes, grad: Array, at: Lanes) -> None:
     """Add ``grad`` to the sixteen pixels, of eight numbers each: the adjoint of :func:`cubic`."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = Vectors(target, builder, signature.args[0], args[0], 4)
-        table = target.make_array(signature.args[3])(target, builder, args[3]).data
-        across, down = (_rows(found, builder, table, first, args[4:6]) for first in (0, 4))
-        g = Vectors(target, builder, signature.args[6], args[6], 4).load(args[7])
-        start, step = builder.add(args[1], args[1]), builder.add(args[2], args[2])
-        for j in range(4):
-            share = found.times(down[j], g)
-            for i in range(4):
-                found.store(found.add(found.load(start, 8 * i), found.times(across[i], share)), start, 8 * i)
-            start = builder.add(start, step)
-        return target.get_dummy_value()
-
-    return types.void(into, index, row, weights, count, u, grad, at), codegen
+    across, down = (_rows(weights, count, u, first) for first in (0, 4))
+    g, start = grad.load(at, 4), index + index
+    for share_y in down:
+        share = share_y * g
+        for i, share_x in enumerate(across):
+            into.add(start + 8 * i, share_x * share)
+        start = start + (row + row)

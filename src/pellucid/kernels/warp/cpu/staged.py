@@ -14,26 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import exact, fused, noinline
-from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, fold
-from pellucid.kernels.warp.cpu.layout import (
-    ACROSS,
-    COLUMNS,
-    DOWN,
-    LEFT,
-    LINES,
-    PLANE,
-    RING,
-    ROWS,
-    STAGED,
-    TOP,
-    US,
-    Spot,
-    Strip,
-    X,
-    Y,
-)
-from pellucid.kernels.warp.cpu.links import find
+from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, fold, rule_of
+from pellucid.kernels.warp.cpu.layout import COLUMNS, LEFT, LINES, PLANE, RING, ROWS, STAGED, TOP, X, Y
 from pellucid.kernels.warp.cpu.quads import meet, soon_read
 from pellucid.kernels.warp.layout import CANVASES, LINK
 
@@ -42,30 +25,10 @@ __all__ = ["choose_band", "clear", "stage", "unstage", "unstaged_rows"]
 _FOLDS, _HARD, _BEND = CANVASES["reflection"], CANVASES["hard"], CANVASES["bend"]
 _LINE = 64  # bytes that memory comes in
 _MOST = 1e6  # further away, corners are not trusted
+_ROUNDED = 1e-6  # of the terms of a sum: more than what float32 loses
 _WORTH = 12  # more pixels to stage per output pixel, and laying out those around each point is cheaper
 _CLOSE = 1 << 17  # so many numbers stay in the second cache while the output streams through it,
 _OFTEN = 2  # unless smaller bands would stage every pixel more often than this
-
-
-@exact
-def _corners(m, v, rows, us, limits):  # type: ignore[no-untyped-def]
-    """The box (x0, x1, y0, y1) of what an affine map reads for rows v to v + rows in these columns, clamped to ``limits``.
-
-    Rounding keeps order, so that the corners bound exactly what is between.
-    """
-    noinline()
-    cast = us.dtype.type
-    low_x, high_x, low_y, high_y = limits
-    x0, x1, y0, y1 = high_x, low_x, high_y, low_y
-    for line in (cast(v), cast(v + rows - 1)):
-        for column in (us[0], us[len(us) - 1]):
-            a, b = m[0] * column + (m[1] * line + m[2]), m[3] * column + (m[4] * line + m[5])
-            if not (abs(a) < cast(np.inf) and abs(b) < cast(np.inf)):
-                return limits
-            x0, x1, y0, y1 = min(x0, a), max(x1, a), min(y0, b), max(y1, b)
-    x0, x1 = min(max(x0, low_x), high_x), min(max(x1, low_x), high_x)
-    y0, y1 = min(max(y0, low_y), high_y), min(max(y1, low_y), high_y)
-    return x0, x1, y0, y1
 
 
 @fused
@@ -83,36 +46,24 @@ def _least(row):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _clamp(x, y, limits, negative_x, negative_y):  # type: ignore[no-untyped-def]
-    """Clamp coordinates, and write them negated; those that are nowhere become the least in neither."""
+def _shifts(field, at, rows, width, step, low, high):  # type: ignore[no-untyped-def]
+    """The least and the largest displacement along one axis in some rows of a field; those that are no numbers do not count.
+
+    Args:
+        low, high: scratch of ``width``.
+    """
     noinline()
-    cast = x.dtype.type
-    far = cast(np.inf)
-    low_x, high_x, low_y, high_y = limits
-    for u in range(len(x)):
-        a, b = x[u], y[u]
-        seen = (abs(a) < far) & (abs(b) < far)
-        a, b = min(max(a, low_x), high_x), min(max(b, low_y), high_y)
-        x[u], negative_x[u] = a if seen else high_x, -a if seen else -low_x
-        y[u], negative_y[u] = b if seen else high_y, -b if seen else -low_y
-
-
-@fused
-def _walk(call, m, fields, chain, b, v, strip, limits):  # type: ignore[no-untyped-def]
-    """The same box for the strip that begins at row v, pixel by pixel: any map, displacements, canvases."""
-    rows, us = strip.rows, strip.rows[US]
-    spot = Spot(b, v, np.int64(us[0]), np.int64(us[len(us) - 1] - us[0]) + 1)
-    find(
-        call,
-        m,
-        m[:0],
-        fields,
-        chain,
-        spot,
-        Strip(rows, strip.kind, strip.index, strip.frame, strip.quad, strip.into, strip.own[:2]),
-    )
-    _clamp(rows[X], rows[Y], limits, rows[ACROSS], rows[DOWN])
-    return _least(rows[X]), -_least(rows[ACROSS]), _least(rows[Y]), -_least(rows[DOWN])
+    zero, far = field.dtype.type(0.0), field.dtype.type(np.inf)
+    low[:] = far
+    high[:] = far
+    for k in range(rows):
+        line = field[at + k * step : at + k * step + width]
+        for u in range(len(line)):
+            a = line[u]
+            low[u] = a if (a < low[u]) & (a > -far) else low[u]
+            high[u] = -a if (-a < high[u]) & (a < far) else high[u]
+    least, most = _least(low), -_least(high)
+    return (least, most) if least <= most else (zero, zero)
 
 
 @fused
@@ -136,12 +87,12 @@ def _extent(box, shape, mode, back, ring):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _judge(call, box, mode, pixels, rows, strip):  # type: ignore[no-untyped-def]
+def _judge(call, box, rule, pixels, rows, strip):  # type: ignore[no-untyped-def]
     """Whether a band of so many rows and output pixels is good to stage; if it is, or is one strip, the frame says so."""
     noinline()
     frame, taps, planes = strip.frame, call.taps, (call.channels + 2) // 3
     back, ring = (1, 3) if taps == 4 else (0, 1)  # pixels further than two, and the ring they need
-    left, top, columns, lines = _extent(box, (call.height, call.width), mode, back, ring)
+    left, top, columns, lines = _extent(box, (call.height, call.width), rule, back, ring)
     plane = 4 * columns * (lines + 2 + 2 * back)
     fits = planes * plane <= len(strip.quad) and columns * lines <= _WORTH * (pixels + 64)
     good = fits and (planes * plane <= _CLOSE or columns * lines >= _OFTEN * pixels)
@@ -160,115 +111,107 @@ def _excess(low, high, first, last):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _reach(chain, m, b, v, rows, us, limits):  # type: ignore[no-untyped-def]
-    """The box of what rows v to v + rows may show through canvases, and whether the corners bound it.
+def _around(xs, ys, room):  # type: ignore[no-untyped-def]
+    """The box (x0, x1, y0, y1) of four corners and the room around them."""
+    x0, x1 = min(min(xs[0], xs[1]), min(xs[2], xs[3])), max(max(xs[0], xs[1]), max(xs[2], xs[3]))
+    y0, y1 = min(min(ys[0], ys[1]), min(ys[2], ys[3])), max(max(ys[0], ys[1]), max(ys[2], ys[3]))
+    return x0 - room[0], x1 + room[0], y0 - room[1], y1 + room[1]
 
-    They do where the denominator keeps its sign, all maps but the output's own are affine, and no canvas folds: then a point moves
-    only so far at a canvas as the corners lie outside of it, and where that shows fill, by less than a pixel if it still shows
-    something of the source.
+
+@fused
+def _point(n, x, y, projective):  # type: ignore[no-untyped-def]
+    """A point through a map: its place, the sizes of what was added up, and the sign of its denominator, 0 where it is not sure."""
+    a, b = n[0] * x + n[1] * y + n[2], n[3] * x + n[4] * y + n[5]
+    lost_x, lost_y = abs(n[0] * x) + abs(n[1] * y) + abs(n[2]), abs(n[3] * x) + abs(n[4] * y) + abs(n[5])
+    if not projective:
+        return a, b, lost_x, lost_y, 1.0
+    w, part = n[6] * x + n[7] * y + n[8], abs(n[6] * x) + abs(n[7] * y) + abs(n[8])
+    a, b, sign = a / w, b / w, (1.0 if w > 0.05 * part else (-1.0 if -w > 0.05 * part else 0.0))
+    return a, b, (lost_x + abs(a) * part) / abs(w), (lost_y + abs(b) * part) / abs(w), sign
+
+
+@fused
+def _mapped(n, xs, ys, room):  # type: ignore[no-untyped-def]
+    """Four corners and the room around them through a map; the room is not finite where nothing bounds it."""
+    projective = len(n) > 6 and not (n[6] == 0 and n[7] == 0 and n[8] == 1)
+    if projective and room[0] + room[1] > 0.0:  # which no single map of directions takes along: the corners of all of it
+        x0, x1, y0, y1 = _around(xs, ys, room)
+        xs, ys, room = (x0, x1, x0, x1), (y0, y0, y1, y1), (0.0, 0.0)
+    a, b, c, d = (
+        _point(n, xs[0], ys[0], projective), _point(n, xs[1], ys[1], projective),
+        _point(n, xs[2], ys[2], projective), _point(n, xs[3], ys[3], projective),
+    )  # fmt: skip
+    room_x, room_y = abs(n[0]) * room[0] + abs(n[1]) * room[1], abs(n[3]) * room[0] + abs(n[4]) * room[1]
+    room_x += _ROUNDED * max(max(a[2], b[2]), max(c[2], d[2]))
+    room_y += _ROUNDED * max(max(a[3], b[3]), max(c[3], d[3]))
+    if abs(a[4] + b[4] + c[4] + d[4]) < 4.0:
+        room_x = room_y = np.inf
+    return (a[0], b[0], c[0], d[0]), (a[1], b[1], c[1], d[1]), (room_x, room_y)
+
+
+@fused
+def _reach(call, sample, fields, chain, spot, rows, strip):  # type: ignore[no-untyped-def]
+    """The box (x0, x1, y0, y1) of what so many rows from the spot's on may read, clamped as :func:`boxes` says.
+
+    The corners bound it where denominators keep their sign. At a canvas a point moves only so far as the corners lie outside of it
+    (where it folds, twice as far; where it shows fill, by less than a pixel if the point still shows something of the source), and
+    by no more than the largest displacement.
     """
     noinline()
-    links, last = chain.links[b * chain.step], len(chain.kinds) - 1
-    bounded = len(m) == 6 or (m[6] == 0 and m[7] == 0 and m[8] == 1)
-    out = links[last]
-    xs, ys = np.empty(4), np.empty(4)
-    sign = 0.0
-    for corner in range(4):
-        line, column = float(v + (rows - 1) * (corner // 2)), float(us[(len(us) - 1) * (corner % 2)])
-        w = out[6] * column + (out[7] * line + out[8])
-        sign = w if corner == 0 else sign
-        terms = abs(out[6] * column) + abs(out[7] * line) + abs(out[8])
-        if not (w * sign > 0.0 and abs(w) > 0.05 * terms):
-            return False, limits
-        xs[corner] = (out[0] * column + out[1] * line + out[2]) / w
-        ys[corner] = (out[3] * column + out[4] * line + out[5]) / w
-    room_x = room_y = 0.0
-    for k in range(last, -1, -1):
-        if chain.kinds[k] >= _BEND:  # no displacement is larger than the largest of a knot
-            room_x, room_y = room_x + chain.most[b * chain.control_step, 0], room_y + chain.most[b * chain.control_step, 1]
-        else:
-            x0, y0, x1, y1 = links[k, LINK - 4], links[k, LINK - 3], links[k, LINK - 2], links[k, LINK - 1]
-            held_x = _excess(xs.min() - room_x, xs.max() + room_x, x0, x1)
-            held_y = _excess(ys.min() - room_y, ys.max() + room_y, y0, y1)
-            if chain.kinds[k] == FILLED or chain.kinds[k] == _HARD:
+    b, width, cast = spot.b, spot.width, strip.rows.dtype.type
+    _, limits = boxes(call, sample.window, cast)
+    x0, x1, y0, y1 = float(spot.first), float(spot.first + width - 1), float(spot.v), float(spot.v + rows - 1)
+    xs, ys, room = (x0, x1, x0, x1), (y0, y0, y1, y1), (0.0, 0.0)
+    if chain is not None:
+        links = chain.links[b * chain.step]
+        for k in range(len(chain.kinds) - 1, -1, -1):
+            xs, ys, room = _mapped(links[k, : LINK - 4], xs, ys, room)
+            x0, x1, y0, y1 = _around(xs, ys, room)
+            held_x = _excess(x0, x1, links[k, LINK - 4], links[k, LINK - 2])
+            held_y = _excess(y0, y1, links[k, LINK - 3], links[k, LINK - 1])
+            if chain.kinds[k] >= _BEND:  # no displacement is larger than the largest of a knot
+                held_x, held_y = chain.most[b * chain.control_step, 0] * 1.0, chain.most[b * chain.control_step, 1] * 1.0
+            elif chain.kinds[k] == FILLED or chain.kinds[k] == _HARD:
                 held_x, held_y = min(held_x, 1.0), min(held_y, 1.0)
-            bounded &= chain.kinds[k] != _FOLDS or held_x + held_y == 0.0
-            room_x, room_y = room_x + held_x, room_y + held_y
-        n = links[k - 1] if k > 0 else m
-        bounded &= k == 0 or (n[6] == 0 and n[7] == 0 and n[8] == 1)
-        for corner in range(4):
-            x, y = xs[corner], ys[corner]
-            xs[corner], ys[corner] = n[0] * x + n[1] * y + n[2], n[3] * x + n[4] * y + n[5]
-        room_x, room_y = abs(n[0]) * room_x + abs(n[1]) * room_y, abs(n[3]) * room_x + abs(n[4]) * room_y
-    x0, x1, y0, y1 = xs.min(), xs.max(), ys.min(), ys.max()
-    if not (bounded and abs(x0) + abs(x1) + abs(y0) + abs(y1) + room_x + room_y < _MOST):
-        return False, limits
-    # Some more for rounding: coordinates are computed in fewer bits.
+            times = 2.0 if chain.kinds[k] == _FOLDS else 1.0
+            room = room[0] + times * held_x, room[1] + times * held_y
+    xs, ys, room = _mapped(sample.m, xs, ys, room)
+    x0, x1, y0, y1 = _around(xs, ys, room)
+    if fields is not None and fields.size > 0:
+        row, at = 2 * b * call.field_step, spot.v * call.out_width + spot.first
+        low, high = strip.rows[X][:width], strip.rows[Y][:width]
+        least, most = _shifts(fields[row], at, rows, width, call.out_width, low, high)
+        x0, x1 = x0 + least, x1 + most
+        least, most = _shifts(fields[row + 1], at, rows, width, call.out_width, low, high)
+        y0, y1 = y0 + least, y1 + most
+    if not (abs(x0) + abs(x1) + abs(y0) + abs(y1) < _MOST):
+        return limits
     low_x, high_x, low_y, high_y = limits
-    room_x, room_y = room_x + 0.1 + 1e-4 * max(-x0, x1), room_y + 0.1 + 1e-4 * max(-y0, y1)
-    cast = us.dtype.type
-    x0, x1 = min(max(cast(x0 - room_x), low_x), high_x), min(max(cast(x1 + room_x), low_x), high_x)
-    y0, y1 = min(max(cast(y0 - room_y), low_y), high_y), min(max(cast(y1 + room_y), low_y), high_y)
-    return True, (x0, x1, y0, y1)
+    if rule_of(call, sample.window) > BORDER and (x0 < low_x or x1 > high_x or y0 < low_y or y1 > high_y):
+        return limits
+    return (
+        min(max(cast(x0), low_x), high_x), min(max(cast(x1), low_x), high_x),
+        min(max(cast(y0), low_y), high_y), min(max(cast(y1), low_y), high_y),
+    )  # fmt: skip
 
 
 @fused
-def _halve(call, m, chain, b, mode, v, last, limits, strip):  # type: ignore[no-untyped-def]
-    """Where corners tell what is read: from many rows to fewer."""
-    noinline()
-    us, step = strip.rows[US], call.strip
-    rows, mine = last - v, np.int64(us[len(us) - 1] - us[0]) + 1
-    if strip.frame[ROWS] > 0:  # what fitted last time, twice over
-        rows = min(rows, 2 * strip.frame[ROWS])
-    while True:
-        if chain is None:
-            box = _corners(m, v, rows, us, limits)
-        else:
-            _, box = _reach(chain, m, b, v, rows, us, limits)
-        if _judge(call, box, mode, rows * mine, rows, strip) or rows <= step:
-            return
-        rows = max(step, (rows // 2 + step - 1) // step * step)
-
-
-@fused
-def _grow(call, m, fields, chain, b, mode, v, last, limits, strip):  # type: ignore[no-untyped-def]
-    """Any other map: strip by strip, once, as far as it pays."""
-    noinline()
-    us, step = strip.rows[US], call.strip
-    rows, mine = min(step, last - v), np.int64(us[len(us) - 1] - us[0]) + 1
-    x0, x1, y0, y1 = limits[1], limits[0], limits[3], limits[2]
-    while True:
-        a0, a1, b0, b1 = _walk(call, m, fields, chain, b, v + rows - min(step, rows), strip, limits)
-        x0, x1, y0, y1 = min(x0, a0), max(x1, a1), min(y0, b0), max(y1, b1)
-        good = _judge(call, (x0, x1, y0, y1), mode, rows * mine, rows, strip)
-        if not good or v + rows >= last:
-            return
-        rows = min(rows + step, last - v)
-
-
-@fused
-def choose_band(call, m, fields, chain, b, mode, v, last, limits, strip):  # type: ignore[no-untyped-def]
-    """Decide how many rows from v on (at most to ``last``) go through one staging, and where its pixels lie.
+def choose_band(call, sample, fields, chain, spot, last, strip):  # type: ignore[no-untyped-def]
+    """Decide how many rows from the spot's on (at most to ``last``) go through one staging, and where its pixels lie: from many
+    rows to fewer.
 
     Args:
         fields: displacements (None: there are none, and the map is affine).
         chain: canvases, or None.
-        mode: FILLED where what lies outside fades, BORDER where coordinates are clamped, or a border rule that folds.
-        limits: (low x, high x, low y, high y) that coordinates are clamped to before they are read, or what they must lie in
-            to see anything.
     """
-    if chain is not None:
-        bounded, _ = _reach(chain, m, b, v, last - v, strip.rows[US], limits)
-        if bounded:
-            _halve(call, m, chain, b, mode, v, last, limits, strip)
-        else:
-            _grow(call, m, fields, chain, b, mode, v, last, limits, strip)
-    elif fields is None:
-        _halve(call, m, chain, b, mode, v, last, limits, strip)
-    elif call.projective or fields.size > 0:
-        _grow(call, m, fields, chain, b, mode, v, last, limits, strip)
-    else:
-        _halve(call, m, chain, b, mode, v, last, limits, strip)
+    step, rule, rows = call.strip, rule_of(call, sample.window), last - spot.v
+    if strip.frame[ROWS] > 0:  # what fitted last time, twice over
+        rows = min(rows, 2 * strip.frame[ROWS])
+    while True:
+        box = _reach(call, sample, fields, chain, spot, rows, strip)
+        if _judge(call, box, rule, rows * spot.width, rows, strip) or rows <= step:
+            return
+        rows = max(step, (rows // 2 + step - 1) // step * step)
 
 
 @fused
@@ -333,7 +276,7 @@ def _announce(img, at, strides, count, n):  # type: ignore[no-untyped-def]
 
 @fused
 def stage(img, call, mode, frame, quad):  # type: ignore[no-untyped-def]
-    """Fill ``quad`` with the band's pixels, in units of the result; ``mode`` as in :func:`choose_band`."""
+    """Fill ``quad`` with the band's pixels, in units of the result; ``mode`` as `rule_of` says it."""
     noinline()
     columns, lines, plane, ring = frame[COLUMNS], frame[LINES], frame[PLANE], frame[RING]
     height, width, unit, sc, sy, sx = call.height, call.width, call.unit, call.stride_c, call.stride_y, call.stride_x
@@ -397,7 +340,7 @@ def unstage(call, mode, strip, quads, gradient):  # type: ignore[no-untyped-def]
     """Add the staged gradients, two numbers for each of a pixel's, to the sample's part of ``gradient``.
 
     Args:
-        mode: as in :func:`choose_band`.
+        mode: as `rule_of` says it.
         strip: of whose stage's gradients the first eight numbers are no pixel's.
         quads: scratch of at least a pixel.
     """

@@ -11,10 +11,10 @@ import numpy as np
 
 from pellucid.kernels.jit import fused, inlined, noinline
 from pellucid.kernels.warp.cpu.apart import add_apart, lay_apart
-from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, settle
+from pellucid.kernels.warp.cpu.coordinates import FILLED, rule_of, settle
 from pellucid.kernels.warp.cpu.copies import moves_whole_pixels
 from pellucid.kernels.warp.cpu.footprint import read_table
-from pellucid.kernels.warp.cpu.gather import LINE, gather_edge, gather_staged, weigh
+from pellucid.kernels.warp.cpu.gather import LINE, gather_staged, weigh
 from pellucid.kernels.warp.cpu.layout import (
     ACROSS,
     COLUMNS,
@@ -34,13 +34,13 @@ from pellucid.kernels.warp.cpu.layout import (
 )
 from pellucid.kernels.warp.cpu.links import find
 from pellucid.kernels.warp.cpu.quads import soon_written
-from pellucid.kernels.warp.cpu.scatter import scatter_edge, scatter_staged
+from pellucid.kernels.warp.cpu.scatter import scatter_staged
 from pellucid.kernels.warp.cpu.staged import choose_band, stage
 from pellucid.kernels.warp.cpu.stretched import read_stretched
 
 __all__ = [
-    *("announce", "at_sample", "cut_out", "find_strip", "folds", "is_copy", "lay_out", "next_band"),
-    *("place_of", "quads_of", "read_strip", "read_whole", "rule_of", "sample_of", "scatter_strip", "spot_of", "write_pixels"),
+    *("announce", "at_sample", "cut_out", "find_strip", "is_copy", "lay_out", "next_band"),
+    *("place_of", "quads_of", "read_strip", "read_whole", "sample_of", "scatter_strip", "spot_of", "write_pixels"),
 ]
 
 
@@ -87,25 +87,13 @@ def cut_out(room, n):  # type: ignore[no-untyped-def]
     inlined()
     height = room.rows.height
     rows = room.floats[: n * height].reshape(height, n)  # contiguous rows, or nothing is vectorised
-    return Strip(rows, room.kind[:n], room.index[:n], room.frame, room.quad, room.into, rows[room.rows.canvases :])
+    return Strip(rows, room.seen[:n], room.index[:n], room.frame, room.quad, room.into, rows[room.rows.canvases :])
 
 
 @fused
 def quads_of(strip):  # type: ignore[no-untyped-def]
     """Room for pixels of four numbers."""
     return strip.rows[QUADS:SHARED].reshape(-1)
-
-
-@fused
-def rule_of(call, window):  # type: ignore[no-untyped-def]
-    """The border rule; a window clamps, whatever it is."""
-    return BORDER if len(window) == 4 else call.mode
-
-
-@fused
-def folds(call, window):  # type: ignore[no-untyped-def]
-    """Whether the border rule folds coordinates back; then pixels may lie too far outside to be laid out."""
-    return (call.mode > BORDER) & (len(window) == 0)
 
 
 @fused
@@ -121,16 +109,14 @@ def is_copy(call, sample, fields, chain):  # type: ignore[no-untyped-def]
 def next_band(img, call, sample, fields, chain, spot, last, strip, reads):  # type: ignore[no-untyped-def]
     """Choose the next band of a sample, from the spot's row to ``last`` at most, and stage it if it is to be read."""
     noinline()
-    _, _, held = boxes((call.height, call.width), call.taps, call.mode, sample.window, strip.rows.dtype.type)
-    rule = rule_of(call, sample.window)
-    choose_band(call, sample.m, fields, chain, spot.b, rule, spot.v, last, held, strip)
+    choose_band(call, sample, fields, chain, spot, last, strip)
     if strip.frame[STAGED] == 1 and reads:
-        stage(img, call, rule, strip.frame, strip.quad)
+        stage(img, call, rule_of(call, sample.window), strip.frame, strip.quad)
 
 
 @fused
 def find_strip(call, sample, fields, chain, tables, shapes, spot, strip):  # type: ignore[no-untyped-def]
-    """Where a strip reads, as `find`; and, but for footprints, as `settle` what each pixel needs.
+    """Where a strip reads, as `find`; and, but for footprints, as `settle` which pixels see anything.
 
     Both are one loop where the map is affine and nothing else moves points.
     """
@@ -146,7 +132,7 @@ def find_strip(call, sample, fields, chain, tables, shapes, spot, strip):  # typ
 
 
 @fused
-def read_whole(img, call, sample, tables, shapes, spot, strip, cubics, edge, out, soon):  # type: ignore[no-untyped-def]
+def read_whole(img, call, sample, tables, shapes, spot, strip, cubics, out, soon):  # type: ignore[no-untyped-def]
     """Read what :func:`find_strip` found, with or without footprints, into ``out``; and its coverage."""
     inlined()
     if tables is not None:
@@ -154,7 +140,7 @@ def read_whole(img, call, sample, tables, shapes, spot, strip, cubics, edge, out
     elif shapes is not None:
         read_stretched(img, call, shapes, spot, strip, out)
     else:
-        read_strip(img, call, sample.window, strip, cubics, edge, out, soon)
+        read_strip(img, call, sample.window, strip, cubics, out, soon)
 
 
 @fused
@@ -163,33 +149,30 @@ def lay_out(img, call, window, strip, k):  # type: ignore[no-untyped-def]
     noinline()
     if strip.frame[STAGED] == 1:
         return strip.quad[k * strip.frame[PLANE] :]
-    _, _, held = boxes((call.height, call.width), call.taps, call.mode, window, strip.rows.dtype.type)
-    lay_apart(img, call, k, rule_of(call, window), held, strip)
+    lay_apart(img, call, k, window, strip)
     return strip.quad
 
 
 @fused
-def read_strip(img, call, window, strip, cubics, edge, out, soon):  # type: ignore[no-untyped-def]
+def read_strip(img, call, window, strip, cubics, out, soon):  # type: ignore[no-untyped-def]
     """Read one settled strip into ``out``, and its coverage into the strip.
 
-    Where ``cubics``, ``edge`` and ``soon``, as in ``gather_staged``, are None, what would need them is not compiled.
+    Where ``cubics`` and ``soon``, as in ``gather_staged``, are None, what would need them is not compiled.
     """
     inlined()
     rows, channels, columns = strip.rows, call.channels, strip.frame[COLUMNS]
     tx, ty, cover = rows[ACROSS], rows[DOWN], rows[COVER]
-    if cubics is not None and call.taps == 4:
+    if cubics is not None:
         weigh(tx, ty, call.cubic, cubics)
     for k in range((channels + 2) // 3):
         pixels, part = lay_out(img, call, window, strip, k), out[3 * k : min(3 * k + 3, channels)]
         gather_staged(pixels, columns, call.taps, strip.index, tx, ty, cubics, quads_of(strip), part, cover, soon)
-    if cubics is not None and call.taps == 4 and rule_of(call, window) != FILLED:
-        _cover_fully(strip.kind, cover)
-    if edge is not None and folds(call, window):
-        gather_edge(img, call, window, strip, edge, out, cover)
+    if cubics is not None and rule_of(call, window) != FILLED:
+        _cover_fully(strip.seen, cover)
 
 
 @fused
-def scatter_strip(img, call, window, strip, cubics, edge, needs, g, to_cover, nothing, to_image, along):  # type: ignore[no-untyped-def]
+def scatter_strip(img, call, window, strip, cubics, needs, g, to_cover, nothing, to_image, along):  # type: ignore[no-untyped-def]
     """The adjoint of :func:`read_strip`: a settled strip's gradients of x and y, and of the image, as far as they were not staged.
 
     Args:
@@ -197,41 +180,31 @@ def scatter_strip(img, call, window, strip, cubics, edge, needs, g, to_cover, no
         along: along x and along y.
     """
     inlined()
-    channels, shape, rule, tx, ty = (
-        call.channels,
-        (call.height, call.width),
-        rule_of(call, window),
-        strip.rows[ACROSS],
-        strip.rows[DOWN],
-    )
-    zero, size, quads, frame = strip.rows.dtype.type(0.0), 4 * call.taps * call.taps * len(strip.kind), quads_of(strip), strip.frame
+    channels, rule, shares = call.channels, rule_of(call, window), (strip.rows[ACROSS], strip.rows[DOWN])
+    zero, size, quads, frame = strip.rows.dtype.type(0.0), 4 * call.taps * call.taps * len(strip.seen), quads_of(strip), strip.frame
     staged = frame[STAGED] == 1
     along[:] = zero
     for k in range((channels + 2) // 3):
-        count, pixels, found = min(channels - 3 * k, 3), strip.quad, strip.into
+        pixels, found, part = strip.quad, strip.into, g[3 * k : min(3 * k + 3, channels)]
         if staged:
             pixels, found = strip.quad[k * frame[PLANE] :], strip.into[2 * k * frame[PLANE] :]
         else:
             if needs[1]:
                 pixels = lay_out(img, call, window, strip, k)
             strip.into[: 8 + 2 * size] = zero
-        scatter_staged(
-            pixels, found[8:], frame[COLUMNS], call.taps, needs, strip.index, tx, ty, cubics, g[3 * k : 3 * k + count],
-            to_cover if (k == 0) & (rule == FILLED) else nothing, quads, along[0], along[1],
-        )  # fmt: skip
+        covered = to_cover if (k == 0) & (rule == FILLED) else nothing
+        stage = pixels, found[8:], frame[COLUMNS], strip.index
+        scatter_staged(stage, call.taps, needs, shares, cubics, part, covered, quads, along)
         if needs[0] and not staged:
-            _, _, held = boxes(shape, call.taps, call.mode, window, strip.rows.dtype.type)
-            add_apart(call, k, rule, held, strip, quads, to_image)
-    if edge is not None and folds(call, window):
-        scatter_edge(img, call, needs, window, strip, edge, g, to_cover, to_image, along)
+            add_apart(call, k, window, strip, quads, to_image)
 
 
 @fused
-def _cover_fully(kind, cover):  # type: ignore[no-untyped-def]
+def _cover_fully(seen, cover):  # type: ignore[no-untyped-def]
     """Where nothing fades, the sum of weights is one but for rounding."""
     noinline()
     for u in range(len(cover)):
-        cover[u] = 1 if kind[u] == 2 else 0
+        cover[u] = seen[u]
 
 
 @fused

@@ -35,21 +35,21 @@ _ENOUGH = 64  # pixels that are read in blocks
 
 
 @fused
-def _read(img, call, sample, fields, chain, tables, shapes, spot, strip, place, out, cubics, edge, read):  # type: ignore[no-untyped-def]
+def _read(img, call, sample, fields, chain, tables, shapes, spot, strip, place, out, cubics, read):  # type: ignore[no-untyped-def]
     """Find and read a strip, and ask for the memory that it will be written to; whether canvases show something of their own."""
     inlined()
-    n, wide = len(strip.kind), max(call.channels, call.out_channels)
+    n, wide = len(strip.seen), max(call.channels, call.out_channels)
     while_reading = (tables is None) & (shapes is None) & (call.taps == 2) & (wide <= 3) & (n > _ENOUGH)
     if not while_reading:
         announce(out, place, n // spot.width, call.out_channels)
     soon = out, place[0], place[1], spot.width, call.out_width, call.out_channels if while_reading else 0
     cut = find_strip(call, sample, fields, chain, tables, shapes, spot, strip)
-    read_whole(img, call, sample, tables, shapes, spot, strip, cubics, edge, read, soon)
+    read_whole(img, call, sample, tables, shapes, spot, strip, cubics, read, soon)
     return cut
 
 
 @entry
-def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, edge, bends, start, stop):  # type: ignore[no-untyped-def]
+def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, bends, start, stop):  # type: ignore[no-untyped-def]
     """Compute strips start to stop, some rows of a block of columns each, into ``out`` (batch * channels, height * width).
 
     Args:
@@ -94,7 +94,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, e
         elif whole:
             copy_strip(img, call, sample.m, spot, n // width, read, (zero, zero, width), cover[: 0 if call.still else n])
         else:
-            cut = _read(img, call, sample, fields, chain, tables, shapes, spot, strip, place, out, cubics, edge, read)
+            cut = _read(img, call, sample, fields, chain, tables, shapes, spot, strip, place, out, cubics, read)
         if colors.mixes and not straight:
             first_mix(colors, p, cover, source, result)
         if chain is not None and cut:

@@ -13,22 +13,20 @@ from pellucid.kernels.color.cpu.paint import first_mix
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.stages.sums import add_rows, store
-from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, displace, locate, settle
+from pellucid.kernels.warp.cpu.coordinates import FILLED, displace, held_beyond, locate, rule_of, settle
 from pellucid.kernels.warp.cpu.copies import copy_strip
-from pellucid.kernels.warp.cpu.gather import gather_moved, gather_moved_edge
+from pellucid.kernels.warp.cpu.gather import gather_moved
 from pellucid.kernels.warp.cpu.layout import ACROSS, COLUMNS, COVER, DENOMINATOR, DOWN, ROWS, STAGED, US, VS, Strip, X, Y
 from pellucid.kernels.warp.cpu.staged import stage
 from pellucid.kernels.warp.cpu.strips import (
     at_sample,
     cut_out,
-    folds,
     is_copy,
     lay_out,
     next_band,
     place_of,
     quads_of,
     read_strip,
-    rule_of,
     sample_of,
     spot_of,
     write_pixels,
@@ -54,15 +52,18 @@ def _move(d, v, projective, us, vs, x, y, w, dx, dy):  # type: ignore[no-untyped
 
 
 @fused
-def _hold(kind, x, low, high, low_moved, high_moved, last, clamped, dx):  # type: ignore[no-untyped-def]
-    """A point beyond the window moves with its edge; one that sees nothing, or is clamped to the image, does not move."""
+def _hold(seen, x, window, moved, held, dx):  # type: ignore[no-untyped-def]
+    """A point beyond the window moves with its edge; one that sees nothing, or that the rule holds, does not move.
+
+    Args:
+        window, moved, held: the low and the high edge, how they move, and between what coordinates a point is not held.
+    """
     noinline()
-    zero = dx.dtype.type(0.0)
+    zero, (low, high), (low_moved, high_moved), (first, last) = dx.dtype.type(0.0), window, moved, held
     for u in range(len(x)):
         step = low_moved if x[u] < low else (high_moved if x[u] > high else dx[u])
         a = min(max(x[u], low), high)
-        still = (kind[u] == 0) | (clamped & (kind[u] == 2) & ((a < zero) | (a >= last)))
-        dx[u] = zero if still else step
+        dx[u] = zero if (seen[u] == 0) | ((a < first) | (a >= last)) else step
 
 
 @fused
@@ -81,38 +82,31 @@ def _find(call, sample, fields, moves, spot, strip, dx, dy):  # type: ignore[no-
 
 
 @fused
-def _read_moved(img, call, sample, moves, spot, strip, cubics, edge, lay):  # type: ignore[no-untyped-def]
+def _read_moved(img, call, sample, moves, spot, strip, cubics, lay):  # type: ignore[no-untyped-def]
     """How what a strip reads changes while its points move, and how its coverage does."""
-    rows, window, rule, taps = strip.rows, sample.window, rule_of(call, sample.window), call.taps
-    dx, dy, cover, moved, cast = (
-        rows[lay.moves],
-        rows[lay.moves + 1],
-        rows[lay.moved_cover],
-        rows[lay.moved : lay.result],
-        rows.dtype.type,
-    )
-    low_x, low_y, high_x, high_y = -cast(np.inf), -cast(np.inf), cast(np.inf), cast(np.inf)
+    rows, window, rule, cast = strip.rows, sample.window, rule_of(call, sample.window), strip.rows.dtype.type
+    dx, dy, cover, moved = rows[lay.moves], rows[lay.moves + 1], rows[lay.moved_cover], rows[lay.moved : lay.result]
+    far = cast(np.inf)
+    low_x, low_y, high_x, high_y = -far, -far, far, far
     by_left, by_top, by_right, by_bottom = low_x, low_y, high_x, high_y
     if len(window) == 4:
         low_x, low_y, high_x, high_y = window[0], window[1], window[2], window[3]
         edges = moves[1][spot.b]
         by_left, by_top, by_right, by_bottom = edges[0], edges[1], edges[2], edges[3]
-    clamped = rule == BORDER and taps == 2
-    _hold(strip.kind, rows[X], low_x, high_x, by_left, by_right, cast(call.width - 1), clamped, dx)
-    _hold(strip.kind, rows[Y], low_y, high_y, by_top, by_bottom, cast(call.height - 1), clamped, dy)
+    first_x, last_x, first_y, last_y = held_beyond(call, window, cast)
+    _hold(strip.seen, rows[X], (low_x, high_x), (by_left, by_right), (first_x, last_x), dx)
+    _hold(strip.seen, rows[Y], (low_y, high_y), (by_top, by_bottom), (first_y, last_y), dy)
     for k in range((call.channels + 2) // 3):
         pixels, part = lay_out(img, call, window, strip, k), moved[3 * k : min(3 * k + 3, call.channels)]
         columns, quads = strip.frame[COLUMNS], quads_of(strip)
-        gather_moved(pixels, columns, taps, strip.index, rows[ACROSS], rows[DOWN], dx, dy, cubics, quads, part, cover)
+        gather_moved(pixels, columns, strip.index, rows[ACROSS], rows[DOWN], dx, dy, cubics, quads, part, cover)
     if rule != FILLED:
         cover[:] = cast(0.0)
-    if edge is not None and folds(call, window):
-        gather_moved_edge(img, call, window, strip, dx, dy, edge, moved, cover)
 
 
 @entry
 def tangent(  # type: ignore[no-untyped-def]
-    img, change, call, rows, differences, fields, moves, out, along, room, cubics, edge, start, stop
+    img, change, call, rows, differences, fields, moves, out, along, room, cubics, start, stop
 ):
     """Compute strips start to stop.
 
@@ -133,7 +127,7 @@ def tangent(  # type: ignore[no-untyped-def]
         v, width, call = spot.v, spot.width, at_sample(call, rows.pictures, spot.b)
         sample, n = sample_of(call, rows, spot.b), min(call.strip, call.out_height - v) * width
         strip = cut_out(room, n)
-        other = Strip(strip.rows, strip.kind, strip.index, frame, strip.into, strip.into, strip.own)
+        other = Strip(strip.rows, strip.seen, strip.index, frame, strip.into, strip.into, strip.own)
         if before != (n, spot.first):
             write_pixels(strip.rows, spot)
             before = (n, spot.first)
@@ -150,13 +144,13 @@ def tangent(  # type: ignore[no-untyped-def]
         moved = strip.rows[lay.moved : lay.moved + channels]
         _find(call, sample, fields, moves, spot, strip, strip.rows[lay.moves], strip.rows[lay.moves + 1])
         if changes:
-            read_strip(change, call, sample.window, other, cubics, edge, changed, None)
+            read_strip(change, call, sample.window, other, cubics, changed, None)
             if whole:
                 copy_strip(change, call, sample.m, spot, n // width, changed, (zero, zero, width), cover)
-        read_strip(img, call, sample.window, strip, cubics, edge, source, None)
+        read_strip(img, call, sample.window, strip, cubics, source, None)
         moved_cover[:] = strip.rows.dtype.type(0.0)
         if points_move:
-            _read_moved(img, call, sample, moves, spot, strip, cubics, edge, lay)
+            _read_moved(img, call, sample, moves, spot, strip, cubics, lay)
             if changes:
                 add_rows(changed, moved)
         if whole:

@@ -48,13 +48,11 @@ def _warp(*arguments: Any) -> Tensor:
 def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
     from pellucid.kernels.warp.triton.launch import backward_warp
 
-    image, mapping, window, params, field, links, table, *rest = arguments
-    needs = rest[-1]
-    if grad.numel() and image.numel():
+    needs = arguments[-1]
+    if grad.numel() and arguments[0].numel():
         moves = needs[1] or needs[2] or needs[5] or needs[6]
-        call = _call((image, mapping, window, params, field, links, table, *rest[:-2]))
-        return backward_warp(grad, call, [needs[0], moves, *needs[3:5], needs[6]])
-    empty = empty_gradients(image, mapping, window, params, field, links, table, needs)
+        return backward_warp(grad, _call(arguments[:-2]), [needs[0], moves, *needs[3:5], needs[6]])
+    empty = empty_gradients(arguments[:7], needs)
     for gradient in empty:
         gradient.zero_()
     return empty
