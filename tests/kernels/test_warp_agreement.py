@@ -155,3 +155,23 @@ def test_a_pixel_is_the_same_in_results_of_any_size(channels, dtype):
     large = cpu.warp(image, src_from_dst, size=(21, 61))
     for height, width in ((1, 1), (1, 15), (1, 16), (1, 17), (2, 8), (5, 7), (20, 61), (21, 33)):
         assert torch.equal(cpu.warp(image, src_from_dst, size=(height, width)), large[..., :height, :width]), (height, width)
+
+
+@pytest.mark.parametrize("zoom", [40.0, 3e7])
+@pytest.mark.parametrize("padding_mode", ["reflection", "reflect_101", "wrap"])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "nearest"])
+def test_points_many_pictures_away_fold_back_as_in_the_reference(interpolation, padding_mode, zoom):
+    """Beyond 2 ** 22 they are held, and do not move."""
+    random = torch.Generator().manual_seed(3)
+    results = []
+    for function in (cpu.warp, reference.warp):
+        image = torch.rand(1, 3, 7, 9, dtype=torch.float64, generator=random.manual_seed(3)).requires_grad_()
+        maps = torch.tensor([[[0.91, -0.4, -3.1], [0.37, 0.83, -4.3]]], dtype=torch.float64).mul(zoom).requires_grad_()
+        out = function(image, maps, size=(11, 8), interpolation=interpolation, padding_mode=padding_mode)
+        grad = torch.rand(out.shape, dtype=torch.float64, generator=random)
+        results.append((out, *torch.autograd.grad(out, (image, maps), grad, allow_unused=True)))
+    for ours, theirs in zip(*results, strict=True):
+        if theirs is None:
+            assert ours is None or not ours.any()
+        else:
+            assert (ours - theirs).abs().max() <= 1e-9 * (1.0 + theirs.abs().max())

@@ -16,7 +16,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.kernels.derivatives import needs_grad
-from pellucid.kernels.explicit import Primitive, batched, run
+from pellucid.kernels.explicit import Primitive, operator, run
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import gradient_of
@@ -43,8 +43,14 @@ _STATIC = "SymInt[] size, int[] options, float cubic, ScalarType dtype"
 _COUNT = 7  # of a warp's tensors
 
 
-def define(name: str) -> None:
-    """Define ``pellucid::{name}_warp``, ``_warp_backward`` and ``_labels``, without the kernels themselves.
+def define(
+    name: str,
+    warp: Callable[..., Tensor],
+    back: Callable[..., Gradients],
+    labels: Callable[..., Tensor],
+    keys: tuple[str, ...] = ("CPU",),
+) -> tuple[Any, Any, Any]:
+    """Register ``pellucid::{name}_warp``, ``_warp_backward`` and ``_labels``.
 
     The warp takes (image, mapping, window, params, field, links, table, size, (taps, mode, flags, out_channels, kinds of canvases),
     cubic, dtype) and returns the output, of that dtype.
@@ -72,31 +78,26 @@ def define(name: str) -> None:
         return empty_gradients(given[:_COUNT], given[-1])
 
     common, found = f"{_TENSORS}, Tensor? table, {_STATIC}", ", ".join(["Tensor"] * _COUNT)
-    _define(f"{name}_warp", common, "Tensor", _COUNT, lambda *given: _empty(given[0], *given[_COUNT:]))
-    _define(f"{name}_warp_backward", f"Tensor grad, {common}, bool[] needs", found, 1 + _COUNT, gradients, image_at=1)
-    labels = f"{_TENSORS}, SymInt[] size, int[] options".replace("params", "fills")
-    _define(f"{name}_labels", labels, "Tensor", 6, lambda image, *given: image.new_empty((*image.shape[:2], *given[5])))
+    plain = f"({_TENSORS.replace('params', 'fills')}, SymInt[] size, int[] options) -> Tensor"
+    return (
+        operator(f"{name}_warp", f"({common}) -> Tensor", warp, lambda *given: _empty(given[0], *given[_COUNT:]), _COUNT, 0, keys),
+        operator(
+            f"{name}_warp_backward", f"(Tensor grad, {common}, bool[] needs) -> ({found})", back, gradients, 1 + _COUNT, 1, keys
+        ),
+        operator(f"{name}_labels", plain, labels, lambda x, *given: x.new_empty((*x.shape[:2], *given[5])), 6, 0, keys),
+    )
 
 
-def define_dual(name: str) -> None:
-    """Define ``pellucid::{name}_warp_dual``: a linear pass's result, and how it changes with the picture and the points.
+def define_dual(name: str, dual: Callable[..., tuple[Tensor, Tensor]]) -> Any:
+    """Register ``pellucid::{name}_warp_dual``: a linear pass's result, and how it changes with the picture and the points.
 
     It takes (image, its change or None, mapping, window, params, the same with offset - fill for offsets and without fills, field),
     the changes of mapping, window and field (or None), and what the warp takes after its tensors. Without canvases or table; not
     nearest where points change.
     """
     tensors = "Tensor image, Tensor? by_image, Tensor mapping, Tensor? window, Tensor params, Tensor differences, Tensor? field"
-    schema = f"{tensors}, Tensor? by_mapping, Tensor? by_window, Tensor? by_field, {_STATIC}"
-    _define(
-        f"{name}_warp_dual", schema, "Tensor, Tensor", 10, lambda *given: tuple(_empty(given[0], *given[10:]) for _ in range(2))
-    )
-
-
-def _define(name: str, schema: str, results: str, tensors: int, fake: Callable[..., Any], image_at: int = 0) -> None:
-    """An operator, the first ``tensors`` of whose arguments are tensors."""
-    torch.library.define(f"pellucid::{name}", f"({schema}) -> ({results})")
-    torch.library.register_fake(f"pellucid::{name}", fake)
-    batched(f"pellucid::{name}", getattr(torch.ops.pellucid, name), tensors, image_at)
+    schema = f"({tensors}, Tensor? by_mapping, Tensor? by_window, Tensor? by_field, {_STATIC}) -> (Tensor, Tensor)"
+    return operator(f"{name}_warp_dual", schema, dual, lambda *given: tuple(_empty(given[0], *given[10:]) for _ in range(2)), 10)
 
 
 def arguments(image: Tensor, mapping: Tensor, recipe: Recipe) -> tuple[list[int], list[int], float, torch.dtype]:
@@ -104,11 +105,11 @@ def arguments(image: Tensor, mapping: Tensor, recipe: Recipe) -> tuple[list[int]
     return *recipe.options(image.shape[1]), mapping.dtype if recipe.dtype is None else recipe.dtype
 
 
-def forwards(operator: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def forwards(compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The operator as a function of (tensors, recipe)."""
 
     def call(*given: Any) -> Tensor:
-        return operator(*given[:-1], *arguments(given[0], given[1], given[-1]))
+        return compute(*given[:-1], *arguments(given[0], given[1], given[-1]))
 
     return call
 
@@ -142,11 +143,11 @@ def compiled_call(
     return call
 
 
-def backwards(operator: Callable[..., Gradients]) -> Callable[..., Gradients]:
+def backwards(compute: Callable[..., Gradients]) -> Callable[..., Gradients]:
     """The backward operator as a function of (gradient, tensors, recipe, needs)."""
 
     def call(*given: Any) -> Gradients:
-        return operator(*given[:-2], *arguments(given[1], given[2], given[-2]), given[-1])
+        return compute(*given[:-2], *arguments(given[1], given[2], given[-2]), given[-1])
 
     return call
 
@@ -160,7 +161,7 @@ def without_fills(image: Tensor, mapping: Tensor, window: Tensor | None, params:
     return mapping, window, F.pad(params[:, :mixing], (0, params.shape[1] - mixing)), *others
 
 
-def copy_labels(operator: Any, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample) -> Shaped[Tensor, "b c h2 w2"]:
+def copy_labels(compute: Any, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample) -> Shaped[Tensor, "b c h2 w2"]:
     """Call a labels operator on integers or booleans: whole pixels are copied, and nothing has a gradient."""
     recipe, (fill, *_, grounds) = resample.recipe, unpack(resample, image.shape[1])
     parts = [(fill, image.shape[1]), (None if grounds is None else grounds.flatten(1), len(recipe.canvases) * image.shape[1])]
@@ -172,7 +173,7 @@ def copy_labels(operator: Any, image: Shaped[Tensor, "b c h w"] | Pictures, resa
     window, field, links = (None if part is None else part.detach().to(coordinates) for part in moves)
     options = [MODES[recipe.padding_mode], *(CANVASES[kind] for kind in recipe.canvases)]
     mapping = resample.mapping.detach().to(coordinates)
-    out: Tensor = operator(image, mapping, window, torch.cat(fills, 1), field, links, list(recipe.size), options)
+    out: Tensor = compute(image, mapping, window, torch.cat(fills, 1), field, links, list(recipe.size), options)
     return out
 
 

@@ -8,6 +8,7 @@ Read next: ``sweep.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, own_memory, sources_of
 from pellucid.kernels.stages.chain import colors_of, has_curve, of_levels
 from pellucid.kernels.stages.strip import laid
-from pellucid.kernels.threads import elements, memory, run_split, scratch, written
+from pellucid.kernels.threads import elements, memory, run_loop, run_split, scratch, written
 from pellucid.kernels.warp.cpu.layout import (
     CAPACITY,
     FRAME,
@@ -39,13 +40,6 @@ from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
 from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
 
 __all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels"]
-
-define("cpu")
-define_dual("cpu")
-forward = torch.ops.pellucid.cpu_warp.default
-backward = torch.ops.pellucid.cpu_warp_backward.default
-labels = torch.ops.pellucid.cpu_labels.default
-dual = torch.ops.pellucid.cpu_warp_dual.default
 
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
 _BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
@@ -208,14 +202,9 @@ def direct(*given: Any) -> Tensor:
         planes = written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2]))
         rows = forward_rows(*call.colored, call.canvases)
 
-        def task(start: int, stop: int) -> None:
-            forward(*call.arguments, planes, *call.scratch(rows, gradients=False), start, stop)
-
-        run_split(task, image.shape[0] * call.strips, _PIXELS // call.strip + 1)
+        total, room = image.shape[0] * call.strips, partial(call.scratch, rows, gradients=False)
+        run_loop(forward, total, _PIXELS // call.strip + 1, *call.arguments, planes, room=room)
     return out
-
-
-torch.library.impl("pellucid::cpu_warp", "CPU")(direct)
 
 
 def _moved(sources: Sources, maps: Shifts, size: Sequence[int], out: Tensor) -> Tensor:
@@ -224,12 +213,9 @@ def _moved(sources: Sources, maps: Shifts, size: Sequence[int], out: Tensor) -> 
 
     if out.numel():
         bits, channels, (flat, pictures, *_) = f"u{out.itemsize}", out.shape[1], sources
-        source, planes = flat.view(bits), memory(out).view(bits).reshape(-1, size[0] * size[1])
-
-        def task(start: int, stop: int) -> None:
-            move(source, pictures, channels, maps, size[1], planes, start, stop)
-
-        run_split(task, len(planes), _MOVED // max(planes[0].nbytes, 1) + 1)
+        planes = memory(out).view(bits).reshape(-1, size[0] * size[1])
+        grain = _MOVED // max(planes[0].nbytes, 1) + 1
+        run_loop(move, len(planes), grain, flat.view(bits), pictures, channels, maps, size[1], planes)
     return out
 
 
@@ -289,11 +275,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
     return results
 
 
-torch.library.impl("pellucid::cpu_warp_backward", "CPU")(back)
-
-
-@torch.library.impl("pellucid::cpu_warp_dual", "CPU")
-def _(*given: Any) -> tuple[Tensor, Tensor]:
+def _dual(*given: Any) -> tuple[Tensor, Tensor]:
     image, by_image, mapping, window, params, differences, field, by_mapping, by_window, by_field, *sizes, dtype = given
     size, options, cubic = sizes
     from pellucid.kernels.warp.cpu.tangent import tangent
@@ -329,19 +311,11 @@ def _(*given: Any) -> tuple[Tensor, Tensor]:
 _UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 
-def copied(
-    image: Tensor | Pictures,
-    mapping: Tensor,
-    window: Tensor | None,
-    fills: Tensor,
-    field: Tensor | None,
-    links: Tensor | None,
-    size: list[int],
-    options: list[int],
-) -> Tensor:
+def copied(image: Tensor | Pictures, *given: Any) -> Tensor:
     """The labels' kernel, for pictures of several sizes, too."""
     from pellucid.kernels.warp.cpu.labels import copy_labels
 
+    mapping, window, fills, field, links, size, options = given
     bits = _UNSIGNED[image.dtype.itemsize]
     numbers = [1, options[0], 0, image.shape[1], *options[1:]]
     field, control = (field, None) if links is None else (None, field)
@@ -361,4 +335,5 @@ def copied(
     return out
 
 
-torch.library.impl("pellucid::cpu_labels", "CPU")(copied)
+forward, backward, labels = define("cpu", direct, back, copied)
+dual = define_dual("cpu", _dual)

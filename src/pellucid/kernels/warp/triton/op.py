@@ -17,11 +17,6 @@ from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
 
 __all__ = ["backward", "forward", "labels"]
 
-define("triton")
-forward = torch.ops.pellucid.triton_warp.default
-backward = torch.ops.pellucid.triton_warp_backward.default
-labels = torch.ops.pellucid.triton_labels.default
-
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -78,7 +73,4 @@ def _labels(
     return out.view(image.dtype)
 
 
-for _key in TRITON_KEYS:
-    torch.library.impl("pellucid::triton_warp", _key, _warp)
-    torch.library.impl("pellucid::triton_warp_backward", _key, _warp_backward)
-    torch.library.impl("pellucid::triton_labels", _key, _labels)
+forward, backward, labels = define("triton", _warp, _warp_backward, _labels, TRITON_KEYS)
