@@ -1,6 +1,6 @@
 """Pictures that a pass only moves by whole pixels: flips, quarter turns, crops and pads, and their gradients.
 
-Owns: the loop that copies elements of any kind, plane by plane.
+Owns: the loop that copies elements of any kind, plane by plane, and the one over samples that tells whether all are such.
 Must not: look at what an element means; a batch that is not all moved, or has colours, is ``copies.py``'s.
 Read next: ``shifts.py``.
 """
@@ -11,8 +11,9 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 from pellucid.kernels.vectors import Array, Lanes, woven
+from pellucid.kernels.warp.cpu.copies import moves_whole_pixels
 
-__all__ = ["move"]
+__all__ = ["move", "whole_shifts"]
 
 _VECTOR = 32  # bytes that are turned round at once
 _TILE = 64  # columns and rows of a turned plane that go together: a line of the cache each
@@ -106,3 +107,20 @@ def move(img, pictures, channels, maps, width, out, start, stop):  # type: ignor
             _straight(img, base, strides, shape, m, width, out[p])
         else:
             _turned(img, base, strides, shape, m, width, out[p])
+
+
+@entry
+def whole_shifts(maps, windows, mode, pictures, height, width, found):  # type: ignore[no-untyped-def]
+    """Whether every sample is a copy, all of its pixels whole; then ``found`` holds the maps as whole numbers.
+
+    Args:
+        maps, windows, pictures: a row for each sample, or one for all; windows may have no columns.
+        height, width: of the result.
+    """
+    for b in range(max(len(maps), len(windows), len(pictures))):
+        m, window, row = maps[min(b, len(maps) - 1)], windows[min(b, len(windows) - 1)], pictures[min(b, len(pictures) - 1)]
+        if not moves_whole_pixels(m, len(m) == 9, mode, window, (row[7], row[8]), (height, width)):
+            return False
+        for k in range(6 if b < len(maps) else 0):
+            found[b, k] = np.int64(m[k])
+    return True

@@ -37,7 +37,7 @@ def shifts(
     """
     if not as_read(options[2]) or options[3] != image.shape[1] or 0 in image.shape:
         return None
-    from pellucid.kernels.warp.cpu.whole import whole_shifts
+    from pellucid.kernels.warp.cpu.moves import whole_shifts
 
     maps = mapping.contiguous().numpy()
     found = np.empty((len(maps), 6), np.int64)
