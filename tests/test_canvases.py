@@ -317,10 +317,10 @@ def test_an_inverse_shows_nothing_that_was_cut_off():
 def test_gradients_reach_every_map_and_the_image(impl):
     steps = [RandomRotation((20.0, 20.0), fill=0.3), RandomInvert(p=1.0), RandomPerspective(0.3, p=1.0, fill=0.6)]
     pipeline = Pipeline(steps, impl=impl, seed=2)
-    image = torch.rand(2, 3, 9, 9, dtype=torch.float64, requires_grad=True)
+    image = torch.rand(2, 1, 9, 9, dtype=torch.float64, requires_grad=True)  # finite differences of every pixel: one channel
     record = pipeline.draw(image)
     names = [(0, "degrees"), (2, "top_left_x"), (2, "bottom_right_y")]
-    weights = torch.rand(2, 3, 9, 9, dtype=torch.float64)
+    weights = torch.rand(2, 1, 9, 9, dtype=torch.float64)
 
     def loss(image, *values):
         given = record

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -30,12 +31,20 @@ GRAPH = [
     SOURCE / "engine" / "drawing.py",
 ]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
+
+
+@cache
+def tree(path):
+    """A file's syntax, which several rules read."""
+    return ast.parse(path.read_text())
+
+
 FORBIDDEN = {"detach", "item", "numpy", "tolist", "data", "cpu"}
 
 
 @pytest.mark.parametrize("path", GRAPH, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_nothing_on_the_way_leaves_the_graph(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Attribute):
             assert node.attr not in FORBIDDEN, f"{path.name}:{node.lineno} .{node.attr}"
             in_place = node.attr.endswith("_") and not node.attr.endswith("__") and not node.attr.startswith("_")
@@ -53,25 +62,25 @@ FACTORIES = {
 def test_what_computes_says_where_its_tensors_lie(folder):
     """A function that is called by itself must not depend on torch's default device."""
     for path in sorted(SOURCE.glob(f"{folder}/**/*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            named = isinstance(node, ast.Call) and ast.unparse(node.func).removeprefix("torch.") in FACTORIES
-            if named and ast.unparse(node.func).startswith("torch."):
-                place = f"{path.relative_to(SOURCE)}:{node.lineno} {ast.unparse(node.func)}"
-                assert "device" in {keyword.arg for keyword in node.keywords}, place
+        for node in ast.walk(tree(path)):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr=name)) if name in FACTORIES:
+                    place = f"{path.relative_to(SOURCE)}:{node.lineno} torch.{name}"
+                    assert "device" in {keyword.arg for keyword in node.keywords}, place
 
 
 def test_every_module_says_what_it_owns():
     for path in MODULES:
         if path.name in ("_version.py", "__main__.py"):
             continue
-        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        text = ast.get_docstring(tree(path)) or ""
         for word in ("Owns:", "Must not:", "Read next:"):
             assert word in text, f"{path.relative_to(ROOT)} lacks {word!r}"
 
 
 def test_what_to_read_next_is_there():
     for path in MODULES:
-        links = re.search(r"^Read next:(.*)", ast.get_docstring(ast.parse(path.read_text())) or "", re.MULTILINE)
+        links = re.search(r"^Read next:(.*)", ast.get_docstring(tree(path)) or "", re.MULTILINE)
         for link in re.findall(r"``([^`]+\.(?:py|md))``", links.group(1) if links else ""):
             assert (path.parent / link).exists() or (ROOT / link).exists(), f"{path.relative_to(ROOT)} points to {link}"
 
@@ -80,7 +89,9 @@ def test_no_catch_all_files_and_no_giants():
     for path in MODULES:
         assert path.name not in ("utils.py", "helpers.py", "common.py", "misc.py")
         text = path.read_text()
-        told = [node.body[0] for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED) and ast.get_docstring(node)]
+        told = [
+            node.body[0] for node in ast.walk(tree(path)) if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False)
+        ]
         docstrings = sum(one.end_lineno - one.lineno + 1 for one in told)
         assert len(text.splitlines()) - docstrings <= 480, path
 
