@@ -87,11 +87,11 @@ def test_normal_equations_are_those_of_autograd(model, photometric):
     pair = Blocks(fixed, moving, mask)
     found = volume_equations(pair, start, model, photometric=photometric)
     gain, offset = found.brightness[0, :2]
-    seen = pair.weight(places(start, pair.size, None))[0, 0]
+    seen = pair.weight(places(start, pair.sides, None))[0, 0]
     root = (seen / (2 * seen.sum())).sqrt()
 
     def residual(change, gain, offset):
-        where = places(start @ moved_by(change[None], pair.size), pair.size, None)
+        where = places(start @ moved_by(change[None], pair.sides), pair.sides, None)
         return (root * (gain * read_voxels(moving, where) + offset - fixed)[0]).flatten()
 
     given = torch.zeros(found.left.shape[1] - 2 * (photometric != "none"), dtype=torch.float64), gain, offset

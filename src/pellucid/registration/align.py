@@ -23,12 +23,12 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.functional import gaussian_blur, resize, warp
 from pellucid.random.arguments import check_choice
 from pellucid.registration.bending import bend, slopes_of
-from pellucid.registration.descent import Bends, covered, descend
+from pellucid.registration.descent import Bends, Run, covered, descend
 from pellucid.registration.evidence import evidence_of
-from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, evened, robust
+from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, evened
 from pellucid.registration.maps import basis, corner_distance, lens_field, level_from_full, parts_of, spline_field, splines
 from pellucid.registration.newton import Equations, Found, Pair, equations, minimise, noise_covariance, plane_moves
-from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of
+from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of, start_of, told, weight_of
 from pellucid.types import Size
 
 __all__ = ["Alignment", "Step", "align"]
@@ -207,7 +207,7 @@ def align(
     check_numbers(width=width, spacing=spacing, stiffness=stiffness, levels=levels, steps=steps, tolerance=tolerance)
     with torch.no_grad():
         pair, problems = _read(fixed, moving, mask, moving_mask, features)
-        size, other = (pair.fixed.shape[-2], pair.fixed.shape[-1]), (pair.moving.shape[-2], pair.moving.shape[-1])
+        size, other = pair.size, (pair.moving.shape[-2], pair.moving.shape[-1])
         if photometric == "local":
             pair = pair._replace(fixed=evened(pair.fixed, pair.mask), moving=evened(pair.moving, pair.moving_mask))
         starts = _starts(start, pair, matrix_model)
@@ -227,19 +227,7 @@ def align(
         return run.adam(matrix, levels, problems, history)
 
 
-@dataclass(frozen=True)
-class _Run:
-    pair: Pair
-    model: str | None
-    bends: tuple[str, ...]
-    loss: str
-    photometric: str
-    width: float
-    spacing: float
-    stiffness: float
-    steps: int
-    tolerance: float
-
+class _Run(Run):
     def newton(self, starts: Tensor, levels: int, problems: list[str]) -> Alignment:
         assert self.model is not None
         matrix, power = starts if levels > 1 else starts[:1], starts.new_ones((1, starts.shape[1]))  # k b 3 3, k b
@@ -247,13 +235,13 @@ class _Run:
         for level in range(levels - 1, -1, -1):
             model = _model_of(level, levels, self.model)
             pair, from_full, moving_from_full = self._level(level)
-            size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
+            size = pair.size
             begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
             if level == levels - 1 and levels > 1:
                 begin = (begin[:, None] @ _fan(size, begin, turned=self.model != "translation")[:, None]).flatten(0, 1)
                 power = power.expand(len(begin), -1)
             found = minimise(
-                partial(self._equations, _repeated(pair, len(begin)), model),
+                partial(self._equations, pair.repeated(len(begin)), model),
                 begin.flatten(0, 1),
                 plane_moves(model, size, begin),
                 steps=math.ceil(self.steps / 3) if level and len(begin) > 1 else self.steps,
@@ -273,17 +261,13 @@ class _Run:
         return self._told(matrix, starts[0], None, None, settled, problems, measured, covariance, history)
 
     def _equations(self, pair: Pair, model: str, matrix: Tensor, power: Tensor) -> Equations:
-        return equations(pair, matrix, model, photometric=self.photometric, exponent=power, weigh=self._weigh())
-
-    def _weigh(self) -> Callable[[Tensor], tuple[Tensor, Tensor]] | None:
-        exponent = RESIDUAL[self.loss]
-        return None if exponent is None else robust(exponent, self.width)
+        return equations(pair, matrix, model, photometric=self.photometric, exponent=power, weigh=self.weigh)
 
     def bend(self, matrix: Tensor, levels: int, problems: list[str], before: tuple[Step, ...]) -> Alignment:
         field, history = None, [*before]
         for level in range(levels - 1, -1, -1):
             pair, from_full, moving_from_full = self._level(level)
-            size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
+            size = pair.size
             spacing = self.spacing if level == 0 else max(1.0, self.spacing / 2)  # coarse pictures are smooth, and bend as much
             here = moving_from_full @ matrix @ torch.linalg.inv(from_full)
             found = bend(
@@ -294,7 +278,7 @@ class _Run:
                     spacing=spacing,
                     stiffness=self.stiffness,
                     photometric=self.photometric,
-                    weigh=self._weigh(),
+                    weigh=self.weigh,
                 ),
                 _control(field, size, spacing, here),
                 steps=self.steps,
@@ -309,17 +293,16 @@ class _Run:
     def adam(self, start: Tensor, levels: int, problems: list[str], before: tuple[Step, ...] = ()) -> Alignment:
         matrix, field, lens = start, None, start.new_zeros(len(start), 2) if "lens" in self.bends else None
         history = [*before]
-        measure = partial(distance, self.loss, photometric=self.photometric, width=self.width)
         for level in range(levels - 1, -1, -1):
             model = _model_of(level, levels, self.model) if self.model and not self.bends else self.model
             pair, from_full, moving_from_full = self._level(level)
-            size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
+            size = pair.size
             begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
             found = descend(
                 pair,
                 begin,
                 Bends(_control(field, size, self.spacing, begin) if "bspline" in self.bends else None, lens),
-                measure,
+                self.measure,
                 model=model,
                 spacing=self.spacing,
                 stiffness=self.stiffness,
@@ -333,16 +316,16 @@ class _Run:
                 field = spline_field(found.bends.control, size, self.spacing)
             matrix = torch.linalg.inv(moving_from_full) @ found.matrix @ from_full
             matrix = matrix / matrix[:, 2:, 2:]
+        full = self.pair.size
         if lens is not None:
-            bent = lens_field(lens, matrix, (self.pair.fixed.shape[-2], self.pair.fixed.shape[-1]))
+            bent = lens_field(lens, matrix, full)
             field = bent if field is None else field + bent
-        full = (self.pair.fixed.shape[-2], self.pair.fixed.shape[-1])
         weight = covered(self.pair, matrix, field)
         out = warp(self.pair.moving, matrix, size=full, displacement=field, padding_mode="border")
         overlap = weight.sum((1, 2, 3)) / self.pair.mask.sum((1, 2, 3)).clamp_min(1e-12)
         ones = torch.ones_like(overlap)
         agreed = ones if self.loss == "mutual_information" else correlation(out, self.pair.fixed, weight)
-        measured = (measure(out, self.pair.fixed, weight), overlap, agreed, torch.stack((ones, 0 * ones, ones), 1))
+        measured = (self.measure(out, self.pair.fixed, weight), overlap, agreed, torch.stack((ones, 0 * ones, ones), 1))
         return self._told(matrix, start, field, lens, found.settled, problems, measured, None, history)
 
     def _level(self, level: int) -> tuple[Pair, Tensor, Tensor]:
@@ -381,19 +364,12 @@ class _Run:
         model = self.model or "translation"  # what bends, bends by what is there
         evidence = None if self.loss == "mutual_information" else evidence_of(self.pair, matrix, field, model)
         reasons = reasons_of(problems, matrix, loss, overlap, agreed, settled, evidence)
-        converged = torch.tensor([reason == "converged" for reason in reasons], dtype=torch.bool, device=matrix.device)
-        usable = torch.tensor([not problem for problem in problems], dtype=torch.bool, device=matrix.device)
-        usable = usable & torch.isfinite(matrix).all(2).all(1)
+        converged, usable = told(problems, reasons, matrix)
         matrix = torch.where(usable[:, None, None], matrix, start)
         if field is not None:
             field = torch.where(usable[:, None, None, None], field, 0.0)
         lens = None if lens is None else torch.where(usable[:, None], lens, 0.0)
         return Alignment(matrix, field, lens, converged, reasons, loss, overlap, agreed, brightness, covariance, tuple(history))
-
-
-def _repeated(pair: Pair, times: int) -> Pair:
-    fixed, moving, mask = (part.repeat(times, 1, 1, 1) for part in (pair.fixed, pair.moving, pair.mask))
-    return Pair(fixed, moving, mask, None if pair.moving_mask is None else pair.moving_mask.repeat(times, 1, 1, 1))
 
 
 def _lower(picture: Tensor, *, size: Size, sigma: float) -> Tensor:
@@ -474,7 +450,7 @@ def _read(
     dtype = torch.promote_types(a.dtype, b.dtype)
     if a.shape[:2] != b.shape[:2]:
         raise invalid("moving", expected=f"{a.shape[0]} pictures of {a.shape[1]} channels, as fixed", got=f"shape {tuple(b.shape)}")
-    weights = [_weight(name, one, like.to(dtype)) for name, one, like in (("mask", mask, a), ("moving_mask", moving_mask, b))]
+    weights = [weight_of(name, one, like.to(dtype)) for name, one, like in (("mask", mask, a), ("moving_mask", moving_mask, b))]
     whole = weights[0] if weights[0] is not None else torch.ones_like(a[:, :1], dtype=dtype)
     problems = problems_of(a, b, whole, weights[1])
     a, b = (torch.nan_to_num(picture.to(dtype), 0.0, 0.0, 0.0) for picture in (a, b))
@@ -488,18 +464,6 @@ def _read(
     return Pair(a, b, whole, weights[1]), problems
 
 
-def _weight(name: str, mask: object, like: Tensor) -> Tensor | None:
-    if mask is None:
-        return None
-    if not isinstance(mask, Tensor):
-        raise wrong_type(name, expected="a tensor", got=type(mask).__name__)
-    wanted = (like.shape[0], 1, *like.shape[-2:])
-    batch = mask if mask.dim() == 4 else mask[None]
-    if mask.dim() not in (3, 4) or batch.shape not in (wanted, (1, *wanted[1:])):
-        raise invalid(name, expected=f"shape {wanted[1:]} or {wanted}", got=f"shape {tuple(mask.shape)}")
-    return batch.to(like.dtype).expand(wanted)
-
-
 def _starts(start: Tensor | Sequence[Sequence[float]] | None, pair: Pair, model: str | None) -> Float[Tensor, "k b 3 3"]:
     """The given start; or the identity and, for pictures of different sizes, middle on middle, and whole on whole."""
     like, count = pair.fixed, len(pair.fixed)
@@ -508,8 +472,5 @@ def _starts(start: Tensor | Sequence[Sequence[float]] | None, pair: Pair, model:
         zooms = [] if (h, w) == (h2, w2) else [1.0] if model == "translation" else [1.0, math.sqrt(h2 * w2 / (h * w))]
         middles = [[[z, 0, (w2 - 1 - z * (w - 1)) / 2], [0, z, (h2 - 1 - z * (h - 1)) / 2], [0, 0, 1]] for z in zooms]
         return like.new_tensor([[[1, 0, 0], [0, 1, 0], [0, 0, 1]], *middles])[:, None].repeat(1, count, 1, 1)
-    given = torch.as_tensor(start, dtype=like.dtype, device=like.device).detach()
-    batch = given if given.dim() == 3 else given[None]
-    if batch.shape not in ((1, 3, 3), (count, 3, 3)) or not bool(torch.isfinite(batch).all()):
-        raise invalid("start", expected=f"finite numbers of shape (3, 3) or ({count}, 3, 3)", got=f"shape {tuple(given.shape)}")
-    return (batch / batch[:, 2:, 2:]).repeat(count // len(batch), 1, 1)[None]
+    given = start_of(start, like)
+    return (given / given[:, 2:, 2:])[None]

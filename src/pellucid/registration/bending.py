@@ -101,7 +101,7 @@ def slopes_of(
         weigh: residual -> (robust loss, weight); None is least squares.
         interpolation: as in `warp`.
     """
-    fixed, size = pair.fixed, (pair.fixed.shape[-2], pair.fixed.shape[-1])
+    fixed, size = pair.fixed, pair.size
     down, across = splines(size[0], spacing, fixed), splines(size[1], spacing, fixed)
     field = down @ control @ across.T
     weight = covered(pair, matrix, field).flatten(1)

@@ -7,7 +7,9 @@ Read next: ``align.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -15,11 +17,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.functional import anneal, warp
+from pellucid.registration.losses import RESIDUAL, distance, robust
 from pellucid.registration.maps import basis, changed, frame, lens_field, spline_field
 from pellucid.registration.newton import Pair
 from pellucid.types import Size
 
-__all__ = ["Bends", "Descended", "covered", "descend", "flat_at_the_end"]
+__all__ = ["Bends", "Descended", "Run", "adam", "covered", "descend", "flat_at_the_end", "roughness"]
 
 
 class Bends(NamedTuple):
@@ -53,7 +56,7 @@ class Descended(NamedTuple):
 
 def covered(pair: Pair, matrix: Tensor, field: Tensor | None) -> Float[Tensor, "b 1 h w"]:
     """What counts of the fixed picture: where the moving one is read inside of it."""
-    size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
+    size = pair.size
     ones = torch.ones_like(pair.moving[:, :1]) if pair.moving_mask is None else pair.moving_mask
     with torch.no_grad():
         return pair.mask * warp(ones, matrix.detach(), size=size, displacement=None if field is None else field.detach())
@@ -66,6 +69,68 @@ def flat_at_the_end(losses: list[Float[Tensor, "b"]]) -> Bool[Tensor, "b"]:
         return torch.zeros_like(losses[0], dtype=torch.bool)
     before, after = torch.stack(losses[-2 * tail : -tail]).mean(0), torch.stack(losses[-tail:]).mean(0)
     return (before - after).abs() <= 1e-2 * (losses[0] - after).abs() + 1e-6
+
+
+@dataclass(frozen=True)
+class Run:
+    """What an alignment was told: the pair, what of its map may change, and the numbers of its descents."""
+
+    pair: Pair
+    model: str | None
+    bends: tuple[str, ...]
+    loss: str
+    photometric: str
+    width: float
+    spacing: float
+    stiffness: float
+    steps: int
+    tolerance: float
+
+    @property
+    def weigh(self) -> Callable[[Tensor], tuple[Tensor, Tensor]] | None:
+        """Residual -> (robust loss, weight); None is least squares."""
+        exponent = RESIDUAL[self.loss]
+        return None if exponent is None else robust(exponent, self.width)
+
+    @property
+    def measure(self) -> Callable[[Tensor, Tensor, Tensor], Float[Tensor, "b"]]:
+        """(warped, fixed, weight) -> one number for each pair."""
+        return partial(distance, self.loss, photometric=self.photometric, width=self.width)
+
+
+def adam(
+    leaves: Sequence[tuple[Tensor, float]], loss: Callable[[int], Float[Tensor, "b"]], *, steps: int
+) -> list[Float[Tensor, "b"]]:
+    """Change leaves by Adam, each at its own rate, which falls in the second half: exactly so many steps.
+
+    Args:
+        leaves: with their rates.
+        loss: the number of a step -> one loss for each pair; those that are not finite are left out.
+        steps: how many.
+
+    Returns:
+        The losses of every step.
+    """
+    optimiser = torch.optim.Adam([{"params": [leaf], "lr": rate} for leaf, rate in leaves])
+    slowing = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 0.02 ** max(0.0, 2.0 * step / steps - 1.0))
+    losses: list[Tensor] = []
+    for step in range(steps):
+        with torch.enable_grad():
+            each = loss(step)
+            usable = torch.isfinite(each)
+            slopes = torch.autograd.grad(torch.where(usable, each, 0.0).sum(), [leaf for leaf, _ in leaves])
+        losses.append(torch.where(usable, each, torch.nan).detach())
+        for (leaf, _), slope in zip(leaves, slopes, strict=True):
+            leaf.grad = torch.nan_to_num(slope, 0.0, 0.0, 0.0)
+        optimiser.step()
+        slowing.step()
+    return losses
+
+
+def roughness(control: Float[Tensor, "b k *counts"], axes: Sequence[int]) -> Float[Tensor, "b"]:
+    """The mean squared second differences of control points along these axes, where they have some."""
+    bent = [torch.diff(control, n=2, dim=axis) for axis in axes if control.shape[axis] > 2]
+    return torch.stack([part.square().flatten(1).mean(1) for part in bent]).sum(0)
 
 
 def descend(
@@ -96,37 +161,26 @@ def descend(
         rate: pixels that the first steps move by.
         interpolation: as in `warp`.
     """
-    size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
+    size = pair.size
     pixels, spanned, half = frame(size, matrix), basis(model or "translation", matrix), max(size) / 2
     change = matrix.new_zeros((len(matrix), len(spanned))) if model else None
     given = {"change": (change, half), "control": (bends.control, 1.0), "lens": (bends.lens, half)}
     leaves = {name: start.detach().clone().requires_grad_() for name, (start, _) in given.items() if start is not None}
-    optimiser = torch.optim.Adam([{"params": [leaf], "lr": rate / given[name][1]} for name, leaf in leaves.items()])
-    slowing = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 0.02 ** max(0.0, 2.0 * step / steps - 1.0))
-    losses: list[Tensor] = []
+    scales = list(anneal(scale, steps)) if scale > 0 else [0.0] * steps
 
     def placed() -> tuple[Tensor, Bends]:
         here = changed(matrix, leaves["change"], spanned, pixels) if model else matrix
         return here, Bends(leaves.get("control"), leaves.get("lens"))
 
-    for sigma in anneal(scale, steps) if scale > 0 else [0.0] * steps:
-        with torch.enable_grad():
-            here, bent = placed()
-            field = bent.field(here, size, spacing)
-            options = {"size": size, "interpolation": interpolation, "padding_mode": "border", "gradient_scale": sigma}
-            out = warp(pair.moving, here, displacement=field, **options)  # type: ignore[arg-type]
-            each = loss(out, pair.fixed, covered(pair, here, field))
-            if bent.control is not None and stiffness > 0:
-                points = bent.control
-                stiff = [torch.diff(points, n=2, dim=dim).square().mean((1, 2, 3)) for dim in (-1, -2) if points.shape[dim] > 2]
-                each = each + stiffness * torch.stack(stiff).sum(0)
-            usable = torch.isfinite(each)
-            total = torch.where(usable, each, 0.0).sum()
-        losses.append(torch.where(usable, each, torch.nan).detach())
-        for leaf, slope in zip(leaves.values(), torch.autograd.grad(total, list(leaves.values())), strict=True):
-            leaf.grad = torch.nan_to_num(slope, 0.0, 0.0, 0.0)
-        optimiser.step()
-        slowing.step()
+    def each(step: int) -> Tensor:
+        here, bent = placed()
+        field = bent.field(here, size, spacing)
+        options = {"size": size, "interpolation": interpolation, "padding_mode": "border", "gradient_scale": scales[step]}
+        out = warp(pair.moving, here, displacement=field, **options)  # type: ignore[arg-type]
+        found = loss(out, pair.fixed, covered(pair, here, field))
+        return found + stiffness * roughness(bent.control, (3, 2)) if bent.control is not None and stiffness > 0 else found
+
+    losses = adam([(leaf, rate / given[name][1]) for name, leaf in leaves.items()], each, steps=steps)
     with torch.no_grad():
         here, bent = placed()
     return Descended(here, Bends(*(None if part is None else part.detach() for part in bent)), flat_at_the_end(losses), losses)

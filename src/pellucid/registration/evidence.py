@@ -56,7 +56,7 @@ def evidence_of(pair: Pair, matrix: Float[Tensor, "b 3 3"], field: Float[Tensor,
         matrix, field: moving pixel from fixed pixel.
         model: of the matrix, which says how much a few places fix.
     """
-    size = (pair.fixed.shape[-2], pair.fixed.shape[-1])
+    size = pair.size
     unit, side = min(1.0, min(size) / 128), max(4, min(size) // _PLACES)
     weight = covered(pair, matrix, field)
     inside = (weight > 0.5).to(weight)

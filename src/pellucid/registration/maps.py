@@ -46,14 +46,15 @@ BENDS: Final = ("lens", "bspline")
 """What moves pixels beside a matrix."""
 
 
-def parts_of(model: str) -> tuple[str | None, tuple[str, ...]]:
+def parts_of(model: str, known: tuple[str, ...] = MODELS, bending: tuple[str, ...] = BENDS) -> tuple[str | None, tuple[str, ...]]:
     """A composition's matrix, if it has one, and what bends beside it: ``"affine+lens"`` is an affine map after a lens."""
     parts = model.split("+") if isinstance(model, str) else [model]
     for part in parts:
-        check_choice("model", part, (*MODELS, *BENDS))
-    matrices, bends = [part for part in parts if part in MODELS], tuple(part for part in parts if part in BENDS)
+        check_choice("model", part, (*known, *bending))
+    matrices, bends = [part for part in parts if part in known], tuple(part for part in parts if part in bending)
     if len(matrices) > 1 or len(set(bends)) < len(bends):
-        raise invalid("model", expected="one matrix, one lens and one bspline at most", got=model)
+        words = [f"one {word}" for word in ("matrix", *bending)]
+        raise invalid("model", expected=f"{', '.join(words[:-1])} and {words[-1]} at most", got=model)
     return matrices[0] if matrices else None, bends
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from jaxtyping import Bool, Float
@@ -41,18 +41,27 @@ _PIECE = 1 << 14
 
 
 class Pair(NamedTuple):
-    """Pictures of one level, and what of them counts.
+    """Pictures or volumes of one level, and what of them counts.
 
     Args:
         fixed, moving: floating point.
-        mask: of the fixed picture, weights from 0.
+        mask: of the fixed one, weights from 0.
         moving_mask: of the moving one.
     """
 
-    fixed: Float[Tensor, "b c h w"]
-    moving: Float[Tensor, "b c h2 w2"]
-    mask: Float[Tensor, "b 1 h w"]
-    moving_mask: Float[Tensor, "b 1 h2 w2"] | None = None
+    fixed: Float[Tensor, "b c *size"]
+    moving: Float[Tensor, "b c *size2"]
+    mask: Float[Tensor, "b 1 *size"]
+    moving_mask: Float[Tensor, "b 1 *size2"] | None = None
+
+    @property
+    def size(self) -> Size:
+        """Of the fixed picture."""
+        return self.fixed.shape[-2], self.fixed.shape[-1]
+
+    def repeated(self, times: int) -> Self:
+        """The same pairs several times over."""
+        return type(self)(*(None if part is None else part.repeat(times, *[1] * (part.dim() - 1)) for part in self))  # type: ignore[arg-type]
 
 
 class Equations(NamedTuple):
@@ -110,7 +119,7 @@ def equations(
         weigh: residual -> (robust loss, weight); None is least squares.
         interpolation: as in `warp`.
     """
-    fixed, size = pair.fixed, (pair.fixed.shape[-2], pair.fixed.shape[-1])
+    fixed, size = pair.fixed, pair.size
     pixels, spanned = frame(size, fixed), basis(model, fixed)
     y, x = torch.meshgrid(*(torch.arange(n, dtype=fixed.dtype, device=fixed.device) for n in size), indexing="ij")
     place = torch.stack((x.flatten(), y.flatten(), torch.ones(x.numel(), dtype=fixed.dtype, device=fixed.device)))  # 3 n

@@ -7,18 +7,19 @@ Read next: ``align.py``, ``volumes.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pellucid.errors import invalid
+from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import finite_number, whole_number
 
 if TYPE_CHECKING:
     from pellucid.registration.evidence import Evidence
 
-__all__ = ["LEAST_OVERLAP", "check_numbers", "problems_of", "reasons_of"]
+__all__ = ["LEAST_OVERLAP", "check_numbers", "problems_of", "reasons_of", "start_of", "told", "weight_of"]
 
 LEAST_OVERLAP: Final = 0.2
 """A pair that shares less of the fixed picture's weight is not aligned, and a step that leaves less is refused."""
@@ -67,6 +68,37 @@ def problems_of(fixed: Tensor, moving: Tensor, mask: Tensor, moving_mask: Tensor
                 where = " where its mask counts" if bool((total[i] < flat.shape[2]).any()) else ""
                 problems[i] = problems[i] or f"the {name} {what} is constant{where}"
     return problems
+
+
+def weight_of(name: str, mask: object, like: Tensor) -> Float[Tensor, "b 1 *size"] | None:
+    """A mask as weights of pictures or volumes (B, C, ...), one for all or one for each."""
+    if mask is None:
+        return None
+    if not isinstance(mask, Tensor):
+        raise wrong_type(name, expected="a tensor", got=type(mask).__name__)
+    wanted = (like.shape[0], 1, *like.shape[2:])
+    batch = mask if mask.dim() == like.dim() else mask[None]
+    if batch.shape not in (wanted, (1, *wanted[1:])):
+        raise invalid(name, expected=f"shape {wanted[1:]} or {wanted}", got=f"shape {tuple(mask.shape)}")
+    return batch.to(like.dtype).expand(wanted)
+
+
+def start_of(start: Any, like: Tensor) -> Float[Tensor, "b n n"]:
+    """The matrices that somebody has to begin with, one for all or one for each of pictures or volumes (B, C, ...)."""
+    count, side = len(like), like.dim() - 1
+    given = torch.as_tensor(start, dtype=like.dtype, device=like.device).detach()
+    batch = given if given.dim() == 3 else given[None]
+    if batch.shape not in ((1, side, side), (count, side, side)) or not bool(torch.isfinite(batch).all()):
+        expected = f"finite numbers of shape ({side}, {side}) or ({count}, {side}, {side})"
+        raise invalid("start", expected=expected, got=f"shape {tuple(given.shape)}")
+    return batch.repeat(count // len(batch), 1, 1)
+
+
+def told(problems: list[str], reasons: tuple[str, ...], matrix: Tensor) -> tuple[Bool[Tensor, "b"], Bool[Tensor, "b"]]:
+    """Which pairs converged, and which maps are of any use."""
+    converged = torch.tensor([reason == "converged" for reason in reasons], dtype=torch.bool, device=matrix.device)
+    usable = torch.tensor([not problem for problem in problems], dtype=torch.bool, device=matrix.device)
+    return converged, usable & torch.isfinite(matrix).flatten(1).all(1)
 
 
 def reasons_of(

@@ -20,11 +20,11 @@ from torch import Tensor
 from pellucid.core.constants import pinned
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import check_choice
-from pellucid.registration.descent import flat_at_the_end
-from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, distance, robust
-from pellucid.registration.maps import splines
+from pellucid.registration.descent import Run, adam, flat_at_the_end, roughness
+from pellucid.registration.losses import LOSSES, RESIDUAL, correlation
+from pellucid.registration.maps import parts_of, splines
 from pellucid.registration.newton import Equations, minimise, noise_covariance
-from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of
+from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of, start_of, told, weight_of
 from pellucid.registration.voxels import (
     Blocks,
     grown,
@@ -170,14 +170,15 @@ def align_volumes(
         >>> found.matrix[0, :3, 3].round(decimals=1).abs(), found.reason
         (tensor([1.5000, 0.0000, 0.0000]), ('converged',))
     """
-    matrix_model, bends = _parts(model)
+    matrix_model, bends = parts_of(model, VOLUME_MODELS[:-1], VOLUME_MODELS[-1:])
     check_choice("loss", loss, LOSSES)
     check_choice("photometric", photometric, ("none", "gain_bias"))
     exact = matrix_model is not None and loss in RESIDUAL
     check_choice("method", method, ("auto", "gauss_newton", "adam") if exact and not bends else ("auto", "adam"))
     check_numbers(width=width, spacing=spacing, stiffness=stiffness, levels=levels, steps=steps, tolerance=tolerance)
     pair, problems = _read(fixed, moving, mask, moving_mask)
-    matrix = begin = _start(start, pair)
+    still = torch.eye(4, dtype=pair.fixed.dtype, device=pair.fixed.device)
+    matrix = begin = start_of(still if start is None else start, pair.fixed)
     sides = (*pair.fixed.shape[2:], *pair.moving.shape[2:])
     levels = 1 + max(0, round(math.log2(min(sides) / _COARSEST))) if levels is None else levels
     photometric = "gain_bias" if loss == "ncc" else photometric
@@ -195,32 +196,21 @@ def align_volumes(
     if bends or covariance is None:
         matrix, field, settled = run.adam(matrix, levels, history)
     with torch.no_grad():
-        where = places(matrix, pair.size, field)
+        where = places(matrix, pair.sides, field)
         seen, out = pair.weight(where), read_voxels(pair.moving, where)
         agreed = torch.ones_like(brightness[:, 0]) if loss == "mutual_information" else correlation(out, pair.fixed, seen)
-        value = distance(loss, out, pair.fixed, seen, photometric=photometric, width=width)
+        value = run.measure(out, pair.fixed, seen)
         overlap = seen.flatten(1).sum(1) / pair.mask.flatten(1).sum(1).clamp_min(1e-12)
     reason = reasons_of(problems, matrix, value, overlap, agreed, settled, what="volume")
-    usable = torch.tensor([not problem for problem in problems], dtype=torch.bool, device=matrix.device)
-    usable = usable & torch.isfinite(matrix).flatten(1).all(1)
+    done, usable = told(problems, reason, matrix)
     matrix = torch.where(usable[:, None, None], matrix, begin)
     field = None if field is None else torch.where(usable[:, None, None, None, None], field, 0.0)
-    done = torch.tensor([word == "converged" for word in reason], dtype=torch.bool, device=matrix.device)
     return VolumeAlignment(matrix, field, done, reason, value, overlap, agreed, tuple(history), brightness, covariance)
 
 
 @dataclass(frozen=True)
-class _Run:
+class _Run(Run):
     pair: Blocks
-    model: str | None
-    bends: bool
-    loss: str
-    photometric: str
-    width: float
-    spacing: float
-    stiffness: float
-    steps: int
-    tolerance: float
 
     def newton(self, matrix: Tensor, levels: int, history: list[Tensor]) -> tuple[Tensor, Equations, Tensor]:
         """(matrix, equations there, which are settled)."""
@@ -232,21 +222,14 @@ class _Run:
             turns = matrix.new_zeros(1, 6)
             if level == levels - 1 and levels > 1 and self.model != "translation":
                 model = "rigid" if model == "translation" else model
-                turns = torch.cat(
-                    (
-                        turns,
-                        _TURN * torch.eye(6, dtype=matrix.dtype, device=matrix.device)[3:],
-                        -_TURN * torch.eye(6, dtype=matrix.dtype, device=matrix.device)[3:],
-                    )
-                )
+                about = _TURN * torch.eye(6, dtype=matrix.dtype, device=matrix.device)[3:]
+                turns = torch.cat((turns, about, -about))
             begin = moving_from_full @ matrix @ torch.linalg.inv(from_full)
-            first = (begin @ moved_by(turns, pair.size)[:, None]).flatten(0, 1)
-            fan = Blocks(*(None if part is None else part.repeat(len(turns), 1, 1, 1, 1) for part in pair))  # type: ignore[arg-type]
-            linearise = partial(self._equations, fan, model)
+            first = (begin @ moved_by(turns, pair.sides)[:, None]).flatten(0, 1)
             found = minimise(
-                linearise,
+                partial(self._equations, pair.repeated(len(turns)), model),
                 first,
-                volume_moves(model, pair.size),
+                volume_moves(model, pair.sides),
                 steps=self.steps,
                 tolerance=self.tolerance,
                 exponent=first.new_ones(len(first)),
@@ -258,9 +241,7 @@ class _Run:
         return matrix, Equations(*(part[rows] for part in found.equations)), found.settled[rows]
 
     def _equations(self, pair: Blocks, model: str, matrix: Tensor, _exponent: Tensor) -> Equations:
-        exponent = RESIDUAL[self.loss]
-        weigh = None if exponent is None else robust(exponent, self.width)
-        return volume_equations(pair, matrix, model, photometric=self.photometric, weigh=weigh)
+        return volume_equations(pair, matrix, model, photometric=self.photometric, weigh=self.weigh)
 
     def adam(self, matrix: Tensor, levels: int, history: list[Tensor]) -> tuple[Tensor, Tensor | None, Tensor]:
         """(matrix, field, which are settled)."""
@@ -271,9 +252,9 @@ class _Run:
                 pair,
                 moving_from_full @ matrix @ torch.linalg.inv(from_full),
                 None if field is None else grown(field, pair.fixed),
-                partial(distance, self.loss, photometric=self.photometric, width=self.width),
+                self.measure,
                 matrix_model=self.model,
-                bends=self.bends,
+                bends=bool(self.bends),
                 spacing=self.spacing,
                 stiffness=self.stiffness,
                 steps=self.steps,
@@ -309,7 +290,7 @@ def _descend(
     rate: float,
 ) -> tuple[Tensor, Tensor | None, Tensor, list[Tensor]]:
     """One level: (matrix, field, which are settled, losses)."""
-    size, half = pair.size, max(pair.size) / 2
+    size, half = pair.sides, max(pair.sides) / 2
     weights = [splines(side, spacing, matrix) for side in size]
     change = matrix.new_zeros(len(matrix), parameters_of(matrix_model))
     control = matrix.new_zeros(len(matrix), 3, *(part.shape[1] for part in weights))
@@ -317,46 +298,22 @@ def _descend(
         down = [torch.linalg.pinv(part) for part in weights]
         control = torch.einsum("bkdhw,zd,yh,xw->bkzyx", field, *down)
     leaves = [part.detach().clone().requires_grad_() for part in (change, control)]
-    groups = [{"params": leaves[:1], "lr": rate / half}, {"params": leaves[1:], "lr": rate}]
-    optimiser = torch.optim.Adam([group for group, used in zip(groups, (matrix_model, bends), strict=True) if used])
-    slowing = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: 0.02 ** max(0.0, 2.0 * step / steps - 1.0))
-    losses: list[Tensor] = []
 
     def placed() -> tuple[Tensor, Tensor | None]:
         moved = torch.einsum("bkzyx,dz,hy,wx->bkdhw", leaves[1], *weights) if bends else None
         return matrix @ moved_by(leaves[0], size) if matrix_model else matrix, moved
 
-    for _ in range(steps):
-        with torch.enable_grad():
-            here, moved = placed()
-            where = places(here, size, moved)
-            each = loss(read_voxels(pair.moving, where), pair.fixed, pair.weight(where.detach()))
-            if bends and stiffness > 0:
-                bent = [torch.diff(leaves[1], n=2, dim=dim).square().flatten(1).mean(1) for dim in (2, 3, 4)]
-                each = each + stiffness * torch.stack(bent).sum(0)
-            usable = torch.isfinite(each)
-            total = torch.where(usable, each, 0.0).sum()
-        losses.append(torch.where(usable, each, torch.nan).detach())
-        optimiser.zero_grad()
-        total.backward()
-        for leaf in leaves:
-            leaf.grad = None if leaf.grad is None else torch.nan_to_num(leaf.grad, 0.0, 0.0, 0.0)
-        optimiser.step()
-        slowing.step()
+    def each(_step: int) -> Tensor:
+        here, moved = placed()
+        where = places(here, size, moved)
+        found = loss(read_voxels(pair.moving, where), pair.fixed, pair.weight(where.detach()))
+        return found + stiffness * roughness(leaves[1], (2, 3, 4)) if bends and stiffness > 0 else found
+
+    used = zip(leaves, (rate / half, rate), (matrix_model, bends), strict=True)
+    losses = adam([(leaf, pace) for leaf, pace, changes in used if changes], each, steps=steps)
     settled = flat_at_the_end(losses)
     with torch.no_grad():
         return *placed(), settled, losses
-
-
-def _parts(model: str) -> tuple[str | None, bool]:
-    """The matrix, if there is one, and whether a B-spline bends beside it."""
-    parts = model.split("+") if isinstance(model, str) else [model]
-    for part in parts:
-        check_choice("model", part, VOLUME_MODELS)
-    matrices = [part for part in parts if part != "bspline"]
-    if len(matrices) > 1 or len(parts) > len(matrices) + 1:
-        raise invalid("model", expected="one matrix and one bspline at most", got=model)
-    return matrices[0] if matrices else None, "bspline" in parts
 
 
 def _read(fixed: object, moving: object, mask: object, moving_mask: object) -> tuple[Blocks, list[str]]:
@@ -366,34 +323,11 @@ def _read(fixed: object, moving: object, mask: object, moving_mask: object) -> t
     a, b = a.to(dtype), b.to(dtype)
     if a.shape[:2] != b.shape[:2]:
         raise invalid("moving", expected=f"{a.shape[0]} volumes of {a.shape[1]} channels, as fixed", got=f"shape {tuple(b.shape)}")
-    one, other = _weight("mask", mask, a), _weight("moving_mask", moving_mask, b)
+    one, other = weight_of("mask", mask, a), weight_of("moving_mask", moving_mask, b)
     whole = torch.ones_like(a[:, :1]) if one is None else one
     problems = problems_of(a, b, whole, other, "volume")
     a, b = (torch.nan_to_num(volume, 0.0, 0.0, 0.0) for volume in (a, b))
     return Blocks(a, b, whole, other), problems
-
-
-def _weight(name: str, mask: object, like: Tensor) -> Float[Tensor, "b 1 d h w"] | None:
-    if mask is None:
-        return None
-    if not isinstance(mask, Tensor):
-        raise wrong_type(name, expected="a tensor", got=type(mask).__name__)
-    wanted = (like.shape[0], 1, *like.shape[2:])
-    batch = mask if mask.dim() == 5 else mask[None]
-    if batch.shape not in (wanted, (1, *wanted[1:])):
-        raise invalid(name, expected=f"shape {wanted[1:]} or {wanted}", got=f"shape {tuple(mask.shape)}")
-    return batch.to(like.dtype).expand(wanted)
-
-
-def _start(start: Tensor | None, pair: Blocks) -> Float[Tensor, "b 4 4"]:
-    count = len(pair.fixed)
-    if start is None:
-        return torch.eye(4, dtype=pair.fixed.dtype, device=pair.fixed.device).repeat(count, 1, 1)
-    given = torch.as_tensor(start, dtype=pair.fixed.dtype, device=pair.fixed.device).detach()
-    batch = given if given.dim() == 3 else given[None]
-    if batch.shape not in ((1, 4, 4), (count, 4, 4)) or not bool(torch.isfinite(batch).all()):
-        raise invalid("start", expected=f"finite numbers of shape (4, 4) or ({count}, 4, 4)", got=f"shape {tuple(given.shape)}")
-    return batch.repeat(count // len(batch), 1, 1)
 
 
 def _volumes(name: str, volume: object) -> Float[Tensor, "b c d h w"]:

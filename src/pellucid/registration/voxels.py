@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.functional import gaussian_blur
-from pellucid.registration.newton import Equations, Moves, normal_equations
+from pellucid.registration.newton import Equations, Moves, Pair, normal_equations
 
 __all__ = [
     "Blocks",
@@ -42,22 +42,11 @@ Sides: TypeAlias = tuple[int, int, int]
 """Depth, height, width."""
 
 
-class Blocks(NamedTuple):
-    """Volumes of one level, and what of them counts.
-
-    Args:
-        fixed, moving: floating point.
-        mask: of the fixed volume, weights from 0.
-        moving_mask: of the moving one.
-    """
-
-    fixed: Float[Tensor, "b c d h w"]
-    moving: Float[Tensor, "b c d2 h2 w2"]
-    mask: Float[Tensor, "b 1 d h w"]
-    moving_mask: Float[Tensor, "b 1 d2 h2 w2"] | None = None
+class Blocks(Pair):
+    """Volumes of one level, and what of them counts."""
 
     @property
-    def size(self) -> Sides:
+    def sides(self) -> Sides:
         """Of the fixed volume."""
         return self.fixed.shape[2], self.fixed.shape[3], self.fixed.shape[4]
 
@@ -84,7 +73,7 @@ def volume_equations(
         photometric: ``none`` or ``gain_bias``.
         weigh: residual -> (loss, weight of its square); None is least squares.
     """
-    size, where = pair.size, places(matrix, pair.size, None)
+    size, where = pair.sides, places(matrix, pair.sides, None)
     half = max(size) / 2
     weight = pair.weight(where).flatten(1)
     values, slopes = [], []
