@@ -59,8 +59,7 @@ def eot(pipeline: Pipeline, images: Float[Tensor, "b c h w"], k: int, *, key: Ke
         >>> out.shape, record.samples
         (torch.Size([10, 3, 8, 8]), 10)
     """
-    if not isinstance(pipeline, Pipeline):
-        raise wrong_type("pipeline", expected="a Pipeline", got=repr(pipeline))
+    _check_pipeline(pipeline)
     views = pipeline.views(images, k, key=key)
     return View(torch.cat([view.result for view in views]), Record.cat([view.record for view in views]))
 
@@ -116,18 +115,11 @@ class Adversary:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pipeline, Pipeline):
-            raise wrong_type("pipeline", expected="a Pipeline", got=repr(self.pipeline))
         check_choice("norm", self.norm, ("linf", "l2"))
-        whole_number("steps", self.steps, 0, 1 << 20)
-        whole_number("draws", self.draws, 1, 1 << 16)
-        check_flag("targeted", self.targeted)
-        check_flag("universal", self.universal)
+        _check_ascent(self)
         step = self.radius if self.step_size is None else self.step_size
         if min(finite_number("radius", self.radius), finite_number("step_size", step)) <= 0:
             raise invalid("radius and step_size", expected="numbers > 0", got=f"{self.radius} and {self.step_size}")
-        if not self.low < self.high:
-            raise invalid("low and high", expected="low < high", got=f"{self.low} and {self.high}")
 
     def __call__(self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None) -> Float[Tensor, "b c h w"]:
         """The perturbed pictures."""
@@ -242,18 +234,11 @@ class PatchAdversary:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("pipeline", "placement"):
-            if not isinstance(getattr(self, name), Pipeline):
-                raise wrong_type(name, expected="a Pipeline", got=repr(getattr(self, name)))
+        _check_ascent(self)
+        _check_pipeline(self.placement, "placement")
         object.__setattr__(self, "size", as_size("size", self.size))
-        whole_number("steps", self.steps, 0, 1 << 20)
-        whole_number("draws", self.draws, 1, 1 << 16)
-        check_flag("targeted", self.targeted)
-        check_flag("universal", self.universal)
         if finite_number("step_size", self.step_size) <= 0:
             raise invalid("step_size", expected="a number > 0", got=self.step_size)
-        if not self.low < self.high:
-            raise invalid("low and high", expected="low < high", got=f"{self.low} and {self.high}")
 
     def __call__(self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None) -> Float[Tensor, "*b c h2 w2"]:
         """The patch, (1, C, h, w), or one for each picture. Of ``key`` seed and step count."""
@@ -344,6 +329,22 @@ class PatchAdversary:
         return read_sticker((patch, scale_shift(1.0, centred[1], 1.0, centred[0], maps[:, 0, 0]) @ maps), [images], "patch")
 
 
+def _check_pipeline(given: object, name: str = "pipeline") -> None:
+    if not isinstance(given, Pipeline):
+        raise wrong_type(name, expected="a Pipeline", got=repr(given))
+
+
+def _check_ascent(attack: Adversary | PatchAdversary) -> None:
+    """What both attacks are given."""
+    _check_pipeline(attack.pipeline)
+    whole_number("steps", attack.steps, 0, 1 << 20)
+    whole_number("draws", attack.draws, 1, 1 << 16)
+    check_flag("targeted", attack.targeted)
+    check_flag("universal", attack.universal)
+    if not attack.low < attack.high:
+        raise invalid("low and high", expected="low < high", got=f"{attack.low} and {attack.high}")
+
+
 def _check_pictures(images: Tensor, labels: Tensor | None = None, key: Key | None = None) -> None:
     for name, value in (("images", images), ("labels", labels)):
         if not isinstance(value, Tensor) and not (name == "labels" and value is None):
@@ -397,14 +398,19 @@ def flow_attack(
     optimizer = torch.optim.Adam([field], lr=learning_rate)
     for _ in range(steps):
         with torch.enable_grad():
-            losses = loss_fn(_moved(still, field))
-            if tuple(losses.shape) != (len(images),):
-                raise invalid("loss_fn", expected=f"({len(images)},) losses, one per sample", got=tuple(losses.shape))
+            losses = _losses(loss_fn, _moved(still, field))
             (slope,) = torch.autograd.grad((smoothness * _roughness(field) - losses).sum(), [field])
         field.grad = slope
         optimizer.step()
     result = field.detach()
     return _moved(still, result).detach(), result
+
+
+def _losses(loss_fn: Loss, images: Tensor) -> Float[Tensor, "b"]:
+    losses = loss_fn(images)
+    if tuple(losses.shape) != (len(images),):
+        raise invalid("loss_fn", expected=f"({len(images)},) losses, one per sample", got=tuple(losses.shape))
+    return losses
 
 
 def _moved(images: Tensor, field: Tensor) -> Tensor:
@@ -483,8 +489,7 @@ class AugMax:
     step_size: float = 0.1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pipeline, Pipeline):
-            raise wrong_type("pipeline", expected="a Pipeline", got=repr(self.pipeline))
+        _check_pipeline(self.pipeline)
         whole_number("width", self.width, 1, 1 << 10)
         whole_number("steps", self.steps, 0, 1 << 20)
         finite_number("step_size", self.step_size)
@@ -503,9 +508,7 @@ class AugMax:
         for step in range(self.steps + 1):
             leaves = [number.detach().requires_grad_() for number in now]
             with torch.enable_grad():
-                losses = self.loss_fn(self._mixed(still, leaves, records))
-                if tuple(losses.shape) != (len(images),):
-                    raise invalid("loss_fn", expected=f"({len(images)},) losses, one per sample", got=tuple(losses.shape))
+                losses = _losses(self.loss_fn, self._mixed(still, leaves, records))
                 slopes = torch.autograd.grad(losses.sum(), leaves, allow_unused=True) if step < self.steps else None
             known = losses.detach()
             more = torch.ones_like(known, dtype=torch.bool) if largest is None else known > largest

@@ -160,8 +160,13 @@ class DiffCutout(Transform):
         width, height = _half(spec.width), _half(spec.height)
         left, top = values["x"] - width // 2, values["y"] - height // 2
         across, down = (gated(values, torch.full_like(left, length), 0.0) for length in (width, height))
-        box = torch.stack((left, top, left + across, top + down), -1)[:, None]
-        return Patch(box, torch.full((1, spec.channels), 0.5, dtype=box.dtype, device=box.device), None)
+        return _covered(left, top, left + across, top + down, spec.channels)
+
+
+def _covered(left: Tensor, top: Tensor, right: Tensor, bottom: Tensor, channels: int) -> Patch:
+    """Mid-grey from edge to edge."""
+    box = torch.stack((left, top, right, bottom), -1)[:, None]
+    return Patch(box, torch.full((1, channels), 0.5, dtype=box.dtype, device=box.device), None)
 
 
 def _half(length: int) -> int:
@@ -185,10 +190,7 @@ class AdaGeometry(Transform):
         **dict.fromkeys(("flip", "quarter"), "almost_everywhere"),
         **dict.fromkeys(("shift_x", "shift_y"), "none"),
         **dict.fromkeys(("scale", "before", "stretch", "after", "move_x", "move_y"), "almost_everywhere"),
-        **{
-            f"open_{name}": "almost_everywhere"
-            for name in ("flip", "quarter", "shift", "scale", "before", "stretch", "after", "move")
-        },
+        **{f"open_{name}": "almost_everywhere" for name in _STEPS},
     }
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
@@ -403,8 +405,7 @@ class AdaCutout(Transform):
         x, y = spec.width * values["x"], spec.height * values["y"]
         half = gated(values, torch.full_like(x, 0.25), 0.0)
         across, down = spec.width * half, spec.height * half
-        box = torch.stack((x - across, y - down, x + across, y + down), -1)[:, None]
-        return Patch(box, torch.full((1, spec.channels), 0.5, dtype=box.dtype, device=box.device), None)
+        return _covered(x - across, y - down, x + across, y + down, spec.channels)
 
 
 def _opened(values: Params) -> dict[str, Tensor]:
