@@ -13,7 +13,7 @@ from pellucid.boxes import BoxFormat, box_area, convert_boxes
 from pellucid.boxes.formats import check_boxes
 from pellucid.errors import invalid
 
-__all__ = ["box_iou", "generalized_box_iou"]
+__all__ = ["box_iou", "generalized_box_iou", "ratio"]
 
 
 def box_iou(
@@ -50,7 +50,7 @@ def box_iou(
     """
     a, b = _aligned(first, second, format, pairwise)
     inter, union = _overlap(a, b)
-    return _ratio(inter, union)
+    return ratio(inter, union)
 
 
 def generalized_box_iou(
@@ -87,7 +87,7 @@ def generalized_box_iou(
     a, b = _aligned(first, second, format, pairwise)
     inter, union = _overlap(a, b)
     hull = box_area(torch.cat([torch.minimum(a[..., :2], b[..., :2]), torch.maximum(a[..., 2:], b[..., 2:])], dim=-1))
-    return _ratio(inter, union) - _ratio(hull - union, hull)
+    return ratio(inter, union) - ratio(hull - union, hull)
 
 
 def _aligned(first: Tensor, second: Tensor, form: BoxFormat, pairwise: bool) -> tuple[Tensor, Tensor]:
@@ -114,6 +114,7 @@ def _overlap(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return inter, box_area(a) + box_area(b) - inter
 
 
-def _ratio(part: Tensor, whole: Tensor) -> Tensor:
+def ratio(part: Tensor, whole: Tensor) -> Tensor:
+    """Part over whole, 0 where there is no whole."""
     empty = whole <= 0
     return torch.where(empty, 0.0, part / torch.where(empty, 1.0, whole))

@@ -12,6 +12,7 @@ from torch import Tensor
 from pellucid.boxes.clip import box_area
 from pellucid.boxes.formats import check_boxes
 from pellucid.boxes.rotated import intersection_vertices
+from pellucid.detection.overlap import ratio
 from pellucid.errors import invalid
 
 __all__ = ["rotated_box_iou"]
@@ -61,9 +62,7 @@ def rotated_box_iou(
     areas = box_area(origin, "cxcywhr"), box_area(offset, "cxcywhr")
     # What rounding adds to the polygon of a box thinner than its own rounding error is no overlap.
     inter = torch.minimum(_polygon_area(*intersection_vertices(origin, offset)), torch.minimum(*areas))
-    union = areas[0] + areas[1] - inter
-    empty = union <= 0
-    return torch.where(empty, 0.0, inter / torch.where(empty, 1.0, union))
+    return ratio(inter, areas[0] + areas[1] - inter)
 
 
 def _polygon_area(points: Tensor, real: Tensor) -> Tensor:

@@ -63,7 +63,9 @@ def detect_view(image: Float[Tensor, "1 h w"], protocol: Protocol) -> SiftView:
     return SiftView(image, pixels, keypoints, frames_from_cv2(keypoints, factor=protocol.factor))
 
 
-def describe_patches(network: nn.Module, image: Float[Tensor, "1 h w"], frames: Float[Tensor, "n 2 3"]) -> Float[Tensor, "n d"]:
+def describe_patches(
+    network: Callable[[Tensor], Tensor], image: Float[Tensor, "1 h w"], frames: Float[Tensor, "n 2 3"]
+) -> Float[Tensor, "n d"]:
     """Describe frames of one picture by a network that takes (N, 1, 32, 32), a few hundred at a time, without gradients."""
     with torch.no_grad():
         patches = extract_patches(image[None], frames[None], 32)[0]  # n 1 32 32
@@ -132,16 +134,7 @@ def _raw(view: SiftView) -> Described:
     def flatten(patches: Tensor) -> Tensor:
         return F.normalize(normalize(patches).flatten(1), dim=1)
 
-    return _described(view, describe_patches(_Function(flatten), view.image, view.frames))
-
-
-class _Function(nn.Module):
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, patches: Tensor) -> Tensor:
-        return self.function(patches)
+    return _described(view, describe_patches(flatten, view.image, view.frames))
 
 
 def _random(view: SiftView) -> Described:

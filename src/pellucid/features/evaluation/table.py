@@ -7,7 +7,7 @@ Read next: ``run.py``.
 
 from __future__ import annotations
 
-from pellucid.features.evaluation.run import Report, Row
+from pellucid.features.evaluation.run import Report
 
 __all__ = ["columns", "markdown_table", "plain_table"]
 
@@ -23,7 +23,7 @@ def columns(report: Report) -> list[tuple[str, list[str]]]:
     if "3" in rows[0].repeatability:
         shown.append(("rep@3", [f"{row.repeatability['3']:.3f}" for row in rows]))
     for name in ("keypoints", "matches", "correct", "inliers"):
-        shown.append((name, [f"{_number(row, name):.0f}" for row in rows]))
+        shown.append((name, [f"{getattr(row, name):.0f}" for row in rows]))
     return shown
 
 
@@ -53,11 +53,6 @@ def plain_table(report: Report) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-def _number(row: Row, name: str) -> float:
-    value: float = getattr(row, name)
-    return value
 
 
 def _bold(values: list[str], i: int) -> str:
