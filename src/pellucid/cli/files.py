@@ -1,6 +1,6 @@
 """Files in and out: pictures of any kind become tensors, and nothing is ever half written.
 
-Owns: reading images through Pillow, and atomic writes.
+Owns: reading images through Pillow, pages from their templates, and atomic writes.
 Must not: know of pipelines.
 Read next: ``draw.py``.
 """
@@ -8,17 +8,21 @@ Read next: ``draw.py``.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
+from html import escape
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 
-from pellucid.core.files import whole
+from pellucid.core.files import written
 from pellucid.errors import invalid
 
 if TYPE_CHECKING:
     from PIL.Image import Image
     from torch import Tensor
 
-__all__ = ["check_png", "png_bytes", "read_image", "to_picture", "to_tensor", "write_bytes"]
+__all__ = ["check_png", "facts_list", "page", "png_bytes", "read_image", "to_picture", "to_tensor", "write_bytes"]
 
 
 def check_png(name: str, path: Path) -> Path:
@@ -30,9 +34,20 @@ def check_png(name: str, path: Path) -> Path:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file at once: a reader sees the old content or the new, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole(path) as draft:
-        draft.write_bytes(content)
+    written(path, lambda draft: draft.write_bytes(content))
+
+
+def page(name: str, **parts: object) -> bytes:
+    """``name.html`` of this package with its parts, in the look of all pages and in its own where there is ``name.css``."""
+    folder = files("pellucid.cli")
+    looks = [folder.joinpath(f"{sheet}.css") for sheet in dict.fromkeys(("report", name))]
+    style = "".join(look.read_text("utf-8") for look in looks if look.is_file())
+    return Template(folder.joinpath(f"{name}.html").read_text("utf-8")).substitute(style=style, **parts).encode("utf-8")
+
+
+def facts_list(facts: Iterable[tuple[str, str]]) -> str:
+    """(value, name) as the items of a page's list of facts."""
+    return "".join(f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>" for value, name in facts)
 
 
 def png_bytes(picture: Image) -> bytes:

@@ -11,9 +11,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -88,7 +86,7 @@ def gallery(
     from rich.console import Console
     from rich.progress import track
 
-    from pellucid.cli.files import write_bytes
+    from pellucid.cli.files import page, write_bytes
     from pellucid.transforms import ALL
 
     if image is None:
@@ -97,14 +95,8 @@ def gallery(
     batch = photograph(image)
     shown = track(entries(batch, seed=seed), "Drawing", total=len(ALL), console=console)
     sections = [f"<section>{_heading(entry)}{fragment(entry, output)}</section>" for entry in shown]
-    folder = files("pellucid.cli")
-    page = Template(folder.joinpath("gallery.html").read_text("utf-8")).substitute(
-        style="".join(folder.joinpath(f"{name}.css").read_text("utf-8") for name in ("report", "gallery")),
-        count=len(sections),
-        seed=seed,
-        sections="\n".join(sections),
-    )
-    write_bytes(output / "index.html", page.encode("utf-8"))
+    content = page("gallery", count=len(sections), seed=seed, sections="\n".join(sections))
+    write_bytes(output / "index.html", content)
     console.print(f"Wrote {output / 'index.html'}.", highlight=False, markup=False, soft_wrap=True)
 
 

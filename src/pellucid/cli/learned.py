@@ -8,13 +8,12 @@ Read next: ``report.py``.
 from __future__ import annotations
 
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import TYPE_CHECKING
 
-from pellucid.cli.files import write_bytes
-from pellucid.cli.report import data_url, html_table
+from pellucid.audit.pictures import data_uri
+from pellucid.cli.files import facts_list, page, write_bytes
+from pellucid.cli.report import html_table
 
 if TYPE_CHECKING:
     from pellucid.learn.demo import Demo
@@ -35,17 +34,16 @@ def write_learned(path: Path, demo: Demo) -> None:
     rows = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in table(demo)]
     starts = [f"{turned.start:g}" for turned in demo.turned]
     plots = {"The digits": "digits", **{f"The rotation, from {start} degrees": f"rotation-from-{start}" for start in starts}}
-    folder = files("pellucid.cli")
-    page = Template(folder.joinpath("learned.html").read_text("utf-8")).substitute(
-        style=folder.joinpath("report.css").read_text("utf-8"),
-        facts="".join(f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>" for value, name in facts),
+    content = page(
+        "learned",
+        facts=facts_list(facts),
         table=html_table("<tr><th>range</th><th>start</th><th>learned</th></tr>", rows),
         figures="\n".join(_figure(title, path.parent / name / "ranges.png") for title, name in plots.items()),
     )
-    write_bytes(path, page.encode("utf-8"))
+    write_bytes(path, content)
 
 
 def _figure(title: str, plot: Path) -> str:
     words = "Loss and ranges over the steps; a band reaches from a range's lower to its upper end."
-    image = f'<img src="{data_url(plot.read_bytes())}" alt="{title}: loss and ranges">'
+    image = f'<img src="{data_uri(plot.read_bytes())}" alt="{title}: loss and ranges">'
     return f"<section><h2>{title}</h2><p>{words}</p><figure>{image}</figure></section>"

@@ -7,26 +7,24 @@ Read next: ``gradients.py``.
 
 from __future__ import annotations
 
-import base64
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import TYPE_CHECKING
 
 import torch
 
 from pellucid._version import __version__
-from pellucid.cli.files import write_bytes
+from pellucid.audit.pictures import data_uri
+from pellucid.cli.files import facts_list, page, write_bytes
 from pellucid.cli.gradients import STEPS, Comparison, worst
 from pellucid.cli.showcase import Show
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["TOLERANCE", "data_url", "html_table", "write_report"]
+__all__ = ["TOLERANCE", "html_table", "write_report"]
 
 TOLERANCE = 1e-4
 """The largest relative error that counts as agreement."""
@@ -38,19 +36,17 @@ def write_report(
     path: Path, show: Show, sheet: bytes, gradients: bytes, comparisons: Sequence[Comparison], *, check_size: int, seed: int
 ) -> None:
     """Write the page. ``sheet`` and ``gradients`` are PNG files."""
-    folder = files("pellucid.cli")
-    template = Template(folder.joinpath("report.html").read_text(encoding="utf-8"))
-    page = template.substitute(
-        style=folder.joinpath("report.css").read_text(encoding="utf-8"),
+    content = page(
+        "report",
         facts=_facts(show, comparisons, seed),
-        sheet=data_url(sheet),
+        sheet=data_uri(sheet),
         plan=_plan(show),
         drawn=_drawn(show),
-        gradients=data_url(gradients),
+        gradients=data_uri(gradients),
         size=f"{check_size} x {check_size}",
         comparisons=_comparisons(comparisons),
     )
-    write_bytes(path, page.encode("utf-8"))
+    write_bytes(path, content)
 
 
 def _facts(show: Show, comparisons: Sequence[Comparison], seed: int) -> str:
@@ -63,12 +59,7 @@ def _facts(show: Show, comparisons: Sequence[Comparison], seed: int) -> str:
         (str(seed), "seed"),
         (f"{__version__} / {torch.__version__.split('+')[0]}", "pellucid / torch"),
     )
-    return "".join(f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>" for value, name in facts)
-
-
-def data_url(png: bytes) -> str:
-    """A PNG file as a URL that needs no file."""
-    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+    return facts_list(facts)
 
 
 def _plan(show: Show) -> str:

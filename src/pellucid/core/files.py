@@ -1,6 +1,6 @@
 """Files that are whole or as they were before, and one sentence for those that are not.
 
-Owns: `whole`, through which everything in one file is written, and `parsed`, which reads what may be damaged.
+Owns: `whole` and `written`, through which everything in one file is written, and `parsed`, which reads what may be damaged.
 Must not: know what is written.
 Read next: ``../pipeline/serialization.py``.
 """
@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from pellucid.errors import InvalidArgument, InvalidType, invalid
 
-__all__ = ["flush", "parsed", "whole"]
+__all__ = ["flush", "parsed", "whole", "written"]
 
 T = TypeVar("T")
 
@@ -44,6 +44,15 @@ def whole(path: str | os.PathLike[str], *, drafts: Path | None = None) -> Iterat
         draft.replace(target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def written(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
+    """Write a file through `whole`, in a folder that is made where there is none; return its path."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with whole(target) as draft:
+        write(draft)
+    return target
 
 
 def parsed(path: str | os.PathLike[str], how: Callable[[BytesIO], T], *, expected: str, name: str = "") -> T:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from pellucid.core.files import written
 from pellucid.errors import invalid
 from pellucid.features.hardnet import HardNet
 
@@ -57,7 +58,12 @@ def export_program(network: HardNet, path: str | os.PathLike[str]) -> Path:
         path: ending in ``.pt2``.
     """
     program = _program(network)
-    return _written(path, lambda draft: torch.export.save(program, draft))
+
+    def save(draft: Path) -> None:
+        with draft.open("wb") as file:  # by its name, torch expects another ending than a draft's
+            torch.export.save(program, file)
+
+    return written(path, save)
 
 
 def export_onnx(network: HardNet, path: str | os.PathLike[str]) -> Path:
@@ -77,7 +83,7 @@ def export_onnx(network: HardNet, path: str | os.PathLike[str]) -> Path:
     model: Any = torch.onnx.export(
         _program(network), dynamo=True, input_names=["patches"], output_names=["descriptors"], verbose=False
     )
-    return _written(path, lambda draft: model.save(str(draft), external_data=False))
+    return written(path, lambda draft: model.save(str(draft), external_data=False))
 
 
 def _program(network: HardNet) -> Any:
@@ -88,16 +94,3 @@ def _program(network: HardNet) -> Any:
         return torch.export.export(network.eval(), (example,), dynamic_shapes=({0: many},))
     finally:
         network.train(was_training)
-
-
-def _written(path: str | os.PathLike[str], save: Any) -> Path:
-    """At once or not at all."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".writing-{os.getpid()}-{target.name}")
-    try:
-        save(draft)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
-    return target

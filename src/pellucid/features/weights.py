@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 import torch
 from torch import Tensor, nn
 
-from pellucid.core.files import parsed
+from pellucid.core.files import parsed, written
 from pellucid.errors import invalid
 from pellucid.features.hardnet import HardNet, width_of
 from pellucid.features.keypoint_net import KeypointNet
@@ -90,13 +90,9 @@ def _widths(network: KeypointNet) -> list[int]:
 def _write(network: nn.Module, path: str | os.PathLike[str], notes: Mapping[str, Any]) -> Path:
     from safetensors.torch import save_file
 
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".writing-{os.getpid()}-{target.name}")
     weights = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in network.state_dict().items()}
-    save_file(weights, draft, metadata={"pellucid": json.dumps(notes, sort_keys=True)})
-    draft.replace(target)
-    return target
+    header = {"pellucid": json.dumps(notes, sort_keys=True)}
+    return written(path, lambda draft: save_file(weights, draft, metadata=header))
 
 
 def load_descriptor(path: str | os.PathLike[str]) -> HardNet:

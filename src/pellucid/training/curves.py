@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pellucid.core.files import written
 from pellucid.training.log import read_log
 
 __all__ = ["plot_curves"]
@@ -64,9 +65,4 @@ def plot_curves(
         axes.grid(visible=True, alpha=0.25)
     if title:
         figure.suptitle(title, fontsize=10)
-    path = Path(picture)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".writing-{path.name}")
-    figure.savefig(draft, dpi=110, format="png")
-    draft.replace(path)
-    return path
+    return written(picture, lambda draft: figure.savefig(draft, dpi=110, format="png"))

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 
+from pellucid.core.files import whole
 from pellucid.errors import invalid
 
 __all__ = ["CsvLog", "read_log"]
@@ -52,12 +53,10 @@ class CsvLog:
             raise invalid(str(self.path), expected="the log of a run, whose first column is 'step'", got=repr(next(iter(kept))))
         self._columns = list(kept)
         rows = [row for row in zip(*kept.values(), strict=True) if row[0] <= resume_at]
-        draft = self.path.with_suffix(".writing")
-        with draft.open("w", newline="") as file:
+        with whole(self.path) as draft, draft.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(self._columns)
             writer.writerows((int(row[0]), *map(repr, row[1:])) for row in rows)
-        draft.replace(self.path)
 
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
         """Add one row; later rows must have the columns of the first.
@@ -105,8 +104,8 @@ def read_log(path: str | os.PathLike[str]) -> dict[str, list[float]]:
         if not rows:
             return {}
         header, *body = rows
-        whole = [row for row in body if len(row) == len(header)]
-        return {name: [float(row[i]) for row in whole] for i, name in enumerate(header)}
+        complete = [row for row in body if len(row) == len(header)]
+        return {name: [float(row[i]) for row in complete] for i, name in enumerate(header)}
     except (ValueError, csv.Error) as error:
         raise invalid(str(path), expected="the log of a run: a CSV file of numbers under one header", got=str(error)) from error
 

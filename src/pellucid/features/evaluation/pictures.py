@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pellucid.core.files import written
 from pellucid.errors import invalid
 from pellucid.features.evaluation.protocol import Described, PairResult
 
@@ -67,12 +68,7 @@ def stack_pictures(pictures: list[Any], path: str | os.PathLike[str]) -> Path:
     for picture in pictures:
         canvas.paste(picture, (0, y))
         y += picture.height + _GAP
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".writing-{target.name}")
-    canvas.save(draft, format="PNG")
-    draft.replace(target)
-    return target
+    return written(path, lambda draft: canvas.save(draft, format="PNG"))
 
 
 def _picture(image: Tensor) -> Any:
