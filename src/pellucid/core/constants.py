@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pellucid.core.caches import Recent
 
-__all__ = ["constant", "pinned", "scalar", "standing", "wide_dtype"]
+__all__ = ["compute_dtype", "constant", "pinned", "scalar", "standing", "wide_dtype"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -57,6 +57,11 @@ def scalar(value: float | Tensor, like: Tensor) -> Tensor:
 def wide_dtype(device: torch.device) -> torch.dtype:
     """float64 for parameters and matrices, so that composing them costs no precision; float32 where a device has no other."""
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+def compute_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Coordinates and colours are computed in float32, in float64 for float64 images."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def standing(device: torch.device | str) -> AbstractContextManager[object]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.constants import compute_dtype
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend.laws import grained
@@ -36,11 +36,6 @@ from pellucid.segments import (
 )
 
 __all__ = ["apply_open", "apply_single", "compute_dtype", "in_units", "patch_value"]
-
-
-def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Coordinates and colours are computed in float32, in float64 for float64 images."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def in_units(image: Tensor) -> Tensor:
@@ -91,6 +86,8 @@ def _rows(part: Any, rows: Tensor) -> Any:
 def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
     """One segment on all samples; ``scale`` is 255 for what were bytes."""
     dtype = image.dtype
+    gate: Tensor | None = getattr(segment, "gate", None)
+    gate = None if gate is None else gate.to(dtype)
     if isinstance(segment, ColorSteps):
         factors = {name: factor.to(dtype) for name, factor in segment.factors.items()}
         return color.jitter_steps(image, segment.order, factors, impl=impl)
@@ -100,42 +97,28 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         filtered = convolve.dense(image, segment.kernel.to(dtype), impl=impl)
         return color.clip(filtered) if segment.clip else filtered
     if isinstance(segment, Median):
-        gate = None if segment.gate is None else segment.gate.to(dtype)
         return convolve.median(image, segment.taps, gate, impl=impl)
     if isinstance(segment, Sharpen):
         return convolve.interior(image, segment.kernel.to(dtype), clip=segment.clip, impl=impl)
     if isinstance(segment, Tone):
-        amount, gate = (None if part is None else part.to(dtype) for part in (segment.amount, segment.gate))
-        return curve.tone(
-            image,
-            segment.name,
-            amount,
-            gate,
-            image_gradient=segment.image_gradient,
-            magnitude=segment.magnitude,
-            h=segment.h,
-            scale=scale,
-            tiles=segment.tiles,
-            impl=impl,
-        )
+        amount = None if segment.amount is None else segment.amount.to(dtype)
+        slopes: dict[str, Any] = {"image_gradient": segment.image_gradient, "magnitude": segment.magnitude, "h": segment.h}
+        return curve.tone(image, segment.name, amount, gate, scale=scale, tiles=segment.tiles, impl=impl, **slopes)
     if isinstance(segment, Curve):
         return curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype), clip=segment.clip, impl=impl)
     if isinstance(segment, Call):
-        gate = None if segment.gate is None else segment.gate.to(dtype)
         return _mixed(called(segment.function, image, segment.image_gradient), image, gate)
     if isinstance(segment, Hsv):
         hue, saturation, value = (part.to(dtype) for part in segment[:3])
-        gate = None if segment.gate is None else segment.gate.to(dtype)
         return color.shift_hsv(image, hue, saturation, value, gate, impl=impl)
     if isinstance(segment, Codec):
-        quality, gate, subsampling, slopes, h = segment
-        gate = None if gate is None else gate.to(dtype)
-        return codec.jpeg(image, quality, gate, subsampling=subsampling, image_gradient=slopes, magnitude="secant", h=h, impl=impl)
+        how: dict[str, Any] = {"subsampling": segment.subsampling, "image_gradient": segment.image_gradient, "h": segment.h}
+        return codec.jpeg(image, segment.quality, gate, magnitude="secant", impl=impl, **how)
     if isinstance(segment, Noise):
         mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
         return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)
     if isinstance(segment, Grain):
-        result = _mixed(grained(segment, image, impl), image, segment.gate)
+        result = _mixed(grained(segment, image, impl), image, gate)
         return color.clip(result) if segment.clip else result
     assert isinstance(segment, Patch)
     return blend.patch(image, segment.box.to(dtype), patch_value(segment, image, impl), impl=impl)
@@ -145,7 +128,7 @@ def _mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:
     """The result where the gate is open, the image as it was elsewhere."""
     if gate is None:
         return result
-    gate = gate.to(image.dtype)[:, None, None, None]
+    gate = gate[:, None, None, None]
     return gate * result + (1.0 - gate) * image
 
 

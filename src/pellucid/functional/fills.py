@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.core.constants import constant
+from pellucid.core.constants import constant, wide_dtype
 from pellucid.errors import invalid, wrong_type
 
 __all__ = [
@@ -50,7 +50,7 @@ def same_device(name: str, value: Tensor, device: torch.device) -> None:
 
 def read_numbers(name: str, value: Any, *, device: torch.device, expected: str) -> Float[Tensor, "..."]:
     """Any holder of real numbers as a floating-point tensor: tensors keep dtype and graph, the rest becomes float64."""
-    wide = torch.float32 if device.type == "mps" else torch.float64  # that device has no float64
+    wide = wide_dtype(device)
     if isinstance(value, Tensor):
         same_device(name, value, device)
         if value.dtype.is_complex or value.dtype == torch.bool:

@@ -16,9 +16,8 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, FillValue, read_factor, read_numbers
 from pellucid.functional.filters import erase
-from pellucid.functional.images import open_image
+from pellucid.functional.images import spec_of
 from pellucid.transforms.holes import CoarseDropout, GridDropout
-from pellucid.types import ImageSpec
 
 __all__ = ["coarse_dropout", "grid_dropout"]
 
@@ -54,7 +53,7 @@ def coarse_dropout(
         >>> coarse_dropout(torch.ones(1, 1, 5), [0.0, 0.75], [0.0, 0.0], 1.0, 0.2)
         tensor([[[0., 1., 1., 0., 1.]]])
     """
-    spec, device = _opened(image)
+    spec, device = spec_of(image), image.device
     places = []
     for name, given in (("x", x), ("y", y)):
         expected = "numbers of shape (N,) or (B, N)"
@@ -104,7 +103,7 @@ def grid_dropout(
         >>> grid_dropout(torch.ones(1, 1, 4), 2.0, 0.5)
         tensor([[[0.5000, 1.0000, 0.5000, 1.0000]]])
     """
-    spec, device = _opened(image)
+    spec, device = spec_of(image), image.device
     limits = {"cells": (cells, 1.0, 32.0), "ratio": (ratio, 0.0, 1.0), "x": (x, 0.0, 1.0), "y": (y, 0.0, 1.0)}
     numbers, batched = _numbers(limits, device)
     most = (float(cells), float(cells)) if isinstance(cells, int | float) else (1.0, 32.0)
@@ -117,11 +116,6 @@ def _painted(image: Tensor, boxes: Float[Tensor, "b n 4"], batched: bool, value:
     found = erase(image, boxes, value=value)
     several = batched or len(found) > 1 or (isinstance(value, Tensor) and value.dim() in (2, 4))
     return found if image.dim() == 4 or several else found[0]
-
-
-def _opened(image: Tensor) -> tuple[ImageSpec, torch.device]:
-    pixels, _ = open_image(image)
-    return ImageSpec(*pixels.shape[1:]), pixels.device
 
 
 def _numbers(

@@ -16,9 +16,10 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.core.axes import CHANNELS_FIRST, check_axes
+from pellucid.core.constants import compute_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional.fills import Factor, read_factor
-from pellucid.types import FLOATING
+from pellucid.types import FLOATING, ImageSpec
 
 __all__ = [
     "CHANNELS_LAST",
@@ -33,6 +34,7 @@ __all__ = [
     "read_dtype",
     "require_channels",
     "require_float",
+    "spec_of",
     "to_compute",
 ]
 
@@ -47,11 +49,6 @@ class Layout(NamedTuple):
     batched: bool
     channels_last: bool
     dtype: torch.dtype
-
-
-def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Coordinates and colours are computed in float32, in float64 for float64 images."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def open_image(image: object, *, channels_last: bool | None = None, option: str = "") -> tuple[Shaped[Tensor, "b c h w"], Layout]:
@@ -86,6 +83,11 @@ def open_image(image: object, *, channels_last: bool | None = None, option: str 
             "image", expected=f"at least one channel, row and column in {axes[batched]}", got=f"shape {tuple(image.shape)}"
         )
     return pixels, Layout(batched, bool(channels_last), image.dtype)
+
+
+def spec_of(image: object, channels_last: bool | None = None, option: str = "") -> ImageSpec:
+    """Channels, height and width of an image that `open_image` takes."""
+    return ImageSpec(*open_image(image, channels_last=channels_last, option=option)[0].shape[1:])
 
 
 def require_float(image: object, why: str) -> None:

@@ -16,12 +16,11 @@ from torch import Tensor
 
 from pellucid.core.constants import wide_dtype
 from pellucid.functional.fills import Factor, read_factor
-from pellucid.functional.images import CHANNELS_LAST, open_image
+from pellucid.functional.images import CHANNELS_LAST, spec_of
 from pellucid.functional.remap import remap
 from pellucid.functional.warps import CvOptions
 from pellucid.transforms.lens import LensDistortion, RandomFisheye, RollingShutter
 from pellucid.transforms.waves import RandomWave
-from pellucid.types import ImageSpec
 
 if TYPE_CHECKING:
     from pellucid.transforms.warping import Fitting
@@ -144,10 +143,9 @@ def wave(
 
 def _shown(image: Tensor, lens: Fitting, numbers: Mapping[str, Factor], options: CvOptions) -> Tensor:
     """The image read where a transform's formula says, with these numbers."""
-    pixels, _ = open_image(image, channels_last=options.get("channels_last"), option=CHANNELS_LAST)
-    device, wide = pixels.device, wide_dtype(pixels.device)
+    spec = spec_of(image, options.get("channels_last"), CHANNELS_LAST)
+    device, wide = image.device, wide_dtype(image.device)
     read = {name: read_factor(name, value, device=device) for name, value in numbers.items()}
-    spec = ImageSpec(*pixels.shape[1:])
     values = {name: number.to(wide)[:, None, None] for name, (number, _) in read.items()}
     y, x = (torch.arange(length, dtype=wide, device=device) - (length - 1) / 2 for length in spec.size)
     moved = torch.broadcast_tensors(*lens.moves(values, x, y[:, None], spec), x.new_zeros((1, *spec.size)))[:2]

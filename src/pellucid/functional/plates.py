@@ -17,13 +17,12 @@ from torch import Tensor
 from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.functional.fills import read_numbers
-from pellucid.functional.images import CHANNELS_LAST, open_image
+from pellucid.functional.images import CHANNELS_LAST, spec_of
 from pellucid.functional.remap import remap
 from pellucid.functional.warps import CvOptions
 from pellucid.geometry.bends import displaced
 from pellucid.transforms.grid import stretched
 from pellucid.transforms.waves import bent_plate, spacing_of_points
-from pellucid.types import ImageSpec
 
 __all__ = ["grid_distortion", "thin_plate_spline"]
 
@@ -56,7 +55,7 @@ def thin_plate_spline(
         >>> torch.equal(thin_plate_spline(image, torch.zeros(2, 3, 3)), image)
         True
     """
-    spec, device = _opened(image, options)
+    spec, device = spec_of(image, options.get("channels_last"), CHANNELS_LAST), image.device
     expected = "numbers of shape (2, n, n) or (B, 2, n, n), n from 2 to 8"
     moved = read_numbers("displacement", displacement, device=device, expected=expected)
     points = moved.shape[-1] if moved.dim() else 0
@@ -98,7 +97,7 @@ def grid_distortion(
         >>> grid_distortion(row, [1.0, 1.0], [3.0, 1.0])
         tensor([[[0.0000, 1.5000, 3.0000, 3.5000, 4.0000]]])
     """
-    spec, device = _opened(image, options)
+    spec, device = spec_of(image, options.get("channels_last"), CHANNELS_LAST), image.device
     lengths = []
     for name, value in (("rows", rows), ("columns", columns)):
         expected = "numbers of shape (n,) or (B, n), n at least 2"
@@ -120,8 +119,3 @@ def grid_distortion(
     map_x = displaced(x, torch.zeros_like(x), bend)[0][:, None].expand(-1, height, -1)
     map_y = displaced(torch.zeros_like(y), y, bend)[1][:, :, None].expand(-1, -1, width)
     return remap(image, *(part if batched else part[0] for part in (map_x, map_y)), **options)
-
-
-def _opened(image: Tensor, options: CvOptions) -> tuple[ImageSpec, torch.device]:
-    pixels, _ = open_image(image, channels_last=options.get("channels_last"), option=CHANNELS_LAST)
-    return ImageSpec(*pixels.shape[1:]), pixels.device

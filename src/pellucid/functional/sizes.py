@@ -17,14 +17,14 @@ from torch import Tensor
 from pellucid.core.constants import constant
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional.fills import FillValue, read_fill
-from pellucid.functional.images import close_image, open_image, read_dtype
+from pellucid.functional.images import close_image, open_image, read_dtype, spec_of
 from pellucid.geometry.matrices import scale_shift
 from pellucid.kernels import resize as resize_kernel
 from pellucid.kernels import warp as warp_kernel
 from pellucid.kernels.warp.taps import FILLED_MODES, PADDING_MODES, fold_index
 from pellucid.transforms.base import as_padding, as_size, check_choice, padding_named
 from pellucid.transforms.resize import fitting_size, letterboxed
-from pellucid.types import ImageSpec, Padding, Size
+from pellucid.types import Padding, Size
 
 __all__ = ["crop", "letterbox", "longest_max_size", "pad", "pad_if_needed", "resize", "uniform_temporal_subsample"]
 
@@ -124,7 +124,7 @@ def longest_max_size(
         >>> longest_max_size(torch.zeros(3, 12, 16), 8).shape
         torch.Size([3, 6, 8])
     """
-    target = fitting_size(as_size("size", size), _spec(image))
+    target = fitting_size(as_size("size", size), spec_of(image))
     return resize(image, target, interpolation=interpolation, antialias=antialias, impl=impl)
 
 
@@ -154,14 +154,9 @@ def letterbox(
         tensor([0.5000, 0.0000, 0.0000, 0.5000])
     """
     height, width = as_size("size", size)
-    inner, top, left = letterboxed((height, width), _spec(image))
+    inner, top, left = letterboxed((height, width), spec_of(image))
     shown = resize(image, inner, interpolation=interpolation, antialias=antialias, impl=impl)
     return _cut(shown, -top, -left, height, width, "constant", fill)
-
-
-def _spec(image: Tensor) -> ImageSpec:
-    pixels, _ = open_image(image)
-    return ImageSpec(*pixels.shape[1:])
 
 
 def crop(
@@ -255,7 +250,7 @@ def pad_if_needed(
         tensor([[[9., 1., 9., 9.],
                  [9., 2., 9., 9.]]])
     """
-    least, spec = as_size("size", size), _spec(image)
+    least, spec = as_size("size", size), spec_of(image)
     height, width = max(least[0], int(spec.height)), max(least[1], int(spec.width))
     top, left = (height - int(spec.height)) // 2, (width - int(spec.width)) // 2
     return _cut(image, -top, -left, height, width, padding_mode, fill)

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, FillValue, read_factor, read_numbers
 from pellucid.functional.images import CHANNELS_LAST, close_image, compute_dtype, join_batch, open_image
@@ -185,7 +186,7 @@ def _moved(image: Tensor, numbers: Mapping[str, Any], channels_last: bool | None
     }
     for name, (value, batched) in factors.items():
         pixels, layout = join_batch(pixels, layout, name, value.shape[0], batched)
-    values = {name: value.to(torch.promote_types(value.dtype, _precise(device))) for name, (value, _) in factors.items()}
+    values = {name: value.to(torch.promote_types(value.dtype, wide_dtype(device))) for name, (value, _) in factors.items()}
     src_from_dst, size = _src_from_dst(values), (height, width)
     if expand:
         down, across = grown(height, width, float(angle), float(angle)), grown(width, height, float(angle), float(angle))
@@ -195,10 +196,6 @@ def _moved(image: Tensor, numbers: Mapping[str, Any], channels_last: bool | None
     out = warped(pixels, layout, guarded(src_from_dst, compute_dtype(pixels.dtype)), size, wanted)
     assert isinstance(out, Tensor)
     return out
-
-
-def _precise(device: torch.device) -> torch.dtype:
-    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def _pair(name: str, value: Any, device: torch.device) -> dict[str, tuple[Tensor, bool]]:
