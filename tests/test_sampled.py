@@ -71,9 +71,14 @@ def test_by_the_table_the_default_run_is_three_minutes_of_two_cores(request):
 
 
 def test_kernels_that_one_function_needs_alone_shorten_it(monkeypatch):
-    cost = {"kernels/test_a.py::test_quick": (20, 2.0), "kernels/test_a.py::test_compiling": (20, 2.0 + 30 * COMPILING)}
+    cost = {
+        "quick": (20, 2.0, 0.0),
+        "compiling": (20, 2.0, 10 * COMPILING),
+        "once": (1, 0.5, 5 * COMPILING),
+        "long": (1, 0.5, 7 * COMPILING),
+    }
     monkeypatch.setattr("tests.sampled.seconds", lambda: cost)
-    assert [every(name) for name in cost] == [8, 20]
+    assert [every(name) for name in cost] == [8, 12, 1, 0]
 
 
 @pytest.mark.parametrize("name", [*WHOLE, *CUT])
