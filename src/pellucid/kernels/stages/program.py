@@ -97,62 +97,34 @@ def played(program: Program, given: Sequence[Tensor]) -> list[Tensor]:
 Number: TypeAlias = "Value | float"
 
 
+def _written(what: str, *, turned: bool = False) -> Callable[..., Value]:
+    """A method that writes an operation of a value and of others; ``turned``: with the value last."""
+
+    def method(self: Value, *others: Number) -> Value:
+        return self.writer.do(what, *((*others, self) if turned else (self, *others)))
+
+    return method
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A value of the program that a writer is writing; arithmetic on it is written down."""
+    """A value of the program that a writer is writing; arithmetic on it is written down.
+
+    Besides operators there are `equals`, as Python's ``==`` is asked by containers, and `where`: of two, by an answer.
+    """
 
     writer: Writer
     place: int
 
-    def __add__(self, other: Number) -> Value:
-        return self.writer.do("add", self, other)
-
-    def __sub__(self, other: Number) -> Value:
-        return self.writer.do("sub", self, other)
-
-    def __rsub__(self, other: Number) -> Value:
-        return self.writer.do("sub", other, self)
-
-    def __mul__(self, other: Number) -> Value:
-        return self.writer.do("mul", self, other)
-
-    def __truediv__(self, other: Number) -> Value:
-        return self.writer.do("div", self, other)
-
-    def __rtruediv__(self, other: Number) -> Value:
-        return self.writer.do("div", other, self)
-
-    def __pow__(self, other: Number) -> Value:
-        return self.writer.do("pow", self, other)
-
-    def __neg__(self) -> Value:
-        return self.writer.do("neg", self)
-
-    def __lt__(self, other: Number) -> Value:
-        return self.writer.do("lt", self, other)
-
-    def __gt__(self, other: Number) -> Value:
-        return self.writer.do("lt", other, self)
-
-    def __le__(self, other: Number) -> Value:
-        return self.writer.do("le", self, other)
-
-    def __and__(self, other: Value) -> Value:
-        return self.writer.do("and", self, other)
-
-    def __or__(self, other: Value) -> Value:
-        return self.writer.do("or", self, other)
-
-    def __invert__(self) -> Value:
-        return self.writer.do("not", self)
-
-    def equals(self, other: Number) -> Value:
-        """Whether the two are one number."""
-        return self.writer.do("eq", self, other)
-
-    def where(self, this: Number, other: Number) -> Value:
-        """``this`` where the value is true."""
-        return self.writer.do("where", self, this, other)
+    __add__ = _written("add")
+    __sub__, __rsub__ = _written("sub"), _written("sub", turned=True)
+    __mul__ = _written("mul")
+    __truediv__, __rtruediv__ = _written("div"), _written("div", turned=True)
+    __pow__ = _written("pow")
+    __neg__ = _written("neg")
+    __lt__, __gt__, __le__ = _written("lt"), _written("lt", turned=True), _written("le")
+    __and__, __or__, __invert__ = _written("and"), _written("or"), _written("not")
+    equals, where = _written("eq"), _written("where")
 
 
 class Writer:

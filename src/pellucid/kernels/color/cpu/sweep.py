@@ -113,38 +113,39 @@ def _back(kinds, first, last, factors, pivot, weights, states, values, g, grey, 
     return to_pivot
 
 
+@fused
+def _sweep_back(image, grad, out, kinds, cut, count, factors, pivot, weights, floats, length, sums):  # type: ignore[no-untyped-def]
+    """A sample's gradient, strip by strip through steps count - 1 down to ``cut``. Returns the gradient of the pivot."""
+    noinline()
+    to_pivot, channels, pixels = 0.0, len(weights), image.shape[1]
+    for first in range(0, pixels, length):
+        states, values, g, grey, whole = _buffers(floats, channels, min(length, pixels - first))
+        load(image, _here(first, states[0]), states[0], channels)
+        _run(kinds, 0, count, factors, pivot, weights, states, values, grey)
+        load(grad, _here(first, g), g, channels)
+        to_pivot += _back(kinds, cut, count, factors, pivot, weights, states, values, g, grey, whole, sums)
+        store(g, out, _here(first, g), channels)
+    return to_pivot
+
+
 @entry
 def backward(grad, images, orders, factors, weights, present, to_images, sums, length, floats, kinds, shares, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of samples [start, stop), and of their factors: (batch, 4) float64 sums. shares: (channels,) scratch."""
     grad, images, orders, factors, weights = without_refcount((grad, images, orders, factors, weights))
     to_images, sums, floats, kinds = without_refcount((to_images, sums, floats, kinds))
-    pixels, channels = images.shape[2], images.shape[1]
     for b in range(start, stop):
         count, pivotal = _wanted(orders[b % len(orders)], present, kinds)
         factor, into = factors[b % len(factors)], sums[b]
         into[:] = 0.0
-        cut, pivot, to_pivot = 0, floats.dtype.type(0.0), 0.0
+        pivot = floats.dtype.type(0.0)
         if pivotal >= 0:
             pivot = _mean(images[b], kinds, pivotal, factor, weights, to_images[b], False, floats, length)
-            cut = pivotal
-        for first in range(0, pixels, length):
-            states, values, g, grey, whole = _buffers(floats, channels, min(length, pixels - first))
-            load(images[b], _here(first, states[0]), states[0], channels)
-            _run(kinds, 0, count, factor, pivot, weights, states, values, grey)
-            load(grad[b], _here(first, g), g, channels)
-            to_pivot += _back(kinds, cut, count, factor, pivot, weights, states, values, g, grey, whole, into)
-            store(g, to_images[b], _here(first, g), channels)
+        cut = max(pivotal, 0)
+        to_pivot = _sweep_back(images[b], grad[b], to_images[b], kinds, cut, count, factor, pivot, weights, floats, length, into)
         if pivotal < 0:
             continue
-        for c in range(channels):
-            shares[c] = weights[c] * floats.dtype.type(to_pivot / pixels)
+        for c in range(len(weights)):
+            shares[c] = weights[c] * floats.dtype.type(to_pivot / images.shape[2])
         add_to_rows(to_images[b], shares)
-        if cut == 0:
-            continue
-        for first in range(0, pixels, length):
-            states, values, g, grey, whole = _buffers(floats, channels, min(length, pixels - first))
-            load(images[b], _here(first, states[0]), states[0], channels)
-            _run(kinds, 0, cut, factor, pivot, weights, states, values, grey)
-            load(to_images[b], _here(first, g), g, channels)
-            _back(kinds, 0, cut, factor, pivot, weights, states, values, g, grey, whole, into)
-            store(g, to_images[b], _here(first, g), channels)
+        if cut > 0:
+            _sweep_back(images[b], to_images[b], to_images[b], kinds, 0, cut, factor, pivot, weights, floats, length, into)
