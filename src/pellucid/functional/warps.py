@@ -46,22 +46,26 @@ class _MapOptions(CvOptions, total=False):
     inverse_map: bool
 
 
+class _WarpOptions(TypedDict, total=False):
+    interpolation: str
+    padding_mode: str
+    fill: FillValue
+    displacement: Float[Tensor, "*b 2 h2 w2"] | np.ndarray[Any, Any] | None
+    channels_last: bool | None
+    antialias: bool | int
+    gradient_scale: Factor
+    image_gradient: str
+    impl: str
+
+
 @overload
 def warp(
     image: Shaped[Tensor, "..."],
     src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
     *,
     size: Size,
-    interpolation: str = ...,
-    padding_mode: str = ...,
-    fill: FillValue = ...,
-    displacement: Float[Tensor, "*b 2 h2 w2"] | np.ndarray[Any, Any] | None = ...,
-    channels_last: bool | None = ...,
-    antialias: bool | int = ...,
-    gradient_scale: Factor = ...,
-    image_gradient: str = ...,
-    impl: str = ...,
     return_coverage: Literal[False] = ...,
+    **options: Unpack[_WarpOptions],
 ) -> Shaped[Tensor, "..."]: ...
 @overload
 def warp(
@@ -69,16 +73,8 @@ def warp(
     src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
     *,
     size: Size,
-    interpolation: str = ...,
-    padding_mode: str = ...,
-    fill: FillValue = ...,
-    displacement: Float[Tensor, "*b 2 h2 w2"] | np.ndarray[Any, Any] | None = ...,
-    channels_last: bool | None = ...,
-    antialias: bool | int = ...,
-    gradient_scale: Factor = ...,
-    image_gradient: str = ...,
-    impl: str = ...,
     return_coverage: Literal[True],
+    **options: Unpack[_WarpOptions],
 ) -> tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]: ...
 def warp(
     image: Shaped[Tensor, "..."],
