@@ -121,11 +121,11 @@ def run(
     params = torch.zeros(batch, parameter_count(flags, channels, channels) + grounds)
     shifts = torch.zeros(batch, 2, *plane) if field else None
     links = torch.zeros(batch, len(kinds), LINK) if kinds else None
-    shifts = torch.zeros(batch, 2, 9, 9) if "bend" in kinds else shifts
     options = [taps, mode, flags, channels, *(CANVASES[kind] for kind in kinds)]
     window = torch.zeros(batch, 4) if spans else None
     table = weights and torch.zeros(batch, *weights, *([plane[0] * plane[1]] if len(weights) == 1 else []))
-    arguments = (image, torch.zeros(batch, 3 * rows), window, params, shifts, list(plane), options, -0.5, links, spans, table)
+    table = torch.zeros(batch, 2, 9, 9) if "bend" in kinds else table
+    arguments = (image, torch.zeros(batch, 3 * rows), window, params, shifts, links, table, list(plane), options, -0.5, spans)
     result = torch.zeros(batch, channels, *plane, dtype=out)
     warps.forward_warp(result, arguments)
     if dtype.is_floating_point:
@@ -214,10 +214,12 @@ def table(capability, only="", **changed):
 
     def made(name, kernel, options):
         found = counts(kernel.asm["cubin"])
-        pixels = options["P"] // (32 * options["num_warps"]) * options.get("SIDE", 1) ** 2
-        each = (found["outside"] / options.get("STEPS", 1) + found["inside"]) / pixels
+        fixed = {name: getattr(value, "value", value) for name, value in vars(options["S"]).items()}
+        side = fixed.get("SIDE", 1)
+        pixels = fixed["P"] // (32 * options["num_warps"]) * side**2
+        each = (found["outside"] / fixed.get("STEPS", 1) + found["inside"]) / pixels
         turned = each
-        if options.get("SIDE", 1) > 1:
+        if side > 1:
             each, turned = (executed(found, side) / pixels for side in (4, 5))
         warps = resident(found["registers"], options["num_warps"])
         rows.append({"case": case, "kernel": name, **found, "pixels": pixels, "per_pixel": round(each), "turned": round(turned)})

@@ -58,7 +58,7 @@ def sectors(degrees):
     c, s = math.cos(angle), math.sin(angle)
     maps = torch.tensor([[c, s, centre * (1 - c - s), -s, c, centre * (1 + s - c)]])
     image, result = torch.rand(1, 1, SIZE, SIZE), torch.empty(1, 1, SIZE, SIZE)
-    arguments = (image, maps, None, torch.zeros(1, 0), None, [SIZE, SIZE], [2, 0, 0, 1], -0.5, None, False, None)
+    arguments = (image, maps, None, torch.zeros(1, 0), None, None, None, [SIZE, SIZE], [2, 0, 0, 1], -0.5)
     found = []
     for call in (
         lambda: launch.forward_warp(result, arguments),

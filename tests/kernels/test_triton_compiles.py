@@ -77,11 +77,11 @@ def compile_all(
     colors = torch.zeros(2, parameter_count(flags, channels, out_channels) + grounds, dtype=work)
     shifts = torch.zeros(2, 2, *plane, dtype=work) if field else None
     links = torch.zeros(2, len(kinds), LINK, dtype=work) if kinds else None
-    shifts = torch.zeros(1, 2, 6, 5, dtype=work) if set(kinds) & set(BENDS) else shifts
     numbers = [taps, mode, flags, out_channels, *(CANVASES[kind] for kind in kinds)]
     mapping = torch.zeros(2, 3 * rows, dtype=work)
     table = weights and torch.zeros(2, *weights, *([plane[0] * plane[1]] if len(weights) == 1 else []), dtype=work)
-    args = (image, mapping, held, colors, shifts, list(plane), numbers, -0.5, links, spans, table)
+    table = torch.zeros(1, 2, 6, 5, dtype=work) if set(kinds) & set(BENDS) else table
+    args = (image, mapping, held, colors, shifts, links, table, list(plane), numbers, -0.5, spans)
     out = torch.zeros(2, out_channels, *plane, dtype=getattr(torch, out) if out else work)
     moves = True
     launch.forward_warp(out, args)

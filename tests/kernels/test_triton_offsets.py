@@ -21,8 +21,8 @@ def index(channels, plane, out_channels=None, size=None, table=None, strides=Non
     weights = torch.empty(1, 7, size[0] * size[1], device="meta") if table else None
     shown = torch.empty(1, out_channels, *size, device="meta")
     options = [2, 0, flags, out_channels]
-    call = launch._Call(shown, image, mapping, None, params, None, size, options, -0.5, None, False, weights)
-    return call.options["INDEX"].name
+    call = launch._Call(shown, image, mapping, None, params, None, None, weights, size, options, -0.5)
+    return call.fixed["INDEX"].name
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ Read next: ``../../../random/philox_triton.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS
+from pellucid.kernels.launching import NUMBERS
 from pellucid.random.normals import HALF_PI, LOG_2, ROOT_HALF
 from pellucid.random.philox_triton import philox
 

@@ -8,8 +8,9 @@ Read next: ``launch.py``.
 import triton
 import triton.language as tl
 
+from pellucid.kernels.launching import NUMBERS
 from pellucid.kernels.stages.printed.blocks import clip, hue, hue_backward
-from pellucid.kernels.warp.triton.blocks import NUMBERS, load_channels, store_channels, zeros
+from pellucid.kernels.warp.triton.blocks import load_channels, store_channels, zeros
 
 __all__ = ["backward", "forward", "luma_sums"]
 
@@ -107,7 +108,7 @@ def forward(  # type: ignore[no-untyped-def]
         factor = tl.load(factors + b * factor_step + tl.minimum(which, 3))
         mixed, takes_part = _step(x, none + which, factor, pivot, WEIGHTS, PRESENT, C)
         x = _after(x, mixed, takes_part, C)
-    store_channels(out + b * C * count + at, count + b * 0, there, 0, x, C, 1, C)
+    store_channels(out + b * C * count + at, count + b * 0, there, 0, x, C, 1)
 
 
 @triton.jit
@@ -160,45 +161,44 @@ def backward(  # type: ignore[no-untyped-def]
     pivot, spread = tl.load(pivots + b), 0.0
     if not TO_PIVOT:
         spread = tl.load(spreads + b)
-    orders, scales = order + b * order_step, factors + b * factor_step
-    k0, k1, k2, k3 = _kind(orders), _kind(orders + 1), _kind(orders + 2), _kind(orders + 3)
-    f0, f1 = tl.load(scales + tl.minimum(k0, 3)), tl.load(scales + tl.minimum(k1, 3))
-    f2, f3 = tl.load(scales + tl.minimum(k2, 3)), tl.load(scales + tl.minimum(k3, 3))
-    a0, a1, a2, a3 = none + k0, none + k1, none + k2, none + k3
+    which, kinds, scales = (), (), ()
+    for turn in tl.static_range(4):
+        kind = _kind(order + b * order_step + turn)
+        which, kinds = which + (kind,), kinds + (none + kind,)
+        scales = scales + (tl.load(factors + b * factor_step + tl.minimum(kind, 3)),)
     totals = zeros(4, P, F)
     level = tl.zeros((P,), F)
     for step in range(STEPS):
         at = (chunk * STEPS + step) * P + tl.arange(0, P)
         there = at < count
-        x0 = load_channels(image + b * C * count + at, count + b * 0, there, 0, C, 1, C, F)
-        z0, t0 = _step(x0, a0, f0, pivot, WEIGHTS, PRESENT, C)
-        x1 = _after(x0, z0, t0, C)
-        z1, t1 = _step(x1, a1, f1, pivot, WEIGHTS, PRESENT, C)
-        x2 = _after(x1, z1, t1, C)
-        z2, t2 = _step(x2, a2, f2, pivot, WEIGHTS, PRESENT, C)
-        x3 = _after(x2, z2, t2, C)
-        z3, t3 = _step(x3, a3, f3, pivot, WEIGHTS, PRESENT, C)
+        x = load_channels(image + b * C * count + at, count + b * 0, there, 0, C, 1, C, F)
+        before, mixes, takes, along, pivots = (), (), (), (), ()
+        for turn in tl.static_range(4):
+            mixed, takes_part = _step(x, kinds[turn], scales[turn], pivot, WEIGHTS, PRESENT, C)
+            before, mixes, takes = before + (x,), mixes + (mixed,), takes + (takes_part,)
+            x = _after(x, mixed, takes_part, C)
         g = load_channels(grad + b * C * count + at, count + b * 0, there, 0, C, 1, C, F)
-        g, s3, p3 = _step_backward(x3, z3, t3, g, a3, f3, pivot, spread, WEIGHTS, PRESENT, C)
-        g, s2, p2 = _step_backward(x2, z2, t2, g, a2, f2, pivot, spread, WEIGHTS, PRESENT, C)
-        g, s1, p1 = _step_backward(x1, z1, t1, g, a1, f1, pivot, spread, WEIGHTS, PRESENT, C)
-        g, s0, p0 = _step_backward(x0, z0, t0, g, a0, f0, pivot, spread, WEIGHTS, PRESENT, C)
+        for back in tl.static_range(4):
+            g, to_factor, to_pivot = _step_backward(
+                before[3 - back], mixes[3 - back], takes[3 - back], g, kinds[3 - back], scales[3 - back], pivot, spread,
+                WEIGHTS, PRESENT, C,
+            )  # fmt: skip
+            along, pivots = (to_factor,) + along, (to_pivot,) + pivots
         if TO_PIVOT:
-            level += tl.where(there, p0 + p1 + p2 + p3, 0.0)
+            level += tl.where(there, pivots[0] + pivots[1] + pivots[2] + pivots[3], 0.0)
         else:
-            store_channels(to_image + b * C * count + at, count + b * 0, there, 0, g, C, 1, C)
-            totals = (
-                totals[0] + tl.where(there, s0, 0.0),
-                totals[1] + tl.where(there, s1, 0.0),
-                totals[2] + tl.where(there, s2, 0.0),
-                totals[3] + tl.where(there, s3, 0.0),
-            )
+            store_channels(to_image + b * C * count + at, count + b * 0, there, 0, g, C, 1)
+            added = ()
+            for turn in tl.static_range(4):
+                added = added + (totals[turn] + tl.where(there, along[turn], 0.0),)
+            totals = added
     if TO_PIVOT:
         tl.store(sums + b * chunks + chunk, tl.sum(level, 0))
     else:
         # A step that stands twice in the order gets both gradients, one that is missing none.
-        t0, t1, t2, t3 = tl.sum(totals[0], 0), tl.sum(totals[1], 0), tl.sum(totals[2], 0), tl.sum(totals[3], 0)
         for kind in tl.static_range(4):
-            total = tl.where(k0 == kind, t0, 0.0) + tl.where(k1 == kind, t1, 0.0)
-            total += tl.where(k2 == kind, t2, 0.0) + tl.where(k3 == kind, t3, 0.0)
+            shares = ()
+            for turn in tl.static_range(4):
+                shares = shares + (tl.where(which[turn] == kind, tl.sum(totals[turn], 0), 0.0),)
+            total = shares[0] + shares[1] + (shares[2] + shares[3])  # type: ignore[misc]
             tl.store(sums + (b * chunks + chunk) * 4 + kind, total)

@@ -7,21 +7,18 @@ Read next: ``kernels.py``.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import torch
-import triton
-import triton.language as tl
 from torch import Tensor
 
 from pellucid.color.luma import LUMA_TORCHVISION
 from pellucid.kernels.color.triton.kernels import backward, forward, luma_sums
-from pellucid.kernels.warp.triton.blocks import LANES
+from pellucid.kernels.launching import cut, on, options, stride
 
 __all__ = ["gradients", "steps"]
 
-_PIXELS, _STEPS, _CONTRAST = 128, 8, 1
+_PIXELS, _CONTRAST = 128, 1
 
 
 class _Call:
@@ -31,19 +28,14 @@ class _Call:
         self.image, self.order, self.factors = image.contiguous(), order.contiguous(), factors.contiguous()
         self.batch, channels, height, width = image.shape
         self.count = height * width
-        self.blocks = triton.cdiv(self.count, _PIXELS)
-        self.steps = min(_STEPS, self.blocks)
-        self.chunks = triton.cdiv(self.blocks, self.steps)
-        self.rows = tuple(0 if rows.shape[0] == 1 else 4 for rows in (order, factors))
+        self.blocks, self.steps, self.chunks = cut(self.count, _PIXELS)
+        self.rows = stride(order), stride(factors)
         self.pivotal = bool(present >> _CONTRAST & 1)
         self.options: dict[str, Any] = {
             "WEIGHTS": LUMA_TORCHVISION if channels == 3 else (1.0 / channels,) * channels,
             "PRESENT": present,
             "C": channels,
-            "P": _PIXELS,
-            "F": tl.float64 if image.dtype == torch.float64 else tl.float32,
-            "num_warps": _PIXELS // LANES,
-            "enable_fp_fusion": False,  # a clip must fall on the side the reference's does
+            **options(image.dtype, _PIXELS),
         }
 
     def mean(self, sums: Tensor) -> Tensor:
@@ -62,14 +54,10 @@ class _Call:
         return self.mean(sums)
 
 
-def _on(tensor: Tensor) -> Any:
-    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
-
-
 def steps(out: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: int) -> None:
     """Write the image after all steps into the contiguous ``out``."""
     call = _Call(image, order, factors, present)
-    with _on(out):
+    with on(out):
         forward[(call.batch * call.blocks,)](
             call.image, call.order, call.factors, call.pivots(), out, call.count, call.blocks, *call.rows, **call.options
         )
@@ -79,7 +67,7 @@ def gradients(grad: Tensor, image: Tensor, order: Tensor, factors: Tensor, prese
     """(b, 4) in float64: the gradients of the factors; writes the image's into the contiguous ``to_image``."""
     call = _Call(image, order, factors, present)
     grad = grad.contiguous()
-    with _on(image):
+    with on(image):
         pivots = call.pivots()
         spreads = pivots
         tensors = (grad, call.image, call.order, call.factors, pivots)

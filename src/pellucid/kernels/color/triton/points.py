@@ -7,20 +7,18 @@ Read next: ``../../stages/printed/blocks.py``.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from pellucid.kernels.launching import NUMBERS, cut, on, options, stride
 from pellucid.kernels.stages.printed import blocks
-from pellucid.kernels.warp.triton.blocks import LANES, NUMBERS, load_channels, store_channels, zeros
+from pellucid.kernels.warp.triton.blocks import load_channels, store_channels, zeros
 
 __all__ = ["backward", "forward"]
 
-_PIXELS, _STEPS = 128, 8
+_PIXELS = 128
 
 
 @triton.jit(do_not_specialize=NUMBERS)
@@ -36,7 +34,7 @@ def there(  # type: ignore[no-untyped-def]
     for k in tl.static_range(N):
         given = given + (tl.load(numbers + b * param_step + k),)
     x = load_channels(image + b * C * count + at, count + b * 0, at < count, 0, C, 1, C, F)
-    store_channels(out + b * C * count + at, count + b * 0, at < count, 0, STAGE(*given, x), C, 1, C)
+    store_channels(out + b * C * count + at, count + b * 0, at < count, 0, STAGE(*given, x), C, 1)
 
 
 @triton.jit(do_not_specialize=NUMBERS)
@@ -57,7 +55,7 @@ def back(  # type: ignore[no-untyped-def]
         x = load_channels(image + b * C * count + at, count + b * 0, seen, 0, C, 1, C, F)
         g = load_channels(grad + b * C * count + at, count + b * 0, seen, 0, C, 1, C, F)
         along, into = STAGE(*given, x, g)
-        store_channels(to_image + b * C * count + at, count + b * 0, seen, 0, into, C, 1, C)
+        store_channels(to_image + b * C * count + at, count + b * 0, seen, 0, into, C, 1)
         added = ()
         for k in tl.static_range(N):
             added = added + (totals[k] + tl.where(seen, along[k], 0.0).to(F),)
@@ -66,40 +64,25 @@ def back(  # type: ignore[no-untyped-def]
         tl.store(sums + (b * chunks + chunk) * N + k, tl.sum(totals[k], 0))
 
 
-def _options(image: Tensor, numbers: Tensor, channels: int) -> dict[str, Any]:
-    kind = tl.float64 if image.dtype == torch.float64 else tl.float32
-    sizes = {"C": channels, "N": numbers.shape[1], "P": _PIXELS, "F": kind}
-    return sizes | {"num_warps": _PIXELS // LANES, "enable_fp_fusion": False}  # a value must fall on the reference's side of a jump
-
-
-def _on(tensor: Tensor) -> Any:
-    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
-
-
-def _step(numbers: Tensor) -> int:
-    return 0 if numbers.shape[0] == 1 else numbers.shape[1]
-
-
 def forward(name: str, channels: int, image: Tensor, numbers: Tensor, out: Tensor) -> None:
     """Write what a stage makes of a contiguous image, pixels of so many ``channels``; numbers: (b or 1, n)."""
     count = image[0].numel() // channels
-    programs = triton.cdiv(count, _PIXELS)
-    with _on(image):
+    programs, _, _ = cut(count, _PIXELS)
+    with on(image):
         there[(image.shape[0] * programs,)](
-            image, numbers, out, count, programs, _step(numbers), STAGE=getattr(blocks, name), **_options(image, numbers, channels)
-        )
+            image, numbers, out, count, programs, stride(numbers), STAGE=getattr(blocks, name), C=channels, N=numbers.shape[1],
+            **options(image.dtype, _PIXELS),
+        )  # fmt: skip
 
 
 def backward(name: str, channels: int, grad: Tensor, image: Tensor, numbers: Tensor, to_image: Tensor) -> Tensor:
     """(b, n) in float64: the gradients of the numbers; writes the image's."""
     count = image[0].numel() // channels
-    programs = triton.cdiv(count, _PIXELS)
-    steps = min(_STEPS, programs)
-    chunks = triton.cdiv(programs, steps)
+    _, steps, chunks = cut(count, _PIXELS)
     sums = image.new_empty((image.shape[0], chunks, numbers.shape[1]))
-    with _on(image):
+    with on(image):
         back[(image.shape[0] * chunks,)](
-            grad, image, numbers, to_image, sums, count, chunks, _step(numbers), STAGE=getattr(blocks, f"{name}_backward"),
-            STEPS=steps, **_options(image, numbers, channels),
+            grad, image, numbers, to_image, sums, count, chunks, stride(numbers), STAGE=getattr(blocks, f"{name}_backward"),
+            C=channels, N=numbers.shape[1], STEPS=steps, **options(image.dtype, _PIXELS),
         )  # fmt: skip
     return sums.sum(1, dtype=torch.float64)

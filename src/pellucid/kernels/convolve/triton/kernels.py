@@ -8,7 +8,7 @@ Read next: ``launch.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS
+from pellucid.kernels.launching import NUMBERS
 
 __all__ = ["adjoint", "filtered", "tap_sums"]
 

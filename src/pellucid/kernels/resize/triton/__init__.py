@@ -26,9 +26,8 @@ def _empty(*given: Any) -> Tensor:
 
 
 def _call(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What the warp's launchers take: no field and no canvases."""
-    *tensors, size, options, cubic = given
-    return *tensors, None, size, options, cubic, None, True
+    """What the warp's launchers take: no field, no canvases."""
+    return *given[:4], None, None, None, *given[4:7], True
 
 
 def _resize(*given: Any) -> Tensor:
@@ -36,7 +35,7 @@ def _resize(*given: Any) -> Tensor:
 
     out = _empty(*given)
     if out.numel():
-        forward_warp(out, _call(given[:-1]))
+        forward_warp(out, _call(given))
     return out
 
 
@@ -45,7 +44,7 @@ def _resize_backward(grad: Tensor, *given: Any) -> Gradients:
 
     needs = given[-1]
     if grad.numel() and given[0].numel():
-        return backward_warp(grad, _call(given[:-2]), [needs[0], needs[1] or needs[2], needs[3], False])[:4]
+        return backward_warp(grad, _call(given), [needs[0], needs[1] or needs[2], needs[3], False])[:4]
     found = empty_gradients(given[:4], needs)
     for gradient in found:
         gradient.zero_()

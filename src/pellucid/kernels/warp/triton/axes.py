@@ -8,9 +8,9 @@ Read next: ``forward.py``, ``collect.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS, add_scaled, load_channels, scaled, zeros
-from pellucid.kernels.warp.triton.coordinates import FILLED, bump
-from pellucid.kernels.warp.triton.sampling import only
+from pellucid.kernels.warp.triton.blocks import add_scaled, dot, load_at, only, scaled, zeros
+from pellucid.kernels.warp.triton.coordinates import FILLED, bump, rise
+from pellucid.kernels.warp.triton.fixed import kernel
 
 __all__ = ["AXES", "NUMBERS_EACH", "axis_of", "place", "read_span", "spread", "tap", "tilt_span"]
 
@@ -38,8 +38,9 @@ def shared(pixel, low, high):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def tap(i, centre, inverse, low, high, length, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The weight of pixel i, not normalised; ``inverse`` is 1 / the kernel's width."""
+def tap(i, span, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The weight of pixel i, not normalised. ``span``: (centre, 1 / the kernel's width, the window's low and high edge, length)."""
+    centre, inverse, low, high, length = span
     pixel = i.to(centre.dtype)
     weight = bump(tl.abs((pixel - centre) * inverse), -0.5, TAPS) * shared(pixel, low, high)
     return tl.where(i < length, weight, 0.0)
@@ -57,29 +58,28 @@ def _most(size, length, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
     return tl.minimum(tl.floor(size * TAPS) + 1.0, length).to(tl.int32)
 
 
-@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
+@kernel
 def spread(  # type: ignore[no-untyped-def]
-    mapping, window, table, height, width, out_height, out_width, map_step, window_step,
-    TAPS: tl.constexpr, MODE: tl.constexpr, SHARP: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
-):  # fmt: skip
+    mapping, window, table, height, width, out_height, out_width, map_step, window_step, S: tl.constexpr
+):
     """Program (sample, axis, block of P outputs along it): write their numbers."""
     b, axis = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    u = tl.program_id(2) * P + tl.arange(0, P)
-    scale, shift, low, high, size = axis_of(mapping + b * map_step, window + b * window_step, axis, SHARP)
+    u = tl.program_id(2) * S.P + tl.arange(0, S.P)
+    scale, shift, low, high, size = axis_of(mapping + b * map_step, window + b * window_step, axis, S.SHARP)
     outputs, length = tl.where(axis == 0, out_width, out_height), tl.where(axis == 0, width, height)
-    centre = scale * u.to(F) + shift
-    low, high = tl.zeros((P,), F) + low, tl.zeros((P,), F) + high
+    centre = scale * u.to(S.F) + shift
+    low, high = tl.zeros((S.P,), S.F) + low, tl.zeros((S.P,), S.F) + high
     finite = (tl.abs(centre) < float("inf")) & (low == low) & (high == high)
     centre, low, high = tl.where(finite, centre, 0.0), tl.where(finite, low, 0.0), tl.where(finite, high, 0.0)
     seen = finite
-    if MODE == FILLED:
+    if S.MODE == FILLED:
         seen = finite & (centre >= low - 0.5) & (centre < high + 0.5)
     centre = tl.minimum(tl.maximum(centre, low - 0.5), high + 0.5)
-    first, count, inverse = _first(centre, size, length, TAPS), _most(size, length, TAPS), 1.0 / size
-    total = tl.zeros((P,), F)
+    first, count, inverse = _first(centre, size, length, S.TAPS), _most(size, length, S.TAPS), 1.0 / size
+    total = tl.zeros((S.P,), S.F)
     k = count * 0
     while k < count:
-        total += tap(first + k, centre, inverse, low, high, length, TAPS)
+        total += tap(first + k, (centre, inverse, low, high, length), S.TAPS)
         k += 1
     reads = seen & (total > 0.0)
     each = out_width + out_height
@@ -87,7 +87,7 @@ def spread(  # type: ignore[no-untyped-def]
     there = u < outputs
     tl.store(at, centre, mask=there)
     tl.store(at + each, tl.where(reads, 1.0 / tl.where(reads, total, 1.0), 0.0), mask=there)
-    tl.store(at + each * 2, tl.where(seen, 1.0, 0.0).to(F), mask=there)
+    tl.store(at + each * 2, tl.where(seen, 1.0, 0.0).to(S.F), mask=there)
 
 
 @triton.jit
@@ -99,67 +99,48 @@ def place(table, at, each, there):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _along(table, at, each, there, mapping, window, axis, length, TAPS: tl.constexpr, SHARP: tl.constexpr):  # type: ignore[no-untyped-def]
-    """`place`, the first pixel that columns or rows ``at`` span, how many at most, 1 / the kernel's width, the window's edges."""
-    _, _, low, high, size = axis_of(mapping, window, axis, SHARP)
-    centre, share, seen = place(table, at, each, there)
-    return centre, share, seen, _first(centre, size, length, TAPS), _most(size, length, TAPS), 1.0 / size, low, high
+def _along(given, at, drawn, axis, length, S):  # type: ignore[no-untyped-def]
+    """Of columns or rows ``at``: 1 / the sum of the weights, whether they see the picture, the first pixel that they span, how many
+    they span at most, and the span of a `tap` there.
+    """
+    _, _, low, high, size = axis_of(given.mapping, given.window, axis, S.SHARP)
+    centre, share, seen = place(given.table, at + axis * given.out_width, given.out_width + given.out_height, drawn)
+    return share, seen, _first(centre, size, length, S.TAPS), _most(size, length, S.TAPS), (centre, 1.0 / size, low, high, length)
 
 
 @triton.jit
-def read_span(  # type: ignore[no-untyped-def]
-    image, stride_c, stride_y, stride_x, first, height, width, u, v, drawn, mapping, window, table, out_height, out_width,
-    C: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, SHARP: tl.constexpr, UNIT: tl.constexpr, K: tl.constexpr,
-    P: tl.constexpr, F: tl.constexpr, NEAR: tl.constexpr, INDEX: tl.constexpr,
-):  # fmt: skip
+def read_span(image, given, u, v, drawn, S):  # type: ignore[no-untyped-def]
     """(colour, coverage) of the output pixels (u, v): the means over what they span, and 1 where they see the picture.
 
-    ``image`` is a sample's channel ``first``, ``table`` what `spread` wrote of the sample.
+    ``image`` is a `View`; the ``given`` table is what `spread` wrote.
     """
-    step_c = 1 if NEAR == 2 else stride_c.to(INDEX)
-    step_x = 1 if NEAR == 1 else (C if NEAR == 2 else stride_x.to(INDEX))
-    step_y = stride_y.to(INDEX)
-    each = out_width + out_height
-    centre_x, share_x, seen_x, first_x, count_x, inverse_x, low_x, high_x = _along(
-        table, u, each, drawn, mapping, window, 0, width, TAPS, SHARP
-    )
-    centre_y, share_y, seen_y, first_y, count_y, inverse_y, low_y, high_y = _along(
-        table, v + out_width, each, drawn, mapping, window, 1, height, TAPS, SHARP
-    )
+    share_x, seen_x, first_x, count_x, span_x = _along(given, u, drawn, 0, given.width, S)
+    share_y, seen_y, first_y, count_y, span_y = _along(given, v, drawn, 1, given.height, S)
     reads = share_x * share_y != 0.0
-    colour = zeros(K, P, F)
+    colour = zeros(S.K, S.P, S.F)
     j = count_y * 0
     while j < count_y:
-        iy = first_y + j
-        down = tap(iy, centre_y, inverse_y, low_y, high_y, height, TAPS)
-        line = image + (iy.to(INDEX) * step_y + first_x.to(INDEX) * step_x)
+        down = tap(first_y + j, span_y, S.TAPS)
         seen = reads & (down != 0.0)
-        sums = zeros(K, P, F)
+        sums = zeros(S.K, S.P, S.F)
         i = count_x * 0
         while i < count_x:
-            across = tap(first_x + i, centre_x, inverse_x, low_x, high_x, width, TAPS)
-            values = load_channels(line + i * step_x, step_c, seen & (across != 0.0), first, C, GROUPS, K, F)
-            sums = add_scaled(sums, across, values, K)
+            across = tap(first_x + i, span_x, S.TAPS)
+            sums = add_scaled(sums, across, load_at(image, first_y + j, first_x + i, seen & (across != 0.0), S.C, S.K, S))
             i += 1
-        colour = add_scaled(colour, down, sums, K)
+        colour = add_scaled(colour, down, sums)
         j += 1
-    return only(reads, scaled(colour, share_x * share_y * UNIT, K), K), seen_x * seen_y
+    return only(reads, scaled(colour, share_x * share_y * S.UNIT)), seen_x * seen_y
 
 
 @triton.jit
-def _slopes(i, centre, inverse, low, high, length, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _slopes(i, span, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
     """(`tap`, its slopes along the centre, the kernel's width, the window's low and high edge); ties as torch shares them."""
+    centre, inverse, low, high, length = span
     pixel = i.to(centre.dtype)
     t = (pixel - centre) * inverse
-    size = tl.abs(t)
-    if TAPS == 2:
-        rise = tl.where(size < 1.0, -1.0, 0.0)
-    else:
-        rise = tl.where(size < 1.0, size * (4.5 * size - 5.0), tl.where(size < 2.0, size * (5.0 - 1.5 * size) - 4.0, 0.0))
-    rise = tl.where(t > 0.0, rise, tl.where(t < 0.0, -rise, 0.0))
-    share, value = shared(pixel, low, high), bump(size, -0.5, TAPS)
-    value, rise = tl.where(i < length, value, 0.0), tl.where(i < length, rise, 0.0)
-    along = -share * rise * inverse
+    share, value = shared(pixel, low, high), tl.where(i < length, bump(tl.abs(t), -0.5, TAPS), 0.0)
+    along = -share * tl.where((i < length) & (t != 0.0), rise(t, -0.5, TAPS), 0.0) * inverse
     start, stop = pixel - low, high - pixel
     by_low = tl.where(start < 0.0, 1.0, tl.where(start == 0.0, 0.5, 0.0))
     by_high = tl.where(stop < 0.0, 1.0, tl.where(stop == 0.0, 0.5, 0.0))
@@ -178,13 +159,13 @@ def _kept(to_centre, raw, low, high):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _to_axis(slopes, totals, mean, share, at, mapping, window, axis, SHARP: tl.constexpr):  # type: ignore[no-untyped-def]
+def _to_axis(slopes, totals, mean, share, at, given, axis, SHARP: tl.constexpr):  # type: ignore[no-untyped-def]
     """(to the scale, the shift, the low edge, the high edge) from the sums over a pixel's span of `_slopes`, with what was read.
 
     ``totals``: the same without; ``mean``: what was read; ``share``: 1 / the sum of the weights.
     """
-    scale, shift, low, high, _ = axis_of(mapping, window, axis, SHARP)
-    to = scaled(add_scaled(slopes, -mean, totals, 4), share, 4)
+    scale, shift, low, high, _ = axis_of(given.mapping, given.window, axis, SHARP)
+    to = scaled(add_scaled(slopes, -mean, totals), share)
     place = at.to(mean.dtype)
     to_centre, to_low, to_high = _kept(to[0], scale * place + shift, low, high)
     wider = tl.where(tl.abs(scale) >= 1.0, tl.where(scale > 0.0, 1.0, -1.0), 0.0)
@@ -195,48 +176,35 @@ def _to_axis(slopes, totals, mean, share, at, mapping, window, axis, SHARP: tl.c
 
 
 @triton.jit
-def tilt_span(  # type: ignore[no-untyped-def]
-    image, stride_c, stride_y, stride_x, g, first, height, width, u, v, drawn, mapping, window, table, out_height, out_width,
-    C: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, SHARP: tl.constexpr, UNIT: tl.constexpr, K: tl.constexpr,
-    P: tl.constexpr, F: tl.constexpr, INDEX: tl.constexpr,
-):  # fmt: skip
+def tilt_span(image, given, g, u, v, drawn, S):  # type: ignore[no-untyped-def]
     """(to scale, shift, low edge, high edge along x; the same along y) of each output pixel, of whose colour g is the gradient."""
-    each = out_width + out_height
-    centre_x, share_x, _, first_x, count_x, inverse_x, low_x, high_x = _along(
-        table, u, each, drawn, mapping, window, 0, width, TAPS, SHARP
-    )
-    centre_y, share_y, _, first_y, count_y, inverse_y, low_y, high_y = _along(
-        table, v + out_width, each, drawn, mapping, window, 1, height, TAPS, SHARP
-    )
+    share_x, _, first_x, count_x, span_x = _along(given, u, drawn, 0, given.width, S)
+    share_y, _, first_y, count_y, span_y = _along(given, v, drawn, 1, given.height, S)
     reads = share_x * share_y != 0.0
-    along_x, along_y, total_x, total_y = zeros(4, P, F), zeros(4, P, F), zeros(4, P, F), zeros(4, P, F)
-    total, one = tl.zeros((P,), F), tl.full((P,), 1.0, F)
+    along_x, along_y, total_x, total_y = zeros(4, S.P, S.F), zeros(4, S.P, S.F), zeros(4, S.P, S.F), zeros(4, S.P, S.F)
+    total, one = tl.zeros((S.P,), S.F), tl.full((S.P,), 1.0, S.F)
     j = count_y * 0
     while j < count_y:
         iy = first_y + j
-        down, slopes_y = _slopes(iy, centre_y, inverse_y, low_y, high_y, height, TAPS)
-        total_y = add_scaled(total_y, one, slopes_y, 4)
-        line = image + (iy.to(INDEX) * stride_y.to(INDEX) + first_x.to(INDEX) * stride_x.to(INDEX))
-        sums, read = zeros(4, P, F), tl.zeros((P,), F)
+        down, slopes_y = _slopes(iy, span_y, S.TAPS)
+        total_y = add_scaled(total_y, one, slopes_y)
+        sums, read = zeros(4, S.P, S.F), tl.zeros((S.P,), S.F)
         i = count_x * 0
         while i < count_x:
             ix = first_x + i
-            across, slopes_x = _slopes(ix, centre_x, inverse_x, low_x, high_x, width, TAPS)
+            across, slopes_x = _slopes(ix, span_x, S.TAPS)
             if j == 0:
-                total_x = add_scaled(total_x, one, slopes_x, 4)
-            seen = reads & (iy < height) & (ix < width) & (tl.abs(iy - centre_y) * inverse_y < TAPS // 2)
-            seen = seen & (tl.abs(ix - centre_x) * inverse_x < TAPS // 2)
-            values = load_channels(line + i * stride_x.to(INDEX), stride_c.to(INDEX), seen, first, C, GROUPS, K, F)
-            value = tl.zeros((P,), F)
-            for c in tl.static_range(K):
-                value = tl.fma(g[c], values[c], value)
+                total_x = add_scaled(total_x, one, slopes_x)
+            seen = reads & (iy < given.height) & (ix < given.width) & (tl.abs(iy - span_y[0]) * span_y[1] < S.TAPS // 2)
+            seen = seen & (tl.abs(ix - span_x[0]) * span_x[1] < S.TAPS // 2)
+            value = dot(g, load_at(image, iy, ix, seen, S.C, S.K, S), tl.zeros((S.P,), S.F))
             read = tl.fma(across, value, read)
-            sums = add_scaled(sums, value, slopes_x, 4)
+            sums = add_scaled(sums, value, slopes_x)
             i += 1
         total = tl.fma(down, read, total)
-        along_x, along_y = add_scaled(along_x, down, sums, 4), add_scaled(along_y, read, slopes_y, 4)
+        along_x, along_y = add_scaled(along_x, down, sums), add_scaled(along_y, read, slopes_y)
         j += 1
-    share = share_x * share_y * UNIT
-    to_x = _to_axis(along_x, total_x, total * share_x, share, u, mapping, window, 0, SHARP)
-    to_y = _to_axis(along_y, total_y, total * share_y, share, v, mapping, window, 1, SHARP)
-    return only(reads, to_x, 4), only(reads, to_y, 4)
+    share = share_x * share_y * S.UNIT
+    to_x = _to_axis(along_x, total_x, total * share_x, share, u, given, 0, S.SHARP)
+    to_y = _to_axis(along_y, total_y, total * share_y, share, v, given, 1, S.SHARP)
+    return only(reads, to_x), only(reads, to_y)

@@ -8,7 +8,7 @@ Read next: ``links.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.coordinates import divide, weight
+from pellucid.kernels.warp.triton.coordinates import divide
 
 __all__ = ["moved", "on_grid", "share_of", "tilted"]
 
@@ -29,35 +29,27 @@ def _cell(place, count):  # type: ignore[no-untyped-def]
 @triton.jit
 def _share(t, LINEAR: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
     """The weight of knot K of four for the position t in [0, 1] in their cell."""
-    s = 1.0 - t
+    near, far = (t, 1.0 - t) if K < 2 else (1.0 - t, t)
     if LINEAR:
-        value = weight(t, 0.0, K - 1, 2)
-    elif K == 0:
-        value = s * s * s * (1.0 / 6.0)
-    elif K == 1:
-        value = (3.0 * t * t * (t - 2.0) + 4.0) * (1.0 / 6.0)
-    elif K == 2:
-        value = (3.0 * s * s * (s - 2.0) + 4.0) * (1.0 / 6.0)
+        value = far
+    elif K % 3 == 0:
+        value = far * far * far * (1.0 / 6.0)
     else:
-        value = t * t * t * (1.0 / 6.0)
+        value = (3.0 * near * near * (near - 2.0) + 4.0) * (1.0 / 6.0)
     return value
 
 
 @triton.jit
 def _rise(t, LINEAR: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
     """The derivative of `_share` by t."""
-    s = 1.0 - t
+    near, far = (t, 1.0 - t) if K < 2 else (1.0 - t, t)
     if LINEAR:
-        value = tl.full(t.shape, -1.0 if K == 1 else 1.0, t.dtype)
-    elif K == 0:
-        value = -0.5 * s * s
-    elif K == 1:
-        value = t * (1.5 * t - 2.0)
-    elif K == 2:
-        value = s * (2.0 - 1.5 * s)
+        value = tl.full(t.shape, -1.0, t.dtype)
+    elif K % 3 == 0:
+        value = -0.5 * far * far
     else:
-        value = 0.5 * t * t
-    return value
+        value = near * (1.5 * near - 2.0)
+    return value if K < 2 else -value
 
 
 @triton.jit
@@ -73,45 +65,48 @@ def share_of(place, knot, LINEAR: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def moved(x, y, grid, control, down, across, LINEAR: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Points with their displacements added.
+def _cells(x, y, grid, given, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """(the first knot that matters to points, their positions across and down in their cells, their places on the grid).
 
-    ``grid``: its first knot and spacing; ``control``: (2, down, across) displacements, of which the outer ones are not used where
-    LINEAR.
+    ``grid``: its first knot and spacing. The ``given`` field are (2, rows, columns) displacements, of which the outer ones are not
+    used where the grid is linear.
     """
-    i, t = _cell(on_grid(x, tl.load(grid), tl.load(grid + 2), F), across)
-    j, r = _cell(on_grid(y, tl.load(grid + 1), tl.load(grid + 3), F), down)
-    knots = control + (j * across + i)
+    a, b = on_grid(x, tl.load(grid), tl.load(grid + 2), F), on_grid(y, tl.load(grid + 1), tl.load(grid + 3), F)
+    i, t = _cell(a, given.columns)
+    j, r = _cell(b, given.rows)
+    return given.field + (j * given.columns + i), t, r, a, b
+
+
+@triton.jit
+def moved(x, y, grid, given, LINEAR: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Points with their displacements added."""
+    first, t, r, _, _ = _cells(x, y, grid, given, F)
     BEGIN: tl.constexpr = 1 if LINEAR else 0
     by_x, by_y = tl.zeros(x.shape, F), tl.zeros(x.shape, F)
     for row in tl.static_range(BEGIN, 4 - BEGIN):
         for column in tl.static_range(BEGIN, 4 - BEGIN):
             share = _share(r, LINEAR, row) * _share(t, LINEAR, column)
-            knot = knots + (row * across + column)
+            knot = first + (row * given.columns + column)
             by_x = tl.fma(share, tl.load(knot), by_x)
-            by_y = tl.fma(share, tl.load(knot + down * across), by_y)
+            by_y = tl.fma(share, tl.load(knot + given.rows * given.columns), by_y)
     return x + by_x, y + by_y
 
 
 @triton.jit
-def tilted(x, y, to_x, to_y, grid, control, down, across, LINEAR: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The gradient of displaced points: (to x, to y of the points, to the grid's first x, first y, spacing along x, along y).
+def tilted(x, y, to_x, to_y, grid, given, LINEAR: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The gradient of displaced points: (to x, to y, (to the grid's first x, first y, spacing along x, along y)).
 
     Beyond the grid the displacement does not change with the point.
     """
-    step_x, step_y = tl.load(grid + 2), tl.load(grid + 3)
-    a, b = on_grid(x, tl.load(grid), step_x, F), on_grid(y, tl.load(grid + 1), step_y, F)
-    i, t = _cell(a, across)
-    j, r = _cell(b, down)
-    knots = control + (j * across + i)
+    first, t, r, a, b = _cells(x, y, grid, given, F)
     BEGIN: tl.constexpr = 1 if LINEAR else 0
     along_x, along_y = tl.zeros(x.shape, F), tl.zeros(x.shape, F)
     for row in tl.static_range(BEGIN, 4 - BEGIN):
         for column in tl.static_range(BEGIN, 4 - BEGIN):
-            knot = knots + (row * across + column)
-            worth = tl.fma(to_x, tl.load(knot), to_y * tl.load(knot + down * across))
+            knot = first + (row * given.columns + column)
+            worth = tl.fma(to_x, tl.load(knot), to_y * tl.load(knot + given.rows * given.columns))
             along_x = tl.fma(_share(r, LINEAR, row) * _rise(t, LINEAR, column), worth, along_x)
             along_y = tl.fma(_rise(r, LINEAR, row) * _share(t, LINEAR, column), worth, along_y)
-    along_x = tl.where((a > 0.0) & (a < across - 3.0), along_x / step_x, 0.0)
-    along_y = tl.where((b > 0.0) & (b < down - 3.0), along_y / step_y, 0.0)
-    return to_x + along_x, to_y + along_y, -along_x, -along_y, -along_x * a, -along_y * b
+    along_x = tl.where((a > 0.0) & (a < given.columns - 3.0), along_x / tl.load(grid + 2), 0.0)
+    along_y = tl.where((b > 0.0) & (b < given.rows - 3.0), along_y / tl.load(grid + 3), 0.0)
+    return to_x + along_x, to_y + along_y, (-along_x, -along_y, -along_x * a, -along_y * b)

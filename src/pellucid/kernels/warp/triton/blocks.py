@@ -5,35 +5,15 @@ Must not: know what they mean.
 Read next: ``stages.py``.
 """
 
-import torch
+from collections import namedtuple
+
 import triton
 import triton.language as tl
 
 __all__ = [
-    *("LANES", "NUMBERS", "POINTERS", "add_scaled", "exists", "from_sample", "load_channels", "scaled", "some", "store_channels"),
-    *("store_sums", "zeros"),
+    *("View", "add_scaled", "dot", "exists", "from_sample", "load_at", "load_channels", "only", "scaled"),
+    *("some", "store_channels", "store_planes", "store_sums", "view", "zeros"),
 ]
-
-
-LANES = 64 if torch.version.hip else 32
-"""Threads of a warp."""
-NUMBERS = (
-    *("stride_b", "stride_c", "stride_y", "stride_x", "grad_b", "grad_c", "grad_y", "grad_x"),
-    *("field_b", "field_c", "field_y", "field_x", "height", "width", "src_height", "src_width", "out_height", "out_width"),
-    *("tiles_x", "tiles", "blocks", "chunks", "count", "sample", "samples", "channels", "param_count"),
-    *("map_step", "window_step", "param_step", "fill_step", "order_step", "factor_step", "kernel_step"),
-    *("link_step", "knots_down", "knots_across", "table_step", "table_rows", "table_columns"),
-    *("word_step", "mean_step", "sigma_step", "index_step"),
-)  # fmt: skip
-"""Arguments that Triton must not look at: it would compile anew for a size, a stride or a batch that is 1 or a multiple of 16."""
-POINTERS = (
-    *("image", "grad", "out", "to_image", "mapping", "window", "fill", "colors", "field", "links", "table", "inverse"),
-    *("folded", "unfold", "units", "to_map", "to_params", "to_source", "to_field", "to_table"),
-    *("slopes", "control", "sums"),
-)
-"""Likewise, of which it must not see whether 16 bytes divide them: each would double the variants. A thread's pixels lie in
-different rows, so there is nothing to load together.
-"""
 
 
 @triton.jit
@@ -59,6 +39,18 @@ def from_sample(pointer, sample, step):  # type: ignore[no-untyped-def]
     return pointer + sample.to(tl.int64) * step.to(tl.int64)
 
 
+View = namedtuple("View", "pixels step_c step_y step_x first")
+"""A sample's planes from channel ``first`` on: where they begin, and steps to the next channel, row and column."""
+
+
+@triton.jit
+def view(pointer, given, step_b, step_c, step_y, step_x, NEAR: tl.constexpr, S):  # type: ignore[no-untyped-def]
+    """The planes of a program's sample and group. NEAR: what lies side by side, as in `Fixed`."""
+    pixels = from_sample(pointer, given.b, step_b) + given.first.to(S.INDEX) * step_c
+    across = 1 if NEAR == 1 else (S.C if NEAR == 2 else step_x.to(S.INDEX))
+    return View(pixels, 1 if NEAR == 2 else step_c.to(S.INDEX), step_y.to(S.INDEX), across, given.first)
+
+
 @triton.jit
 def load_channels(  # type: ignore[no-untyped-def]
     pixels, stride, lane, first, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr, F: tl.constexpr
@@ -69,6 +61,13 @@ def load_channels(  # type: ignore[no-untyped-def]
         seen = exists(lane, first + c, COUNT, GROUPS)
         blocks = blocks + (tl.load(pixels + c * stride, mask=seen, other=0).to(F),)
     return blocks
+
+
+@triton.jit
+def load_at(planes, row, column, lane, COUNT: tl.constexpr, K: tl.constexpr, S):  # type: ignore[no-untyped-def]
+    """K channels, of COUNT, of the pixels at (row, column) of a `View`; zero where not in ``lane``."""
+    pixels = planes.pixels + (row.to(S.INDEX) * planes.step_y + column.to(S.INDEX) * planes.step_x)
+    return load_channels(pixels, planes.step_c, lane, planes.first, COUNT, S.GROUPS, K, S.F)
 
 
 @triton.jit
@@ -85,30 +84,56 @@ def _stored(value, D: tl.constexpr, STEPS: tl.constexpr):  # type: ignore[no-unt
 
 @triton.jit
 def store_channels(  # type: ignore[no-untyped-def]
-    pixels, stride, lane, first, blocks, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr, STEPS: tl.constexpr = 255.0
+    pixels, stride, lane, first, blocks, COUNT: tl.constexpr, GROUPS: tl.constexpr, STEPS: tl.constexpr = 255.0
 ):
-    """Write the channels first ... first + K - 1 of COUNT to ``pixels``, which are those of the first; 8 bits as STEPS of 1."""
-    for c in tl.static_range(K):
+    """Write the blocks to ``pixels`` as channels from ``first`` on, of COUNT; 8 bits as STEPS of 1."""
+    for c in tl.static_range(len(blocks)):
         value = _stored(blocks[c], pixels.dtype.element_ty, STEPS)
         tl.store(pixels + c * stride, value, mask=exists(lane, first + c, COUNT, GROUPS))
 
 
 @triton.jit
-def add_scaled(totals, factor, blocks, K: tl.constexpr):  # type: ignore[no-untyped-def]
+def store_planes(out, number, place, first, blocks, COUNT: tl.constexpr, S, GROUPS: tl.constexpr = 1, STEPS: tl.constexpr = 255.0):  # type: ignore[no-untyped-def]
+    """`store_channels` to planes in a row, from plane ``number`` on. ``place``: (column, row, lane, height, width of a plane)."""
+    u, v, lane, height, width = place
+    plane = width.to(S.INDEX) * height
+    pixels = from_sample(out, number, plane) + (v.to(S.INDEX) * width + u)
+    store_channels(pixels, plane, lane, first, blocks, COUNT, GROUPS, STEPS)
+
+
+@triton.jit
+def add_scaled(totals, factor, blocks):  # type: ignore[no-untyped-def]
     """Totals + factor * blocks."""
     sums = ()
-    for c in tl.static_range(K):
+    for c in tl.static_range(len(blocks)):
         sums = sums + (tl.fma(factor, blocks[c], totals[c]),)
     return sums
 
 
 @triton.jit
-def scaled(blocks, factor, K: tl.constexpr):  # type: ignore[no-untyped-def]
+def scaled(blocks, factor):  # type: ignore[no-untyped-def]
     """Factor * blocks."""
     products = ()
-    for c in tl.static_range(K):
+    for c in tl.static_range(len(blocks)):
         products = products + (blocks[c] * factor,)
     return products
+
+
+@triton.jit
+def only(where, blocks):  # type: ignore[no-untyped-def]
+    """The blocks where a condition holds, else zero."""
+    kept = ()
+    for c in tl.static_range(len(blocks)):
+        kept = kept + (tl.where(where, blocks[c], 0.0),)
+    return kept
+
+
+@triton.jit
+def dot(g, x, total):  # type: ignore[no-untyped-def]
+    """Total + the sum over channels of g * x."""
+    for c in tl.static_range(len(x)):
+        total = tl.fma(g[c], x[c], total)
+    return total
 
 
 @triton.jit
@@ -121,11 +146,8 @@ def some(blocks, FIRST: tl.constexpr, COUNT: tl.constexpr):  # type: ignore[no-u
 
 
 @triton.jit
-def store_sums(out, first, blocks, LIMIT: tl.constexpr, GROUPS: tl.constexpr, N: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Write each block's sum over its pixels, as numbers first ... first + N - 1 of LIMIT."""
-    for k in tl.static_range(N):
-        if GROUPS > 1:
-            if first + k < LIMIT:
-                tl.store(out + first + k, tl.sum(blocks[k], 0))
-        else:
+def store_sums(out, first, blocks, LIMIT: tl.constexpr, GROUPS: tl.constexpr = 1):  # type: ignore[no-untyped-def]
+    """Write each block's sum over its pixels, as numbers from ``first`` on, of LIMIT."""
+    for k in tl.static_range(len(blocks)):
+        if GROUPS == 1 or first + k < LIMIT:
             tl.store(out + first + k, tl.sum(blocks[k], 0))

@@ -8,11 +8,15 @@ Read next: ``sampling.py``.
 # Coordinates must equal the reference's bit for bit, so that hard edges (nearest, windows) fall on the same pixel. Kernels are
 # therefore compiled without contraction; where a fused multiply-add does no harm it is written out.
 
+from collections import namedtuple
+
 import triton
 import triton.language as tl
 
+from pellucid.kernels.warp.triton.blocks import from_sample
+
 __all__ = [
-    *("BORDER", "FILLED", "bump", "displace", "fold", "half_up", "load_map", "locate", "settle", "slope", "tile_pixels", "weight"),
+    *("BORDER", "FILLED", "Given", "bump", "fold", "half_up", "load_map", "locate", "program", "rise", "settle", "slope", "weight"),
     "within",
 ]
 
@@ -20,25 +24,49 @@ FILLED, BORDER, REFLECTION, REFLECT_101 = tl.constexpr(0), tl.constexpr(1), tl.c
 FAR = tl.constexpr(4194304.0)  # as in taps.py
 
 
+Given = namedtuple(
+    "Given",
+    "b group first mapping window colors field table field_c field_y field_x rows columns height width out_height out_width",
+)
+"""What a program has: sample, group of channels and its first; where the sample's map, window, colours, field and table lie,
+the field's steps, the table's rows and columns; the sizes of picture and result.
+
+``table`` says with map and field where pixels read: it has the links of a chain, whose knots are the field then, or what an
+antialiased warp, a crop or a resize weighs by.
+"""
+
+
 @triton.jit
-def tile_pixels(tile_x, tile_y, BW: tl.constexpr, WW: tl.constexpr, P: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Column and row of each pixel of a tile of BW columns; every 32 in a row are a patch of WW columns, which a warp reads."""
-    lane = tl.arange(0, P)
+def program(  # type: ignore[no-untyped-def]
+    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
+    map_step, window_step, param_step, table_step, rows, columns, sample, S,
+):  # fmt: skip
+    """What a program has, column and row of the pixels of its first tile; the others lie below.
+
+    Every 32 pixels in a row are a patch of WW columns, which a warp reads. All kernels take these arguments behind their own:
+    pointers; elements from one sample (b), channel (c), row (y), column (x) or row of numbers (step) to the next; sizes; the
+    launch's first sample.
+    """
+    plane_at = tl.program_id(2)
+    b, group = sample + plane_at // S.GROUPS, plane_at % S.GROUPS
+    lane = tl.arange(0, S.P)
     patch, place = lane // 32, lane % 32
-    column = (patch % (BW // WW)) * WW + place % WW
-    row = (patch // (BW // WW)) * (32 // WW) + place // WW
-    return tile_x * BW + column, tile_y * (P // BW) + row
+    u = tl.program_id(0) * S.BW + ((patch % (S.BW // S.WW)) * S.WW + place % S.WW)
+    v = tl.program_id(1) * S.STEPS * (S.P // S.BW) + ((patch // (S.BW // S.WW)) * (32 // S.WW) + place // S.WW)
+    return Given(
+        b, group, group * S.K, from_sample(mapping, b, map_step), from_sample(window, b, window_step),
+        from_sample(colors, b, param_step), from_sample(field, b, field_b), from_sample(table, b, table_step),
+        field_c, field_y, field_x, rows, columns, height, width, out_height, out_width,
+    ), u, v  # fmt: skip
 
 
 @triton.jit
 def load_map(mapping, PROJECTIVE: tl.constexpr):  # type: ignore[no-untyped-def]
     """The nine numbers of a sample's map; the last row is never used where it is not projective."""
-    m0, m1, m2 = tl.load(mapping), tl.load(mapping + 1), tl.load(mapping + 2)
-    m3, m4, m5 = tl.load(mapping + 3), tl.load(mapping + 4), tl.load(mapping + 5)
-    m6, m7, m8 = m0, m0, m0
-    if PROJECTIVE:
-        m6, m7, m8 = tl.load(mapping + 6), tl.load(mapping + 7), tl.load(mapping + 8)
-    return m0, m1, m2, m3, m4, m5, m6, m7, m8
+    m = ()
+    for k in tl.static_range(9):
+        m = m + (tl.load(mapping + (k if PROJECTIVE or k < 6 else 0)),)
+    return m
 
 
 @triton.jit
@@ -52,10 +80,9 @@ def divide(a, b, F: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def locate(  # type: ignore[no-untyped-def]
-    u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE: tl.constexpr, F: tl.constexpr, RAW: tl.constexpr = False
-):
-    """(x, y, w, usable) of output pixels; w is the denominator (x where affine). Unless RAW, x and y are 0 where not usable."""
+def locate(u, v, m, PROJECTIVE: tl.constexpr, F: tl.constexpr, RAW: tl.constexpr = False):  # type: ignore[no-untyped-def]
+    """(x, y, w, usable) of points by a map m; w is the denominator (x where affine). Unless RAW, x and y are 0 where not usable."""
+    m0, m1, m2, m3, m4, m5, m6, m7, m8 = m
     column, row = u.to(F), v.to(F)
     x = m0 * column + (m1 * row + m2)
     y = m3 * column + (m4 * row + m5)
@@ -70,20 +97,6 @@ def locate(  # type: ignore[no-untyped-def]
     if not RAW:
         x, y = tl.where(usable, x, 0.0), tl.where(usable, y, 0.0)
     return x, y, w, usable
-
-
-@triton.jit
-def displace(  # type: ignore[no-untyped-def]
-    x, y, usable, field, u, v, stride_c, stride_y, stride_x, FIELD: tl.constexpr, INDEX: tl.constexpr
-):
-    """(x, y, usable) of output pixels with a sample's displacement added, in the order of the reference's sum."""
-    if FIELD:
-        at = v.to(INDEX) * stride_y + u.to(INDEX) * stride_x
-        x = x + tl.load(field + at, mask=usable, other=0.0)
-        y = y + tl.load(field + at + stride_c, mask=usable, other=0.0)
-        usable = usable & (tl.abs(x) < float("inf")) & (tl.abs(y) < float("inf"))
-        x, y = tl.where(usable, x, 0.0), tl.where(usable, y, 0.0)
-    return x, y, usable
 
 
 @triton.jit
@@ -141,19 +154,15 @@ def fold(i, length, EDGE: tl.constexpr):  # type: ignore[no-untyped-def]
 @triton.jit
 def weight(t, CUBIC: tl.constexpr, K: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
     """Weight of tap K for the position t in [0, 1) between the taps."""
-    s = 1.0 - t
+    near, far = (t, 1.0 - t) if K < TAPS // 2 else (1.0 - t, t)
     if TAPS == 1:
         value = tl.full(t.shape, 1.0, t.dtype)
     elif TAPS == 2:
-        value = s if K == 0 else t
-    elif K == 0:
-        value = CUBIC * t * s * s
-    elif K == 1:
-        value = 1.0 + t * t * ((CUBIC + 2.0) * t - (CUBIC + 3.0))
-    elif K == 2:
-        value = 1.0 + s * s * ((CUBIC + 2.0) * s - (CUBIC + 3.0))
+        value = far
+    elif K % 3 == 0:
+        value = CUBIC * near * far * far
     else:
-        value = CUBIC * s * t * t
+        value = 1.0 + near * near * ((CUBIC + 2.0) * near - (CUBIC + 3.0))
     return value
 
 
@@ -170,19 +179,28 @@ def bump(d, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped
 
 
 @triton.jit
+def rise(t, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The slope of `bump` at a place on either side."""
+    d = tl.abs(t)
+    if TAPS == 2:
+        value = tl.where(d < 1.0, -1.0, 0.0)
+    else:
+        inner = d * (3.0 * (CUBIC + 2.0) * d - 2.0 * (CUBIC + 3.0))
+        outer = CUBIC * ((3.0 * d - 10.0) * d + 8.0)
+        value = tl.where(d < 1.0, inner, tl.where(d < 2.0, outer, 0.0))
+    return tl.where(t < 0.0, -value, value)
+
+
+@triton.jit
 def slope(t, CUBIC: tl.constexpr, K: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
     """The derivative of `weight` by t."""
-    s = 1.0 - t
+    near, far = (t, 1.0 - t) if K < TAPS // 2 else (1.0 - t, t)
     if TAPS == 1:
         value = tl.full(t.shape, 0.0, t.dtype)
     elif TAPS == 2:
-        value = tl.full(t.shape, -1.0 if K == 0 else 1.0, t.dtype)
-    elif K == 0:
-        value = CUBIC * s * (s - 2.0 * t)
-    elif K == 1:
-        value = t * (3.0 * (CUBIC + 2.0) * t - 2.0 * (CUBIC + 3.0))
-    elif K == 2:
-        value = -s * (3.0 * (CUBIC + 2.0) * s - 2.0 * (CUBIC + 3.0))
+        value = tl.full(t.shape, -1.0, t.dtype)
+    elif K % 3 == 0:
+        value = CUBIC * far * (far - 2.0 * near)
     else:
-        value = CUBIC * t * (2.0 * s - t)
-    return value
+        value = near * (3.0 * (CUBIC + 2.0) * near - 2.0 * (CUBIC + 3.0))
+    return value if K < TAPS // 2 else -value

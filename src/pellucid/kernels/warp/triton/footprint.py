@@ -15,8 +15,8 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS
 from pellucid.kernels.warp.triton.coordinates import load_map
+from pellucid.kernels.warp.triton.fixed import kernel
 
 __all__ = ["BOUNDS", "bounds", "candidates"]
 
@@ -30,37 +30,36 @@ _STRIDE = tl.constexpr(BOUNDS)
 
 
 @triton.jit
-def _affine_bounds(  # type: ignore[no-untyped-def]
-    out, there, a, b, c, d, e, f, src_height, src_width, height, width, REACH: tl.constexpr, EPS: tl.constexpr, F: tl.constexpr
-):
+def _affine_bounds(out, there, m, src_height, src_width, height, width, S):  # type: ignore[no-untyped-def]
     """0 to 3: the inverse's linear part; 4, 5: the shift; 6, 7: room for rounding; 8, 9: room for it and for REACH; 10: the most
     columns that a pixel's box has, where it is 2 REACH wide and high.
 
     Where nothing is bounded, all are zero but the room, which holds everything; where no coordinate is finite, it is negative.
     """
+    a, b, c, d, e, f, _, _, _ = m
     wide_a, wide_b, wide_d, wide_e = a.to(tl.float64), b.to(tl.float64), d.to(tl.float64), e.to(tl.float64)
     det = wide_a * wide_e - wide_b * wide_d
     terms = tl.abs(wide_a * wide_e) + tl.abs(wide_b * wide_d)
     regular = tl.abs(det) > terms * _TINY
     scale = 1.0 / tl.where(regular, det, 1.0)
-    i00, i01 = (wide_e * scale).to(F), (-wide_b * scale).to(F)
-    i10, i11 = (-wide_d * scale).to(F), (wide_a * scale).to(F)
+    i00, i01 = (wide_e * scale).to(S.F), (-wide_b * scale).to(S.F)
+    i10, i11 = (-wide_d * scale).to(S.F), (wide_a * scale).to(S.F)
     # Rounding of the forward coordinates and of the differences in `candidates`, for any pixel of the image.
     reach_x = tl.abs(a) * width + tl.abs(b) * height + tl.abs(c)
     reach_y = tl.abs(d) * width + tl.abs(e) * height + tl.abs(f)
-    rx = (reach_x + tl.abs(c) * 2.0 + src_width) * (2.0 * EPS) + _ROOM
-    ry = (reach_y + tl.abs(f) * 2.0 + src_height) * (2.0 * EPS) + _ROOM
+    rx = (reach_x + tl.abs(c) * 2.0 + src_width) * (2.0 * S.EPS) + _ROOM
+    ry = (reach_y + tl.abs(f) * 2.0 + src_height) * (2.0 * S.EPS) + _ROOM
     # A number that is not finite in an affine map leaves no coordinate finite.
-    none = (tl.zeros(a.shape, F) + (reach_x + reach_y) < float("inf")) == 0
-    low_u = (tl.abs(i00) * rx + tl.abs(i01) * ry) * (1.0 + EPS)
-    low_v = (tl.abs(i10) * rx + tl.abs(i11) * ry) * (1.0 + EPS)
-    across = (low_u + (tl.abs(i00) + tl.abs(i01)) * REACH) * 2.0
+    none = (tl.zeros(a.shape, S.F) + (reach_x + reach_y) < float("inf")) == 0
+    low_u = (tl.abs(i00) * rx + tl.abs(i01) * ry) * (1.0 + S.EPS)
+    low_v = (tl.abs(i10) * rx + tl.abs(i11) * ry) * (1.0 + S.EPS)
+    across = (low_u + (tl.abs(i00) + tl.abs(i01)) * S.REACH) * 2.0
     farthest = (tl.abs(i00) + tl.abs(i10)) * (src_width + tl.abs(c)) + (tl.abs(i01) + tl.abs(i11)) * (src_height + tl.abs(f))
     bounded = regular & (farthest + low_u + low_v + across < _HUGE * 1e-3)
-    columns = tl.where(bounded, tl.minimum(tl.floor(tl.where(bounded, across + farthest * (4.0 * EPS), 0.0)) + 1.0, width), width)
+    columns = tl.where(bounded, tl.minimum(tl.floor(tl.where(bounded, across + farthest * (4.0 * S.EPS), 0.0)) + 1.0, width), width)
     known = bounded & (none == 0)
-    rest = tl.where(none, -_HUGE, _HUGE).to(F)
-    high_u, high_v = low_u + (tl.abs(i00) + tl.abs(i01)) * REACH, low_v + (tl.abs(i10) + tl.abs(i11)) * REACH
+    rest = tl.where(none, -_HUGE, _HUGE).to(S.F)
+    high_u, high_v = low_u + (tl.abs(i00) + tl.abs(i01)) * S.REACH, low_v + (tl.abs(i10) + tl.abs(i11)) * S.REACH
     numbers = (i00, i01, i10, i11, c, f, low_u, low_v, high_u, high_v)
     for k in tl.static_range(10):
         tl.store(out + k, tl.where(known, numbers[k], 0.0 if k < 6 else rest), mask=there)
@@ -68,61 +67,47 @@ def _affine_bounds(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _minor(p, q, r, s):  # type: ignore[no-untyped-def]
-    """(p q - r s, the size of its terms)."""
-    return p * q - r * s, tl.abs(p * q) + tl.abs(r * s)
+def _minors(m):  # type: ignore[no-untyped-def]
+    """(a matrix in double precision, its minors, the size of their terms)."""
+    d, minors, terms = (), (), ()
+    for k in tl.static_range(9):
+        d = d + (m[k].to(tl.float64),)
+    for k in tl.static_range(9):
+        p = d[(k + 1) % 3 * 3 + (k // 3 + 1) % 3] * d[(k + 2) % 3 * 3 + (k // 3 + 2) % 3]  # type: ignore[var-annotated]
+        q = d[(k + 1) % 3 * 3 + (k // 3 + 2) % 3] * d[(k + 2) % 3 * 3 + (k // 3 + 1) % 3]  # type: ignore[var-annotated]
+        minors, terms = minors + (p - q,), terms + (tl.abs(p) + tl.abs(q),)
+    return d, minors, terms
 
 
 @triton.jit
-def _projective_bounds(  # type: ignore[no-untyped-def]
-    out, there, m0, m1, m2, m3, m4, m5, m6, m7, m8, src_height, src_width, height, width, F: tl.constexpr
-):
+def _projective_bounds(out, there, m, src_height, src_width, height, width, S):  # type: ignore[no-untyped-def]
     """0 to 8: the inverse; 9: what it lost; 10 to 12: the largest terms of the map's rows; 13: limit of what is bounded."""
-    d0, d1, d2 = m0.to(tl.float64), m1.to(tl.float64), m2.to(tl.float64)
-    d3, d4, d5 = m3.to(tl.float64), m4.to(tl.float64), m5.to(tl.float64)
-    d6, d7, d8 = m6.to(tl.float64), m7.to(tl.float64), m8.to(tl.float64)
-    n00, t00 = _minor(d4, d8, d5, d7)
-    n01, t01 = _minor(d2, d7, d1, d8)
-    n02, t02 = _minor(d1, d5, d2, d4)
-    n10, t10 = _minor(d5, d6, d3, d8)
-    n11, t11 = _minor(d0, d8, d2, d6)
-    n12, t12 = _minor(d2, d3, d0, d5)
-    n20, t20 = _minor(d3, d7, d4, d6)
-    n21, t21 = _minor(d1, d6, d0, d7)
-    n22, t22 = _minor(d0, d4, d1, d3)
-    det = d0 * n00 + d1 * n10 + d2 * n20
-    regular = tl.abs(det) > (tl.abs(d0) * t00 + tl.abs(d1) * t10 + tl.abs(d2) * t20) * _TINY
+    d, n, t = _minors(m)
+    det = d[0] * n[0] + d[1] * n[3] + d[2] * n[6]
+    regular = tl.abs(det) > (tl.abs(d[0]) * t[0] + tl.abs(d[1]) * t[3] + tl.abs(d[2]) * t[6]) * _TINY
     scale = 1.0 / tl.where(regular, det, 1.0)
     # What cancellation in the minors may have cost, for any pixel of the image.
     far_x, far_y = src_width + 4.0, src_height + 4.0
-    lost = ((t00 + t10 + t20) * far_x + (t01 + t11 + t21) * far_y + (t02 + t12 + t22)) * tl.abs(scale)
-    numbers = (
-        (n00 * scale).to(F), (n01 * scale).to(F), (n02 * scale).to(F),
-        (n10 * scale).to(F), (n11 * scale).to(F), (n12 * scale).to(F),
-        (n20 * scale).to(F), (n21 * scale).to(F), (n22 * scale).to(F), (lost * 3.6e-15).to(F),
-        tl.abs(m0) * width + tl.abs(m1) * height + tl.abs(m2),
-        tl.abs(m3) * width + tl.abs(m4) * height + tl.abs(m5),
-        tl.abs(m6) * width + tl.abs(m7) * height + tl.abs(m8),
-        tl.where(regular, _HUGE, -1.0).to(F),
-    )  # fmt: skip
-    for k in tl.static_range(14):
-        tl.store(out + k, numbers[k], mask=there)
+    lost = ((t[0] + t[3] + t[6]) * far_x + (t[1] + t[4] + t[7]) * far_y + (t[2] + t[5] + t[8])) * tl.abs(scale)
+    for k in tl.static_range(9):
+        tl.store(out + k, (n[k] * scale).to(S.F), mask=there)
+    tl.store(out + 9, (lost * 3.6e-15).to(S.F), mask=there)
+    for k in tl.static_range(3):
+        terms = tl.abs(m[3 * k]) * width + tl.abs(m[3 * k + 1]) * height + tl.abs(m[3 * k + 2])
+        tl.store(out + 10 + k, terms, mask=there)
+    tl.store(out + 13, tl.where(regular, _HUGE, -1.0).to(S.F), mask=there)
 
 
-@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
-def bounds(  # type: ignore[no-untyped-def]
-    mapping, out, src_height, src_width, height, width, samples, map_step,
-    PROJECTIVE: tl.constexpr, REACH: tl.constexpr, EPS: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
-):  # fmt: skip
+@kernel
+def bounds(mapping, out, src_height, src_width, height, width, samples, map_step, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program: P samples' numbers for `candidates`, from an image of (src_height, src_width) to an output of (height, width)."""
-    b = tl.program_id(0).to(tl.int64) * P + tl.arange(0, P)
+    b = tl.program_id(0).to(tl.int64) * S.P + tl.arange(0, S.P)
     there = b < samples
-    at = mapping + tl.where(there, b, 0) * map_step
-    m0, m1, m2, m3, m4, m5, m6, m7, m8 = load_map(at, PROJECTIVE)
-    if PROJECTIVE:
-        _projective_bounds(out + b * _STRIDE, there, m0, m1, m2, m3, m4, m5, m6, m7, m8, src_height, src_width, height, width, F)
+    m = load_map(mapping + tl.where(there, b, 0) * map_step, S.PROJECTIVE)
+    if S.PROJECTIVE:
+        _projective_bounds(out + b * _STRIDE, there, m, src_height, src_width, height, width, S)
     else:
-        _affine_bounds(out + b * _STRIDE, there, m0, m1, m2, m3, m4, m5, src_height, src_width, height, width, REACH, EPS, F)
+        _affine_bounds(out + b * _STRIDE, there, m, src_height, src_width, height, width, S)
 
 
 @triton.jit
@@ -164,9 +149,7 @@ def _corner(un, vn, dn, u_low, u_high, v_low, v_high):  # type: ignore[no-untype
 @triton.jit
 def _projective(lx, hx, ly, hy, table, EPS: tl.constexpr):  # type: ignore[no-untyped-def]
     """(low u, high u, low v, high v, fine, none) for the rectangle [lx, hx] x [ly, hy]."""
-    n00, n01, n02 = tl.load(table), tl.load(table + 1), tl.load(table + 2)
-    n10, n11, n12 = tl.load(table + 3), tl.load(table + 4), tl.load(table + 5)
-    n20, n21, n22 = tl.load(table + 6), tl.load(table + 7), tl.load(table + 8)
+    n00, n01, n02, n10, n11, n12, n20, n21, n22 = load_map(table, True)
     lost, top_x, top_y = tl.load(table + 9), tl.load(table + 10), tl.load(table + 11)
     bottom, limit = tl.load(table + 12), tl.load(table + 13)
     mx, my = (lx + hx) * 0.5, (ly + hy) * 0.5
@@ -201,15 +184,15 @@ def _projective(lx, hx, ly, hy, table, EPS: tl.constexpr):  # type: ignore[no-un
 
 @triton.jit
 def candidates(  # type: ignore[no-untyped-def]
-    lx, hx, ly, hy, table, height, width, PROJECTIVE: tl.constexpr, REACH: tl.constexpr, CLAMPED: tl.constexpr, EPS: tl.constexpr
+    lx, hx, ly, hy, table, height, width, REACH: tl.constexpr, CLAMPED: tl.constexpr, S
 ):
     """(first u, last u, first v, last v) of the output pixels that may read in [lx, hx] x [ly, hy]; last < first: none do."""
-    if PROJECTIVE:
-        lu, hu, lv, hv, fine, none = _projective(lx, hx, ly, hy, table, EPS)
+    if S.PROJECTIVE:
+        lu, hu, lv, hv, fine, none = _projective(lx, hx, ly, hy, table, S.EPS)
         lu, hu = tl.where(fine, lu, -_HUGE), tl.where(none, -_HUGE, tl.where(fine, hu, _HUGE))
         lv, hv = tl.where(fine, lv, -_HUGE), tl.where(fine, hv, _HUGE)
     else:
-        lu, hu, lv, hv = _affine(lx, hx, ly, hy, table, REACH, CLAMPED, EPS)
+        lu, hu, lv, hv = _affine(lx, hx, ly, hy, table, REACH, CLAMPED, S.EPS)
     first_u, last_u = span(lu, hu, width)
     first_v, last_v = span(lv, hv, height)
     # Where one axis has none, neither has the other.

@@ -8,9 +8,11 @@ Read next: ``footprint.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS, exists, from_sample, store_channels, zeros
-from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, half_up, load_map, locate, settle, tile_pixels, weight
+from pellucid.kernels.warp.triton.blocks import exists, from_sample, some, store_planes, view, zeros
+from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, half_up, load_map, locate, program, settle, weight
+from pellucid.kernels.warp.triton.fixed import kernel
 from pellucid.kernels.warp.triton.footprint import BOUNDS, candidates
+from pellucid.kernels.warp.triton.links import Found
 from pellucid.kernels.warp.triton.sampling import hold_in_window
 from pellucid.kernels.warp.triton.stages import unmixed
 
@@ -22,218 +24,168 @@ _WIDE = tl.constexpr(4)
 
 
 @triton.jit
-def weight_at(x, pixel, low, high, length, TAPS: tl.constexpr, CUBIC: tl.constexpr, CLAMPED: tl.constexpr):  # type: ignore[no-untyped-def]
+def weight_at(x, pixel, low, high, length, CLAMPED: tl.constexpr, S):  # type: ignore[no-untyped-def]
     """The weight with which a pixel on one axis enters the sample at x.
 
     CLAMPED: x is held between low and high first, and taps beyond the image are those on its edge; otherwise only a tap exactly
     on the pixel counts.
     """
-    if CLAMPED and TAPS == 4:
-        first, t, _ = settle(x, low, high, length, TAPS, 1, True)
+    if CLAMPED and S.TAPS == 4:
+        first, t, _ = settle(x, low, high, length, S.TAPS, 1, True)
         total = tl.zeros(x.shape, x.dtype)
-        for k in tl.static_range(TAPS):
-            total += tl.where(fold(first + k, length, 1) == pixel, weight(t, CUBIC, k, TAPS), 0.0)
+        for k in tl.static_range(S.TAPS):
+            total += tl.where(fold(first + k, length, 1) == pixel, weight(t, S.CUBIC, k, S.TAPS), 0.0)
     else:
         if CLAMPED:
             x = tl.minimum(tl.maximum(x, low), high)
             x = tl.minimum(tl.maximum(x, 0.0), length - 1.0)
-        if TAPS == 1:
+        if S.TAPS == 1:
             total = tl.where(tl.floor(x + half_up(x, length)) == pixel, 1.0, 0.0).to(x.dtype)
         else:
-            total = bump(tl.abs(x - pixel), CUBIC, TAPS)
+            total = bump(tl.abs(x - pixel), S.CUBIC, S.TAPS)
     return total
 
 
 @triton.jit
-def _add_fixed(  # type: ignore[no-untyped-def]
-    totals, fixed, at, stride, lane, first, unfold, OC: tl.constexpr, GROUPS: tl.constexpr, N: tl.constexpr
-):
+def _add_fixed(totals, fixed, at, stride, lane, first, unfold, S):  # type: ignore[no-untyped-def]
     """Totals + what ``folded.py`` collected, in units of the product of two powers of two, one of which might leave the range."""
     half, rest = tl.load(unfold), tl.load(unfold + 1)
     sums = ()
-    for c in tl.static_range(N):
-        count = tl.load(fixed + at + (first + c).to(stride.dtype) * stride, mask=exists(lane, first + c, OC, GROUPS), other=0)
+    for c in tl.static_range(S.N):
+        count = tl.load(fixed + at + (first + c).to(stride.dtype) * stride, mask=exists(lane, first + c, S.OC, S.GROUPS), other=0)
         sums = sums + (totals[c] + tl.where(count == 0, 0.0, count.to(totals[c].dtype) * half * rest),)
     return sums
 
 
 @triton.jit
 def _add_columns(  # type: ignore[no-untyped-def]
-    totals, upstream, step_c, step_y, step_x, first, px, py, first_u, first_v, rows, within, m, frame, width, height,
-    OC: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, MODE: tl.constexpr, WINDOW: tl.constexpr,
-    PROJECTIVE: tl.constexpr, CUBIC: tl.constexpr, REACH: tl.constexpr, N: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
-    INDEX: tl.constexpr, SIDE: tl.constexpr, EVEN: tl.constexpr, WIDE: tl.constexpr,
-):  # fmt: skip
+    totals, upstream, given, px, py, first_u, first_v, rows, within, m, EVEN: tl.constexpr, WIDE: tl.constexpr, S
+):
     """Totals + what the output pixels of WIDE columns from ``first_u`` on give, in so many rows from ``first_v`` on.
 
     Totals are those of squares of SIDE x SIDE pixels, pixel by pixel. ``within``: where the columns belong to the box. EVEN: the
     map's steps are the same everywhere; beside the first column places are then differences from it, which are shorter than the
     coordinates and round less.
     """
-    m0, m1, m2, m3, m4, m5, m6, m7, m8 = m
-    HALF: tl.constexpr = 0.5 * (SIDE - 1)
-    start = first_u.to(INDEX) * step_x
+    pixels, first = upstream.pixels, upstream.first
+    CLAMPED: tl.constexpr = S.WINDOW and S.MODE == FILLED
+    HALF: tl.constexpr = 0.5 * (S.SIDE - 1)
+    start = first_u.to(S.INDEX) * upstream.step_x
     # What is not read keeps what was there before, which nothing uses: zeros would have to be written first.
-    g = ()
-    for c in tl.static_range(WIDE * N):  # noqa: B007 - `_` is what the loop below throws away
-        g = g + (tl.zeros((P,), upstream.dtype.element_ty),)
+    g = zeros(WIDE * S.N, S.P, pixels.dtype.element_ty)
     j = rows * 0
     while j < rows:
         v = first_v + j
-        x, y, _, usable = locate(first_u, v, m0, m1, m2, m3, m4, m5, m6, m7, m8, PROJECTIVE, F, EVEN)
+        x, y, _, usable = locate(first_u, v, m, S.PROJECTIVE, S.F, EVEN)
         right, below = x - px, y - py
-        line = v.to(INDEX) * step_y + start
+        line = v.to(S.INDEX) * upstream.step_y + start
         for i in tl.static_range(WIDE):
             if EVEN:
                 x0, y0, x1, y1 = x, y, x, y
-                some = (tl.abs(right - HALF) <= REACH + HALF) & (tl.abs(below - HALF) <= REACH + HALF)  # false for NaN
+                seen = (tl.abs(right - HALF) <= S.REACH + HALF) & (tl.abs(below - HALF) <= S.REACH + HALF)  # false for NaN
                 if WIDE == 1:
-                    some = some & within
+                    seen = seen & within
             else:
-                some, x0, y0, x1, y1 = hold_in_window(x, y, usable & within, frame, MODE, WINDOW)
-                if WINDOW and MODE != FILLED:  # those that the window holds are in ``folded``
-                    some = some & (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)
+                found, held = hold_in_window(given, Found(x, y, usable & within, x, x, x, x, x), S)
+                x0, y0, x1, y1 = held
+                seen = found.usable
+                if S.WINDOW and S.MODE != FILLED:  # those that the window holds are in ``folded``
+                    seen = seen & (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)
             shares = ()
-            for k in tl.static_range(SIDE * SIDE):
+            for k in tl.static_range(S.SIDE * S.SIDE):
                 if EVEN:
-                    share = bump(tl.abs(right - k % SIDE), CUBIC, TAPS) * bump(tl.abs(below - k // SIDE), CUBIC, TAPS)
+                    share = bump(tl.abs(right - k % S.SIDE), S.CUBIC, S.TAPS) * bump(tl.abs(below - k // S.SIDE), S.CUBIC, S.TAPS)
                 else:
-                    share = weight_at(x, px + k % SIDE, x0, x1, width, TAPS, CUBIC, WINDOW and MODE == FILLED)
-                    share *= weight_at(y, py + k // SIDE, y0, y1, height, TAPS, CUBIC, WINDOW and MODE == FILLED)
+                    share = weight_at(x, px + k % S.SIDE, x0, x1, given.width, CLAMPED, S)
+                    share *= weight_at(y, py + k // S.SIDE, y0, y1, given.height, CLAMPED, S)
                 shares = shares + (share,)
             found, sums = (), ()
-            for c in tl.static_range(WIDE * N):
-                block = g[c]  # type: ignore[var-annotated]
-                if c // N == i:
-                    pixels = upstream + (c % N) * step_c + line
-                    block = tl.load(pixels + i * step_x, mask=exists(some, first + c % N, OC, GROUPS), other=block)
+            for c in tl.static_range(WIDE * S.N):
+                block = g[c]
+                if c // S.N == i:
+                    at = pixels + (c % S.N) * upstream.step_c + line + i * upstream.step_x
+                    block = tl.load(at, mask=exists(seen, first + c % S.N, S.OC, S.GROUPS), other=block)
                 found = found + (block,)
             g = found
-            for k in tl.static_range(SIDE * SIDE):
+            for k in tl.static_range(S.SIDE * S.SIDE):
                 enters = tl.abs(shares[k]) > 0.0
                 if not EVEN or WIDE == 1:
-                    enters = enters & some
-                for c in tl.static_range(N):
-                    old = totals[k * N + c]
-                    sums = sums + (tl.where(enters, tl.fma(shares[k], g[i * N + c].to(F), old), old),)
+                    enters = enters & seen
+                for c in tl.static_range(S.N):
+                    old = totals[k * S.N + c]
+                    sums = sums + (tl.where(enters, tl.fma(shares[k], g[i * S.N + c].to(S.F), old), old),)
             totals = sums
-            right, below = right + m0, below + m3
+            right, below = right + m[0], below + m[3]
         j += 1
     return totals
 
 
-@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
+@kernel
 def gather(  # type: ignore[no-untyped-def]
-    grad,
-    mapping,
-    window,
-    inverse,
-    colors,
-    folded,
-    unfold,
-    to_image,
-    grad_b,
-    grad_c,
-    grad_y,
-    grad_x,
-    height,
-    width,
-    out_height,
-    out_width,
-    sample,
-    map_step,
-    window_step,
-    param_step,
-    C: tl.constexpr,
-    OC: tl.constexpr,
-    GROUPS: tl.constexpr,
-    TAPS: tl.constexpr,
-    MODE: tl.constexpr,
-    WINDOW: tl.constexpr,
-    FIELD: tl.constexpr,
-    PROJECTIVE: tl.constexpr,
-    CUBIC: tl.constexpr,
-    FLAGS: tl.constexpr,
-    SLOTS: tl.constexpr,
-    REACH: tl.constexpr,
-    EPS: tl.constexpr,
-    K: tl.constexpr,
-    N: tl.constexpr,
-    BW: tl.constexpr,
-    WW: tl.constexpr,
-    P: tl.constexpr,
-    F: tl.constexpr,
-    INDEX: tl.constexpr,
-    SIDE: tl.constexpr,
-    NEAR: tl.constexpr,
-):
+    grad, grad_b, grad_c, grad_y, grad_x, inverse, folded, unfold, to_image,
+    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
+    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
+):  # fmt: skip
     """Program (tile of the image across, down, sample and group): N channels are collected, K written.
 
     ``grad`` has the OC channels of the output; FLAGS are those of the mixes between them and the image's C channels, applied to
     what was collected. ``inverse`` is what `bounds` wrote. Outside the filled modes ``folded`` holds the rest in fixed point,
     in units of the product of ``unfold``'s two numbers; with a field, which no box bounds, everything.
     """
-    plane_at = tl.program_id(2)
-    group = plane_at % GROUPS
-    b = sample + plane_at // GROUPS
-    column, row = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
-    column, row = column * SIDE, row * SIDE
+    given, column, row = program(
+        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
+        map_step, window_step, param_step, table_step, rows, columns, sample, S,
+    )  # fmt: skip
+    column, row = column * S.SIDE, row * S.SIDE
     owned = (column < width) & (row < height)
-    m = load_map(from_sample(mapping, b, map_step), PROJECTIVE)
-    first = group * K
-    frame, table = from_sample(window, b, window_step), inverse + b.to(tl.int64) * INVERSE
-    upstream = from_sample(grad, b, grad_b) + first.to(INDEX) * grad_c
-    total = zeros(SIDE * SIDE * N, P, F)
-    if not FIELD:
+    b, first = given.b, given.first
+    total = zeros(S.SIDE * S.SIDE * S.N, S.P, S.F)
+    if not S.FIELD:
         # An affine map that makes a coordinate infinite or NaN has no candidates, or gives the coordinate no weight.
-        EVEN: tl.constexpr = not PROJECTIVE and not WINDOW and TAPS > 1  # nearest has hard edges, and places must be exact
-        CLAMPED: tl.constexpr = WINDOW and MODE == FILLED
-        AROUND: tl.constexpr = REACH + 0.5 * (SIDE - 1)
-        px, py = column.to(F), row.to(F)
-        lx, hx, ly, hy = px - REACH, px + (2.0 * AROUND - REACH), py - REACH, py + (2.0 * AROUND - REACH)
+        EVEN: tl.constexpr = not S.PROJECTIVE and not S.WINDOW and S.TAPS > 1  # nearest has hard edges, and places must be exact
+        CLAMPED: tl.constexpr = S.WINDOW and S.MODE == FILLED
+        AROUND: tl.constexpr = S.REACH + 0.5 * (S.SIDE - 1)
+        m = load_map(given.mapping, S.PROJECTIVE)
+        frame, box = given.window, inverse + b.to(tl.int64) * INVERSE
+        upstream = view(grad, given, grad_b, grad_c, grad_y, grad_x, S.NEAR, S)
+        px, py = column.to(S.F), row.to(S.F)
+        lx, hx, ly, hy = px - S.REACH, px + (2.0 * AROUND - S.REACH), py - S.REACH, py + (2.0 * AROUND - S.REACH)
         if CLAMPED:
             # What the window holds was up to half a pixel outside of it, and what it leaves outside the image shows the edge.
             x0, y0, x1, y1 = tl.load(frame), tl.load(frame + 1), tl.load(frame + 2), tl.load(frame + 3)
-            lx = tl.where(column == 0, tl.minimum(x0, 0.0), px) - (REACH + 0.5)
-            ly = tl.where(row == 0, tl.minimum(y0, 0.0), py) - (REACH + 0.5)
-            hx = tl.where(column >= width - SIDE, tl.maximum(x1, px + (SIDE - 1.0)), px + (SIDE - 1.0)) + (REACH + 0.5)
-            hy = tl.where(row >= height - SIDE, tl.maximum(y1, py + (SIDE - 1.0)), py + (SIDE - 1.0)) + (REACH + 0.5)
-        first_u, last_u, first_v, last_v = candidates(
-            lx, hx, ly, hy, table, out_height, out_width, PROJECTIVE, AROUND, CLAMPED, EPS
-        )
+            end: tl.constexpr = S.SIDE - 1.0
+            lx = tl.where(column == 0, tl.minimum(x0, 0.0), px) - (S.REACH + 0.5)
+            ly = tl.where(row == 0, tl.minimum(y0, 0.0), py) - (S.REACH + 0.5)
+            hx = tl.where(column >= width - S.SIDE, tl.maximum(x1, px + end), px + end) + (S.REACH + 0.5)
+            hy = tl.where(row >= height - S.SIDE, tl.maximum(y1, py + end), py + end) + (S.REACH + 0.5)
+        first_u, last_u, first_v, last_v = candidates(lx, hx, ly, hy, box, out_height, out_width, AROUND, CLAMPED, S)
         last_v = tl.where(owned, last_v, -1)
-        rows = tl.max(tl.maximum(last_v - first_v + 1, 0), 0)
-        if PROJECTIVE or CLAMPED:
-            columns = tl.max(tl.where(last_v < first_v, 0, last_u - first_u + 1), 0)
+        tall = tl.max(tl.maximum(last_v - first_v + 1, 0), 0)
+        if S.PROJECTIVE or CLAMPED:
+            wide = tl.max(tl.where(last_v < first_v, 0, last_u - first_u + 1), 0)
         else:  # no box is wider than the sample's widest
-            columns = tl.load(table + COLUMNS).to(tl.int32)
-        step_c, step_y, step_x = grad_c.to(INDEX), grad_y.to(INDEX), 1 if NEAR else grad_x.to(INDEX)
+            wide = tl.load(box + COLUMNS).to(tl.int32)
         # What lies beyond a square's own box has no weight: boxes are moved until all rows and columns are pixels.
-        first_v = tl.minimum(first_v, out_height - rows)
-        px, at = tl.where(owned, px, FAR), rows * 0
+        first_v = tl.minimum(first_v, out_height - tall)
+        px, at = tl.where(owned, px, FAR), tall * 0
         if EVEN:  # noqa: SIM102 - the first is Triton's, at compile time
             if out_width >= _WIDE:
                 first_u = tl.minimum(first_u, out_width - _WIDE)
                 total = _add_columns(
-                    total, upstream, step_c, step_y, step_x, first, px, py, first_u, first_v, rows, owned, m, frame, width, height,
-                    OC, GROUPS, TAPS, MODE, WINDOW, PROJECTIVE, CUBIC, REACH, N, P, F, INDEX, SIDE, EVEN, _WIDE,
+                    total, upstream, given, px, py, first_u, first_v, tall, owned, m, EVEN, _WIDE, S
                 )  # fmt: skip
                 at = at + _WIDE
-        while at < columns:
-            total = _add_columns(
-                total, upstream, step_c, step_y, step_x, first, px, py, first_u + at, first_v, rows, first_u + at <= last_u, m,
-                frame, width, height,
-                OC, GROUPS, TAPS, MODE, WINDOW, PROJECTIVE, CUBIC, REACH, N, P, F, INDEX, SIDE, EVEN, 1,
-            )  # fmt: skip
+        while at < wide:
+            u = first_u + at
+            total = _add_columns(total, upstream, given, px, py, u, first_v, tall, u <= last_u, m, EVEN, 1, S)
             at += 1
-    plane = width.to(INDEX) * height
-    for k in tl.static_range(SIDE * SIDE):
-        at = (row + k // SIDE).to(INDEX) * width + (column + k % SIDE)
-        lane = (column + k % SIDE < width) & (row + k // SIDE < height)
-        own = ()
-        for c in tl.static_range(N):
-            own = own + (total[k * N + c],)
-        if FIELD or MODE != FILLED:
-            own = _add_fixed(own, from_sample(folded, b * OC, plane), at, plane, lane, first, unfold + b * 2, OC, GROUPS, N)
-        own = unmixed(from_sample(colors, b, param_step), own, C, OC, FLAGS, SLOTS)
-        store_channels(from_sample(to_image, b * C + first, plane) + at, plane, lane, first, own, C, GROUPS, K)
+    plane = width.to(S.INDEX) * height
+    for k in tl.static_range(S.SIDE * S.SIDE):
+        u, v = column + k % S.SIDE, row + k // S.SIDE
+        lane = (u < width) & (v < height)
+        own = some(total, k * S.N, S.N)
+        if S.FIELD or S.MODE != FILLED:
+            at = v.to(S.INDEX) * width + u
+            own = _add_fixed(own, from_sample(folded, b * S.OC, plane), at, plane, lane, first, unfold + b * 2, S)
+        own = unmixed(given.colors, own, S)
+        store_planes(to_image, b * S.C + first, (u, v, lane, height, width), first, own, S.C, S, S.GROUPS)

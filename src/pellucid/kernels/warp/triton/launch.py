@@ -7,8 +7,7 @@ Read next: ``forward.py``, ``gradients.py``, ``gather.py``, ``retrace.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,12 +15,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from pellucid.kernels.launching import LANES, on, stride
 from pellucid.kernels.stages.chain import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, LEVELS, MATRIX, SECOND_MIX, SHARP, place
 from pellucid.kernels.warp.footprint import PHASES
 from pellucid.kernels.warp.layout import BENDS, CANVASES, LINK
 from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, spread
-from pellucid.kernels.warp.triton.blocks import LANES
 from pellucid.kernels.warp.triton.collect import collect
+from pellucid.kernels.warp.triton.fixed import fixed
 from pellucid.kernels.warp.triton.folded import add_folded, add_weighted
 from pellucid.kernels.warp.triton.footprint import BOUNDS, bounds
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
@@ -48,7 +48,7 @@ _PIXELS = 8
 _BENDS = tuple(CANVASES[kind] for kind in BENDS)
 _FARTHEST = 256
 """No pixel of an antialiased homography or field spans more to a side; shapes say themselves how much it is."""
-_REGISTERS = {} if torch.version.hip else {"maxnreg": 116}
+_REGISTERS = 0 if torch.version.hip else 116
 """For sums of everything: the compiler would keep all numbers of a sample and take 131 to 163 registers, which leaves a scheduler
 three warps where it needs more than four (``benchmarks/gpu_counts.py``).
 """
@@ -57,7 +57,7 @@ _FLOATS = {torch.float32: tl.float32, torch.float64: tl.float64}
 _SIZES = {torch.float32: 1.0e-6, torch.float64: 2.0e-15}  # room for rounding: some 8 epsilons
 
 
-def _blocks(size: tuple[int, int], threads: int = 0, each: int = 0) -> tuple[dict[str, int], int, int]:
+def _blocks(size: Sequence[int], threads: int = 0, each: int = 0) -> tuple[dict[str, int], int, int]:
     """(the shape of a block, blocks across, blocks down) for a plane of (height, width) and so many threads and pixels of each."""
     height, width = size
     threads, each = threads or _THREADS, each or _EACH
@@ -66,30 +66,14 @@ def _blocks(size: tuple[int, int], threads: int = 0, each: int = 0) -> tuple[dic
     rows = min(triton.next_power_of_2(height), threads // columns)
     columns = threads // rows
     narrow = min(32 // min(_WARP_ROWS, rows), columns)
-    shape = {"BW": columns, "WW": narrow, "P": threads * each, "num_warps": threads // LANES}
-    return shape, triton.cdiv(width, columns), triton.cdiv(height, rows * each)
+    return {"BW": columns, "WW": narrow, "P": threads * each}, triton.cdiv(width, columns), triton.cdiv(height, rows * each)
 
 
-def _parts(batch: int, planes: int) -> Iterator[tuple[int, int]]:
-    """(first sample, planes of the samples from there) of each launch: a grid's third side has 65,535 places."""
-    most = max(65535 // planes, 1)
-    return ((first, planes * min(most, batch - first)) for first in range(0, batch, most))
-
-
-def _on(tensor: Tensor) -> Any:
-    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
-
-
-def _step(rows: Tensor | None) -> int:
-    """Elements from one sample's row to the next; 0 where all share one."""
-    return 0 if rows is None or rows.shape[0] == 1 else rows.shape[1]
-
-
-def _field_strides(field: Tensor | None) -> tuple[int, ...]:
-    """Elements from one sample, axis, row and column to the next; a sample's is 0 where all share one field."""
-    if field is None:
-        return (0, 0, 0, 0)
-    return (0 if field.shape[0] == 1 else field.stride(0), *field.stride()[1:])
+def _chunks(size: Sequence[int]) -> tuple[int, int]:
+    """(tiles that a program of sums adds up, how many such programs) for a plane of (height, width)."""
+    _, across, down = _blocks(size, _ALONE, 1)
+    steps = min(_STEPS, triton.next_power_of_2(down))
+    return steps, across * triton.cdiv(down, steps)
 
 
 def _near(image: Tensor) -> int:
@@ -122,111 +106,108 @@ class _Call:
         window: Tensor | None,
         params: Tensor,
         field: Tensor | None,
-        size: list[int],
+        links: Tensor | None,
+        table: Tensor | None,  # of an antialiased warp: of `weight_table` or `stretches`; beside links their knots
+        size: Sequence[int],
         options: list[int],
         cubic: float,
-        links: Tensor | None = None,
         spans: bool = False,  # a crop or resize
-        weights: Tensor | None = None,  # of an antialiased warp: of `weight_table` or `stretches`
     ) -> None:
-        taps, mode, flags, out_channels, *canvases = options
-        self.levels = bool(flags & LEVELS)
+        taps, mode, flags, out_channels, *self.canvases = options
+        self.batch, channels, *plane = image.shape
         self.image, self.mapping, self.params = image, mapping.contiguous(), params.contiguous()
-        self.window = self.mapping if window is None else window.contiguous()  # any pointer will do where there is none
-        self.steps = (_step(mapping), _step(window), _step(params))
-        field = field if links is None or field is None else field.contiguous()
-        self.field = self.mapping if field is None else field
-        # Beside links the field holds the knots of the one that displaces points.
-        self.links = self.mapping if links is None else links.contiguous()
-        link_step = 0 if links is None or links.shape[0] == 1 else links.shape[1] * LINK
-        self.knots = (link_step, *((0, 0) if links is None or field is None else field.shape[2:]))
-        grounds, self.canvases = bool(flags & GROUND), canvases
-        self.chain = {
-            "LINKS": len(canvases),
-            "KINDS": sum(kind << 3 * k for k, kind in enumerate(canvases)),
-            "SOFT": CANVASES["zeros"] in canvases,
-            "GROUNDS": place(GROUND, flags, image.shape[1], out_channels) if grounds else -1,
-        }
-        self.planes = 2 if not self.chain["SOFT"] else 3 + len(canvases) * grounds
-        self.field_strides = _field_strides(field)
-        self.batch, self.channels, *plane = image.shape
-        self.plane, self.size = (plane[0], plane[1]), (size[0], size[1])
+        self.plane, self.size = plane, size
+        window = None if window is None else window.contiguous()
+        if links is not None:
+            field, table = None if table is None else table.contiguous(), links.contiguous()
+        grounds, soft = bool(flags & GROUND), CANVASES["zeros"] in self.canvases
+        span = 1 if spans else 0 if links is not None or table is None else 3 if table.ndim == 3 else 2
+        planes = 2 if not soft else 3 + len(self.canvases) * grounds
         # Where nothing mixes channels, a program takes four at most.
         mixing = flags & (MATRIX | HUE | SECOND_MIX | LAST_MIX)
-        read, written = (self.channels, out_channels) if mixing else (min(self.channels, 4),) * 2
-        self.groups = triton.cdiv(self.channels, read)
+        read, written = (channels, out_channels) if mixing else (min(channels, 4),) * 2
+        self.groups = triton.cdiv(channels, read)
         # Scratch memory has as many planes as picture or result, whichever has more; shapes have seven, a chain its own.
-        shapes = 7 if weights is not None and weights.ndim == 3 else self.planes
-        scratch = max(self.channels, out_channels, shapes) * max(self.plane[0] * self.plane[1], self.size[0] * self.size[1])
-        self.options = {
-            "C": self.channels,
+        scratch = max(channels, out_channels, 7 if span == 3 else planes) * max(plane[0] * plane[1], size[0] * size[1])
+        moved = field is not None or links is not None  # nothing bounds who reads a pixel
+        self.fixed: dict[str, Any] = {
+            "C": channels,
             "OC": out_channels,
             "GROUPS": self.groups,
-            "TAPS": taps,
-            "MODE": mode,
-            "WINDOW": window is not None,
-            "FIELD": field is not None or links is not None,  # nothing bounds who reads a pixel
-            "PROJECTIVE": mapping.shape[1] == 9,
-            "CUBIC": cubic,
-            "FLAGS": flags,
-            "SLOTS": tuple(place(stage, flags, self.channels, out_channels) for stage in (FIRST_MIX, HUE, SECOND_MIX, LAST_MIX)),
             "K": read,
             "N": written,
             "F": _FLOATS[mapping.dtype],
             "INDEX": _index(shown, image, field, most=scratch),
-            **_OPTIONS,
+            "STEPS": 1,
+            "TAPS": taps,
+            "MODE": mode,
+            "EDGE": mode if window is None else 1,
+            "CUBIC": cubic,
+            "WINDOW": window is not None,
+            "FIELD": moved,
+            "PROJECTIVE": mapping.shape[1] == 9,
+            "RAW": mode == 0 and window is None and not (moved or mapping.shape[1] == 9 or span),
+            "LINKS": len(self.canvases),
+            "KINDS": tuple(self.canvases),
+            "SOFT": soft,
+            "GROUNDS": place(GROUND, flags, channels, out_channels) if grounds else -1,
+            "PLANES": planes,
+            "SPAN": span,
+            "SHARP": bool(flags & SHARP),
+            "FLAGS": flags,
+            "SLOTS": tuple(place(stage, flags, channels, out_channels) for stage in (FIRST_MIX, HUE, SECOND_MIX, LAST_MIX)),
+            "UNIT": 1 / 255 if image.dtype == torch.uint8 and not flags & LEVELS else 1.0,
+            "NEAR": _near(image),
+            "EPS": _SIZES[mapping.dtype],
         }
-        self.span, sharp = 0 if weights is None else 3 if weights.ndim == 3 else 2, bool(flags & SHARP)
-        self.table, self.tabled = self.mapping, (0, 0, 0)  # (elements of a sample, rows, columns)
-        if spans:
-            self.span, self.table = 1, _spread(self, sharp)
-        elif weights is not None:
-            self.table, self.tabled = _weights(weights)
-        if self.span:
-            self.tabled = (0 if self.table.shape[0] == 1 < self.batch else self.table[0].numel(), *self.tabled[1:])
-        self.spanned = {"SPAN": self.span, "SHARP": sharp}
+        self.tabled = (0, 0)
+        if span == 1:
+            assert window is not None
+            table = _spread(self, window)
+        elif span and table is not None:
+            table, self.tabled = _weights(table)
+        elif links is not None and field is not None:
+            self.tabled = (field.shape[2], field.shape[3])
+        # Any pointer will do where there is nothing.
+        pointers = (mapping if tensor is None else tensor for tensor in (window, self.params, field, table))
+        # Elements from one sample, axis, row and column of the field to the next; a sample's is 0 where all share one.
+        steps = (0, 0, 0, 0) if field is None else (0 if field.shape[0] == 1 else field.stride(0), *field.stride()[1:])
+        rows = (stride(tensor) for tensor in (mapping, window, params, table))
+        self.shared = (self.mapping, *pointers, *steps, *plane, *size, *rows, *self.tabled)
 
-    def reading(self) -> dict[str, Any]:
-        window, field, projective = (self.options[name] for name in ("WINDOW", "FIELD", "PROJECTIVE"))
-        return {
-            "UNIT": 1 / 255 if self.image.dtype == torch.uint8 and not self.levels else 1.0,
-            "RAW": self.options["MODE"] == 0 and not (window or field or projective or self.span),
-            "NEAR": _near(self.image),
-            **self.chain,
-            **self.spanned,
-        }
+    def run(
+        self, kernel: Any, *own: Any, names: str = "", size: Sequence[int] = (), threads: int = 0, each: int = 0, groups: int = 0,
+        registers: int = 0, **changed: Any,
+    ) -> None:  # fmt: skip
+        """Launch a kernel with what it alone takes, for tiles of a plane (the result's, unless ``size``) and groups of channels.
 
-    def shapes(self) -> tuple[int, ...]:
-        return (*self.plane, *self.size)
+        ``names``: the constants that it depends on, all if none are named; it is compiled for each. ``changed``: others of them.
+        """
+        block, across, down = _blocks(size or self.size, threads, each)
+        kept = {name: self.fixed[name] for name in names.split()} if names else self.fixed
+        constants = fixed(**kept | block | changed)
+        groups = groups or self.groups
+        options = _OPTIONS | ({"maxnreg": registers} if registers else {})
+        most = max(65535 // groups, 1)  # samples of a launch: a grid's third side has 65,535 places
+        for sample in range(0, self.batch, most):
+            grid = (across, triton.cdiv(down, changed.get("STEPS", 1)), groups * min(most, self.batch - sample))
+            kernel[grid](*own, *self.shared, sample, S=constants, num_warps=(threads or _THREADS) // LANES, **options)
 
 
 def forward_warp(out: Tensor, call_arguments: tuple[Any, ...]) -> None:
     """Write the warped image into the contiguous ``out``, of any floating dtype or uint8 (1 is 255, unless there are levels)."""
-    with _on(out):
+    with on(out):
         call = _Call(out, *call_arguments)
-        block, *tiles = _blocks(call.size)
-        for sample, planes in _parts(call.batch, call.groups):
-            forward[(*tiles, planes)](
-                call.image, call.mapping, call.window, call.params, call.field, call.links, call.table, out,
-                *call.image.stride(), *call.field_strides, *call.shapes(),
-                sample, *call.steps, *call.knots, *call.tabled, **block, **call.options, **call.reading(),
-            )  # fmt: skip
+        call.run(forward, call.image, *call.image.stride(), out)
 
 
 def copy(out: Tensor, image: Tensor, mapping: Tensor, window: Tensor | None, fill: Tensor, field: Tensor | None, mode: int) -> None:
     """Write the nearest pixels of an integer image into the contiguous ``out``."""
-    size = (out.shape[2], out.shape[3])
-    block, *tiles = _blocks(size)
-    mapping, fill = mapping.contiguous(), fill.contiguous()
-    frame = mapping if window is None else window.contiguous()
-    with _on(out):
-        for sample, planes in _parts(*out.shape[:2]):
-            copy_labels[(*tiles, planes)](
-                image, mapping, frame, fill, mapping if field is None else field, out, *image.stride(), *_field_strides(field),
-                *image.shape[2:], *size, sample, _step(mapping), _step(window), _step(fill),
-                C=out.shape[1], MODE=mode, WINDOW=window is not None, FIELD=field is not None, PROJECTIVE=mapping.shape[1] == 9,
-                **block, F=_FLOATS[mapping.dtype], INDEX=_index(out, image, field), **_OPTIONS,
-            )  # fmt: skip
+    channels = out.shape[1]
+    with on(out):
+        call = _Call(out, image, mapping, window, fill, field, None, None, out.shape[2:], [1, mode, 0, channels], 0.0)
+        names = "C MODE EDGE WINDOW FIELD PROJECTIVE LINKS F INDEX"
+        call.run(copy_labels, image, *image.stride(), out, names=names, groups=channels, GROUPS=channels, K=1, RAW=False, STEPS=1)
 
 
 def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[bool]) -> tuple[Tensor, ...]:
@@ -237,18 +218,18 @@ def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[boo
     """
     to_map, to_window, to_params, to_links = (grad.new_empty((0,), dtype=torch.float64) for _ in range(4))
     source = grad
-    with _on(grad):
+    with on(grad):
         call = _Call(grad, *call_arguments)
-        chained = needs[1] and bool(call.chain["LINKS"])
-        summed = needs[1] and (call.options["WINDOW"] or not chained)
-        needs = [needs[0], summed, needs[2], chained or (needs[3] and call.options["FIELD"]), *needs[4:]]
-        linear = not call.options["FLAGS"] & (HUE | CLIP)
+        chained = needs[1] and call.fixed["LINKS"] > 0
+        summed = needs[1] and (call.fixed["WINDOW"] or not chained)
+        needs = [needs[0], summed, needs[2], chained or (needs[3] and call.fixed["FIELD"]), *needs[4:]]
+        linear = not call.fixed["FLAGS"] & (HUE | CLIP)
         to_field, to_table = (call.mapping.new_empty((0,)) for _ in range(2))
         if any(needs[1:]) or (needs[0] and not linear):
             sums, colors, collected, to_field, to_table = _sums(grad, call, needs, linear)
             if needs[1]:
                 to_map = sums[..., : call.mapping.shape[1]].sum((1, 2), dtype=torch.float64)
-                if call.options["WINDOW"]:
+                if call.fixed["WINDOW"]:
                     to_window = sums[..., 9:].sum((1, 2), dtype=torch.float64)
             if needs[2]:
                 to_params = colors.sum(1, dtype=torch.float64)
@@ -257,7 +238,7 @@ def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[boo
             if chained:
                 to_map, to_links, to_table = _along_chain(to_field, call, knots=needs[4])
                 to_field = to_field.new_empty((0,))
-            elif call.span == 2 and needs[1]:
+            elif call.fixed["SPAN"] == 2 and needs[1]:
                 to_table = _tabled(collected, to_table, sums[..., 9], call)
             elif to_table.numel():
                 to_table = to_table[:, 0] if call.groups == 1 else to_table.sum(1)
@@ -268,165 +249,124 @@ def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[boo
 
 def _sums(grad: Tensor, call: _Call, needs: list[bool], linear: bool) -> tuple[Tensor, ...]:
     """(partial sums for map and window, for the parameters; per output pixel the source's gradient, the field's, the shapes')."""
+    span, planes, count = call.fixed["SPAN"], call.fixed["PLANES"], call.params.shape[1]
     summed = needs[1] or needs[2]
-    block, *tiles = _blocks(call.size, _ALONE, 1) if summed else _blocks(call.size)
-    steps = min(_STEPS, triton.next_power_of_2(tiles[1])) if summed else 1
-    chunked = tiles[0], triton.cdiv(tiles[1], steps)
-    chunks = chunked[0] * chunked[1]
-    count = call.params.shape[1]
+    steps, chunks = _chunks(call.size) if summed else (1, 1)
     like = call.mapping  # the dtype in which everything is computed, whatever the gradient comes in
     sums = like.new_zeros((call.batch, chunks, call.groups, 13) if needs[1] else (0,))
     colors = like.new_zeros((call.batch, chunks, count) if needs[2] else (0,))
-    tabled = call.span == 2 and needs[1]
+    tabled = span == 2 and needs[1]
     write = (needs[0] and not linear) or tabled
-    source = like.new_empty((call.batch, call.channels, *call.size) if write else (0,))
-    to_field = like.new_empty((call.batch, call.groups, call.planes, *call.size) if needs[3] else (0,))
-    each = 1 if tabled else 7 if call.span == 3 and (needs[1] or needs[3]) else 0
+    source = like.new_empty((call.batch, call.image.shape[1], *call.size) if write else (0,))
+    to_field = like.new_empty((call.batch, call.groups, planes, *call.size) if needs[3] else (0,))
+    each = 1 if tabled else 7 if span == 3 and (needs[1] or needs[3]) else 0
     to_table = like.new_empty((call.batch, call.groups, each, call.size[0] * call.size[1]) if each else (0,))
-    everything = needs[1] and needs[2] and not call.span and call.options["FLAGS"] & LAST_MIX
-    for sample, planes in _parts(call.batch, call.groups):
-        gradients[(*chunked, planes)](
-            grad, call.image, call.mapping, call.window, call.params, call.field, call.links, call.table,
-            sums, colors, source, to_field, to_table, *grad.stride(),
-            *call.image.stride(), *call.field_strides, *call.shapes(), sample, *call.steps, *call.knots, *call.tabled,
-            count,
-            TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], PLANES=call.planes, STEPS=steps,
-            **block, **call.options, **call.reading(), **(_REGISTERS if everything else {}),
-        )  # fmt: skip
+    everything = needs[1] and needs[2] and not span and call.fixed["FLAGS"] & LAST_MIX
+    call.run(
+        gradients, grad, *grad.stride(), call.image, *call.image.stride(), sums, colors, source, to_field, to_table, count,
+        threads=_ALONE if summed else 0, each=int(summed), registers=_REGISTERS if everything else 0,
+        TO_MAP=needs[1], TO_PARAMS=needs[2], TO_SOURCE=write, TO_FIELD=needs[3], STEPS=steps,
+    )  # fmt: skip
     return sums, colors, source, to_field, to_table
 
 
 def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
     """Collect the gradient of the output (or, where colour is not linear, of the source) at every pixel of the image."""
-    options = dict(call.options)
-    flags = options["FLAGS"]
     # Mixes are undone after collecting; where the source's own gradient is collected, there is none left.
-    mixes = flags & (MATRIX | FIRST_MIX | SECOND_MIX | LAST_MIX) if linear else 0
-    options |= {"FLAGS": mixes, "OC": source.shape[1], "N": options["N"] if linear else options["K"]}
-    if call.span == 1:
-        return _collected(source, call, options)
-    reach = {1: 0.5, 2: 1.0, 4: 2.0}[options["TAPS"]]  # of a tap on one axis, in pixels of the image
+    flags = call.fixed["FLAGS"] & (MATRIX | FIRST_MIX | SECOND_MIX | LAST_MIX) if linear else 0
+    count = call.fixed["N"] if linear else call.fixed["K"]
+    changed = {"FLAGS": flags, "OC": source.shape[1], "N": count, "NEAR": int(_near(source) == 1)}
+    to_image = source.new_empty((call.batch, call.image.shape[1], *call.plane), dtype=call.image.dtype)
+    if call.fixed["SPAN"] == 1:
+        names = "C GROUPS K F INDEX STEPS TAPS MODE SHARP SLOTS EPS"
+        call.run(collect, source, *source.stride(), to_image, names=names, size=call.plane, threads=_ALONE, **changed | {"NEAR": 0})
+        return to_image
+    reach = {1: 0.5, 2: 1.0, 4: 2.0}[call.fixed["TAPS"]]  # of a tap on one axis, in pixels of the image
     folded, unfold, inverse = source, source, call.mapping
-    if options["MODE"] != 0 or options["FIELD"] or call.span:
-        folded, unfold = _fold(source, call, options, linear=linear)
-    options["FIELD"] = options["FIELD"] or call.span > 0  # everything is in fixed point
-    side = 1 if options["FIELD"] or options["N"] > 4 or options["TAPS"] == 1 else 2
-    if not options["FIELD"]:
+    # With a field, or antialiased, everything is in fixed point.
+    everything = call.fixed["FIELD"] or call.fixed["SPAN"] > 0
+    if call.fixed["MODE"] != 0 or everything:
+        folded, unfold = _fold(source, call, count, linear=linear)
+    side = 1 if everything or count > 4 or call.fixed["TAPS"] == 1 else 2
+    if not everything:
         inverse = _bounds(call, reach + 0.5 * (side - 1))
-    to_image = source.new_empty((call.batch, call.channels, *call.plane), dtype=call.image.dtype)
     plane = triton.cdiv(call.plane[0], side), triton.cdiv(call.plane[1], side)
-    block, *tiles = _blocks(plane, _ALONE, each=_EACH // side)
-    for sample, planes in _parts(call.batch, call.groups):
-        gather[(*tiles, planes)](
-            source, call.mapping, call.window, inverse, call.params, folded, unfold, to_image, *source.stride(), *call.shapes(),
-            sample, *call.steps, **block, REACH=reach, EPS=_SIZES[call.mapping.dtype], SIDE=side, NEAR=_near(source) == 1,
-            **options,
-        )  # fmt: skip
+    call.run(
+        gather, source, *source.stride(), inverse, folded, unfold, to_image, size=plane, threads=_ALONE, each=_EACH // side,
+        names="C GROUPS K F INDEX STEPS TAPS MODE CUBIC WINDOW PROJECTIVE SLOTS EPS", FIELD=everything, REACH=reach, SIDE=side,
+        **changed,
+    )  # fmt: skip
     return to_image
 
 
-def _spread(call: _Call, sharp: bool) -> Tensor:
+def _spread(call: _Call, window: Tensor) -> Tensor:
     """Where the columns and rows of a crop or resize lie, and what their weights sum to."""
     table = call.mapping.new_empty((call.batch, NUMBERS_EACH.value, sum(call.size)))
+    constants = fixed(P=128, **{name: call.fixed[name] for name in ("TAPS", "MODE", "SHARP", "F")})
     spread[(call.batch, 2, triton.cdiv(max(call.size), 128))](
-        call.mapping, call.window, table, *call.shapes(), *call.steps[:2], TAPS=call.options["TAPS"], MODE=call.options["MODE"],
-        SHARP=sharp, P=128, F=call.options["F"], num_warps=128 // LANES, **_OPTIONS,
+        call.mapping, window, table, *call.plane, *call.size, stride(call.mapping), stride(window), S=constants,
+        num_warps=128 // LANES, **_OPTIONS,
     )  # fmt: skip
     return table
 
 
-def _weights(weights: Tensor) -> tuple[Tensor, tuple[int, int, int]]:
-    """(a row for each sample, (0, rows, columns of a table)): of a table behind how many pixels around a point it weighs."""
+def _weights(weights: Tensor) -> tuple[Tensor, tuple[int, int]]:
+    """(a row for each sample, (rows, columns of a table)): of a table behind how many pixels around a point it weighs."""
     if weights.ndim == 3:
-        return weights.contiguous(), (0, 2 * _FARTHEST, 0)
+        return weights.contiguous(), (2 * _FARTHEST, 0)
     rows, columns = weights.shape[2], weights.shape[4]
     place = torch.arange(rows, device=weights.device)
     far = torch.maximum(place - (rows // 2 - 1), rows // 2 - place)
     some = (weights != 0).any(1).any(2)  # b rows columns
     some = torch.stack((some.any(2), some.any(1)[:, :rows]), 1)  # b 2 rows
     most = (some * far).amax((1, 2))[:, None].to(weights.dtype)
-    return torch.cat((most, weights.flatten(1)), 1), (0, rows, columns)
-
-
-def _collected(source: Tensor, call: _Call, options: dict[str, Any]) -> Tensor:
-    """What the pixels of the image get from the outputs of a crop or resize that span them."""
-    to_image = source.new_empty((call.batch, call.channels, *call.plane), dtype=call.image.dtype)
-    block, *tiles = _blocks(call.plane, _ALONE)
-    kept = {name: value for name, value in options.items() if name not in ("WINDOW", "FIELD", "PROJECTIVE", "CUBIC")}
-    for sample, planes in _parts(call.batch, call.groups):
-        collect[(*tiles, planes)](
-            source, call.mapping, call.window, call.table, call.params, to_image, *source.stride(), *call.shapes(), sample,
-            *call.steps, call.tabled[0], SHARP=call.spanned["SHARP"], EPS=_SIZES[call.mapping.dtype], **block, **kept,
-        )  # fmt: skip
-    return to_image
+    return torch.cat((most, weights.flatten(1)), 1), (rows, columns)
 
 
 def _bounds(call: _Call, reach: float) -> Tensor:
     """What the gather must know of every sample's inverse map."""
-    mapping = call.mapping
-    inverse = mapping.new_empty((call.batch, BOUNDS))
+    inverse = call.mapping.new_empty((call.batch, BOUNDS))
+    constants = fixed(P=32, REACH=reach, **{name: call.fixed[name] for name in ("PROJECTIVE", "EPS", "F")})
     bounds[(triton.cdiv(call.batch, 32),)](
-        mapping, inverse, *call.shapes(), call.batch, call.steps[0], PROJECTIVE=mapping.shape[1] == 9, REACH=reach, P=32,
-        EPS=_SIZES[mapping.dtype], F=_FLOATS[mapping.dtype], num_warps=1, enable_fp_fusion=False,
-    )  # fmt: skip
+        call.mapping, inverse, *call.plane, *call.size, call.batch, stride(call.mapping), S=constants, num_warps=1, **_OPTIONS
+    )
     return inverse
 
 
 def _along_chain(slopes: Tensor, call: _Call, *, knots: bool) -> tuple[Tensor, Tensor, Tensor]:
     """(to the map, the links, the knots of the one that has any) from `gradients`'s planes, of which two are written over."""
-    block, *tiles = _blocks(call.size, _ALONE, 1)
-    steps = min(_STEPS, triton.next_power_of_2(tiles[1]))
-    chunked = tiles[0], triton.cdiv(tiles[1], steps)
+    steps, chunks = _chunks(call.size)
     links, rows = len(call.canvases), ROWS.value
-    sums = slopes.new_empty((call.batch, chunked[0] * chunked[1], rows + links * LINK))
-    shared = {**{name: call.chain[name] for name in ("LINKS", "KINDS")}, "PLANES": call.planes}
-    shared |= {name: call.options[name] for name in ("F", "INDEX")} | _OPTIONS
-    steps_of = (call.steps[0], call.knots[0], call.field_strides[0])
-    for sample, planes in _parts(call.batch, 1):
-        retrace[(*chunked, planes)](
-            slopes, call.mapping, call.links, call.field, sums, *call.size, sample, *steps_of, *call.knots[1:],
-            PROJECTIVE=call.options["PROJECTIVE"], STEPS=steps, **block, **shared,
-        )  # fmt: skip
+    sums = slopes.new_empty((call.batch, chunks, rows + links * LINK))
+    alone: dict[str, Any] = {"names": "LINKS KINDS PLANES PROJECTIVE F INDEX", "threads": _ALONE, "groups": 1, "GROUPS": 1, "K": 1}
+    call.run(retrace, slopes, sums, each=1, STEPS=steps, **alone)
     to_map = sums[..., : call.mapping.shape[1]].sum(1, dtype=torch.float64)
     to_links = sums[..., rows:].sum(1, dtype=torch.float64).unflatten(1, (links, LINK))
     at = next((k for k, code in enumerate(call.canvases) if code in _BENDS), None)
     if at is None:
         return to_map, to_links, slopes.new_empty((0,))
-    shape = call.batch, 2, *call.knots[1:]
+    shape = call.batch, 2, *call.tabled
     if not knots:
         return to_map, to_links, slopes.new_zeros(shape)
     folded = slopes.new_zeros(shape, dtype=torch.int64)
     units, halves = _units(torch.linalg.vector_norm(slopes[:, :2], torch.inf, dim=(1, 2, 3)), call, 1)
-    block, *tiles = _blocks(call.size, _ALONE, _PIXELS)
-    for sample, planes in _parts(call.batch, 1):
-        add_knots[(*tiles, planes)](
-            slopes, call.links, call.field, units, folded, *call.size, sample, *steps_of[1:], *call.knots[1:], AT=at, **block,
-            **shared,
-        )  # fmt: skip
+    call.run(add_knots, slopes, units, folded, each=_PIXELS, AT=at, STEPS=1, **alone)
     first, rest = torch.exp2(-halves)[:, :, None, None, None].unbind(1)
     return to_map, to_links, torch.where(folded == 0, 0.0, folded * first * rest).to(slopes.dtype)
 
 
-def _fold(source: Tensor, call: _Call, options: dict[str, Any], *, linear: bool) -> tuple[Tensor, Tensor]:
+_MOVES = "GROUPS F INDEX STEPS TAPS MODE EDGE CUBIC WINDOW FIELD PROJECTIVE RAW LINKS KINDS SPAN"
+"""Constants of kernels that add what pixels give to where they read."""
+
+
+def _fold(source: Tensor, call: _Call, count: int, *, linear: bool) -> tuple[Tensor, Tensor]:
     """What the gather leaves out: (sums in fixed point, two powers of two per sample whose product is their unit)."""
     folded = source.new_zeros((call.batch, source.shape[1], *call.plane), dtype=torch.int64)
     units, halves = _units(torch.linalg.vector_norm(source, torch.inf, dim=(1, 2, 3)), call, 1)
-    block, *tiles = _blocks(call.size, each=1)
-    kept = {name: value for name, value in options.items() if name not in ("C", "K", "FLAGS", "SLOTS")}
-    chain = {name: call.chain[name] for name in ("LINKS", "KINDS")} | {"SOFT": linear and call.chain["SOFT"]}
-    for sample, planes in _parts(call.batch, call.groups):
-        if call.span:
-            kept.pop("WINDOW", None)
-            add_weighted[(*tiles, planes)](
-                source, call.mapping, units, call.field, call.table, folded, *source.stride(), *call.field_strides, *call.shapes(),
-                sample, call.steps[0], *call.tabled, SPAN=call.span, **block, **kept,
-            )  # fmt: skip
-            continue
-        add_folded[(*tiles, planes)](
-            source, call.mapping, call.window, units, call.field, call.links, folded,
-            *source.stride(), *call.field_strides, *call.shapes(),
-            sample, *call.steps[:2], *call.knots, **chain, **block, **kept,
-        )  # fmt: skip
+    call.run(
+        add_weighted if call.fixed["SPAN"] else add_folded, source, *source.stride(), units, folded, names=_MOVES, each=1,
+        OC=source.shape[1], K=count, N=count, SOFT=linear and call.fixed["SOFT"],
+    )  # fmt: skip
     return folded, torch.exp2(-halves).to(call.mapping.dtype)
 
 
@@ -446,15 +386,10 @@ def _units(largest: Tensor, call: _Call, shares: int) -> tuple[Tensor, Tensor]:
 
 def _tabled(source: Tensor, covers: Tensor, largest: Tensor, call: _Call) -> Tensor:
     """What the numbers of an affine map's table get: every pixel has a share in them, so these are added in fixed point."""
-    _, rows, columns = call.tabled
+    rows, columns = call.tabled
     folded = torch.zeros((call.batch, PHASES + 1, rows, PHASES + 1, columns), dtype=torch.int64, device=source.device)
     units, halves = _units(largest.amax((1, 2)), call, call.groups)
-    block, *tiles = _blocks(call.size, each=1)
-    kept = {name: call.options[name] for name in ("C", "GROUPS", "TAPS", "MODE", "K", "F", "INDEX", *_OPTIONS)}
-    for sample, planes in _parts(call.batch, call.groups):
-        add_tabled[(*tiles, planes)](
-            call.image, call.mapping, units, call.table, source, covers, folded, *call.image.stride(), *call.shapes(), sample,
-            call.steps[0], *call.tabled, UNIT=call.reading()["UNIT"], **block, **kept,
-        )  # fmt: skip
+    given = (source, covers, units, folded, call.image, *call.image.stride())
+    call.run(add_tabled, *given, names=_MOVES + " C K UNIT", each=1)
     one, other = torch.exp2(-halves).to(call.mapping.dtype)[..., None, None, None, None].unbind(1)
     return folded.to(call.mapping.dtype) * one * other

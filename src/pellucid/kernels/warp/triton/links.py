@@ -5,25 +5,20 @@ Must not: read an image.
 Read next: ``retrace.py``.
 """
 
+from collections import namedtuple
+
 import triton
 import triton.language as tl
 
 from pellucid.kernels.warp import layout
 from pellucid.kernels.warp.triton.bends import moved
-from pellucid.kernels.warp.triton.coordinates import displace, load_map, locate
+from pellucid.kernels.warp.triton.coordinates import load_map, locate
 
-__all__ = ["BEND", "FILLED", "GRID", "HARD", "KINK", "LINK", "cross", "find", "onto", "side"]
+__all__ = ["BEND", "FILLED", "GRID", "HARD", "KINK", "LINK", "cross", "find", "side"]
 
 LINK, GRID = tl.constexpr(layout.LINK), tl.constexpr(layout.LINK - 4)
 FILLED, REFLECTION, HARD = (tl.constexpr(layout.CANVASES[name]) for name in ("zeros", "reflection", "hard"))
 BEND, KINK = tl.constexpr(layout.CANVASES["bend"]), tl.constexpr(layout.CANVASES["kink"])
-# A chain is two numbers of compile time: LINKS, how many there are, and KINDS, which, three bits for each.
-
-
-@triton.jit
-def onto(x, y, n, PROJECTIVE: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
-    """`locate` of points by the nine numbers of a map."""
-    return locate(x, y, n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8], PROJECTIVE, F)
 
 
 @triton.jit
@@ -51,53 +46,53 @@ def side(x, low, high, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def cross(  # type: ignore[no-untyped-def]
-    x, y, found, share, link, control, down, across, KIND: tl.constexpr, F: tl.constexpr
-):
-    """(x, y) where points go on from a canvas, or displaced; the share of what lies below; and how much shows the canvas's fill.
+def cross(x, y, share, given, K: tl.constexpr, S):  # type: ignore[no-untyped-def]
+    """Points through link K of a sample: (x, y where they go on from its canvas, or displaced; what its map makes of them: (x, y,
+    the denominator, whether they are somewhere); the share of what lies below; how much shows the canvas's fill).
 
-    ``found``: where the canvas has a point; the others lie at zero.
+    Points that are nowhere lie at zero.
     """
-    uncovered = tl.zeros(share.shape, F)
-    if KIND >= BEND:
+    link, uncovered = given.table + K * LINK, tl.zeros(share.shape, S.F)
+    x, y, w, found = locate(x, y, load_map(link, True), True, S.F)
+    mapped = x, y, w, found
+    if S.KINDS[K] >= BEND:
         share = tl.where(found, share, 0.0)
-        x, y = moved(x, y, link + GRID, control, down, across, KIND == KINK, F)
+        x, y = moved(x, y, link + GRID, given, S.KINDS[K] == KINK, S.F)
     else:
-        cover_x, _, x, _, _, _ = side(x, tl.load(link + GRID), tl.load(link + GRID + 2), KIND)
-        cover_y, _, y, _, _, _ = side(y, tl.load(link + GRID + 1), tl.load(link + GRID + 3), KIND)
+        cover_x, _, x, _, _, _ = side(x, tl.load(link + GRID), tl.load(link + GRID + 2), S.KINDS[K])
+        cover_y, _, y, _, _, _ = side(y, tl.load(link + GRID + 1), tl.load(link + GRID + 3), S.KINDS[K])
         cover = tl.where(found, cover_x * cover_y, 0.0)
-        if KIND == FILLED or KIND == HARD:  # noqa: SIM109 - one constant against another
+        if S.KINDS[K] == FILLED or S.KINDS[K] == HARD:
             uncovered = share * (1.0 - cover)
         share = share * cover
-    return x, y, share, uncovered
+    return x, y, mapped, share, uncovered
+
+
+Found = namedtuple("Found", "x y usable share uncovered mapped_x mapped_y w")
+"""Where pixels read: the point, and whether there is one. With canvases ``share`` is what the source makes up of a pixel, and
+``uncovered`` has a block for each, from the output on. And what the map makes of pixels: x, y, the denominator.
+"""
 
 
 @triton.jit
-def find(  # type: ignore[no-untyped-def]
-    u, v, drawn, m, links, field, stride_c, stride_y, stride_x, knots_down, knots_across,
-    LINKS: tl.constexpr, KINDS: tl.constexpr, FIELD: tl.constexpr, PROJECTIVE: tl.constexpr, RAW: tl.constexpr,
-    INDEX: tl.constexpr, F: tl.constexpr,
-):  # fmt: skip
-    """(x, y, usable, share, uncovered, the map's x, y and denominator) of output pixels, of which ``drawn`` are there.
-
-    ``m``: the nine numbers of the sample's map; ``field``: its displacements, or with LINKS the knots of the link that has any.
-    With LINKS ``share`` is what the source makes up of a pixel, and ``uncovered`` has a block for each canvas, from the output on.
-    """
-    share, uncovered = drawn, (drawn,)
-    if LINKS:
-        share, uncovered = tl.where(drawn, 1.0, 0.0).to(F), ()
-        x, y = u.to(F), v.to(F)
-        for back in tl.static_range(LINKS):
-            link = links + (LINKS - 1 - back) * LINK
-            x, y, _, found = onto(x, y, load_map(link, True), True, F)
-            x, y, share, shown = cross(
-                x, y, found, share, link, field, knots_down, knots_across, (KINDS >> (3 * (LINKS - 1 - back))) & 7, F
-            )
+def find(given, u, v, drawn, S):  # type: ignore[no-untyped-def]
+    """Where output pixels read, of which ``drawn`` are there."""
+    share, uncovered, m = drawn, (drawn,), load_map(given.mapping, S.PROJECTIVE)
+    if S.LINKS:
+        share, uncovered = tl.where(drawn, 1.0, 0.0).to(S.F), ()
+        x, y = u.to(S.F), v.to(S.F)
+        for back in tl.static_range(S.LINKS):
+            x, y, _, share, shown = cross(x, y, share, given, S.LINKS - 1 - back, S)
             uncovered = uncovered + (shown,)
-        x, y, w, usable = onto(x, y, m, PROJECTIVE, F)
+        x, y, w, usable = locate(x, y, m, S.PROJECTIVE, S.F)
         usable = usable & (share > 0.0)
         mapped_x, mapped_y = x, y
     else:
-        mapped_x, mapped_y, w, usable = locate(u, v, m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], PROJECTIVE, F, RAW)
-        x, y, usable = displace(mapped_x, mapped_y, usable & drawn, field, u, v, stride_c, stride_y, stride_x, FIELD, INDEX)
-    return x, y, usable, share, uncovered, mapped_x, mapped_y, w
+        mapped_x, mapped_y, w, usable = locate(u, v, m, S.PROJECTIVE, S.F, S.RAW)
+        x, y, usable = mapped_x, mapped_y, usable & drawn
+        if S.FIELD:  # added in the order of the reference's sum
+            at = given.field + (v.to(S.INDEX) * given.field_y + u.to(S.INDEX) * given.field_x)
+            x, y = x + tl.load(at, mask=usable, other=0.0), y + tl.load(at + given.field_c, mask=usable, other=0.0)
+            usable = usable & (tl.abs(x) < float("inf")) & (tl.abs(y) < float("inf"))
+            x, y = tl.where(usable, x, 0.0), tl.where(usable, y, 0.0)
+    return Found(x, y, usable, share, uncovered, mapped_x, mapped_y, w)

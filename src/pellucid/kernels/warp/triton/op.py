@@ -20,23 +20,13 @@ __all__ = ["backward", "forward", "labels"]
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def _call(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What the launchers take: beside links their knots as the field, and the links and an antialiased warp's weights behind the
-    rest.
-    """
-    *tensors, field, links, table, size, options, cubic = arguments
-    if links is None:
-        return *tensors, field, size, options, cubic, None, False, table
-    return *tensors, table, size, options, cubic, links
-
-
 def _warp(*arguments: Any) -> Tensor:
     from pellucid.kernels.warp.triton.launch import forward_warp
 
     image, *_, size, options, _, dtype = arguments
     out: Tensor = image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
     if out.numel():
-        forward_warp(out, _call(arguments[:-1]))
+        forward_warp(out, arguments[:-1])
     return out
 
 
@@ -46,7 +36,7 @@ def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
     needs = arguments[-1]
     if grad.numel() and arguments[0].numel():
         moves = needs[1] or needs[2] or needs[5] or needs[6]
-        return backward_warp(grad, _call(arguments[:-2]), [needs[0], moves, *needs[3:5], needs[6]])
+        return backward_warp(grad, arguments[:-2], [needs[0], moves, *needs[3:5], needs[6]])
     empty = empty_gradients(arguments[:7], needs)
     for gradient in empty:
         gradient.zero_()

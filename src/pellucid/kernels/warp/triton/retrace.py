@@ -10,10 +10,11 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.bends import on_grid, share_of, tilted
-from pellucid.kernels.warp.triton.blocks import NUMBERS, POINTERS, from_sample, some, store_sums, zeros
-from pellucid.kernels.warp.triton.coordinates import load_map, tile_pixels
+from pellucid.kernels.warp.triton.blocks import from_sample, some, store_sums, zeros
+from pellucid.kernels.warp.triton.coordinates import load_map, locate, program
+from pellucid.kernels.warp.triton.fixed import kernel
 from pellucid.kernels.warp.triton.folded import to_fixed
-from pellucid.kernels.warp.triton.links import BEND, FILLED, GRID, HARD, KINK, LINK, cross, onto, side
+from pellucid.kernels.warp.triton.links import BEND, FILLED, GRID, HARD, KINK, LINK, cross, side
 
 __all__ = ["ROWS", "add_knots", "retrace"]
 
@@ -61,123 +62,112 @@ def _uncrossed(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _added(sums, blocks, N: tl.constexpr):  # type: ignore[no-untyped-def]
+def _added(sums, blocks):  # type: ignore[no-untyped-def]
     """Sums + blocks."""
     totals = ()
-    for k in tl.static_range(N):
+    for k in tl.static_range(len(blocks)):
         totals = totals + (sums[k] + blocks[k],)
     return totals
 
 
-@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
+@kernel
 def retrace(  # type: ignore[no-untyped-def]
-    slopes, mapping, links, control, sums, out_height, out_width, sample, map_step, link_step, field_b, knots_down, knots_across,
-    LINKS: tl.constexpr, KINDS: tl.constexpr, PLANES: tl.constexpr, PROJECTIVE: tl.constexpr, STEPS: tl.constexpr,
-    BW: tl.constexpr, WW: tl.constexpr, P: tl.constexpr, F: tl.constexpr, INDEX: tl.constexpr,
+    slopes, sums,
+    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
+    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
 ):  # fmt: skip
     """Program (chunk of STEPS tiles, one below the other; sample).
 
     ``slopes``: (sample, PLANES, output pixel), as ``gradients`` wrote them; the first two become the gradient of the points that a
     grid displaced. ``sums``: (sample, chunk, ROWS + LINKS * LINK).
     """
-    b = sample + tl.program_id(2)
+    given, u, top = program(
+        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
+        map_step, window_step, param_step, table_step, rows, columns, sample, S,
+    )  # fmt: skip
+    b, links, m = given.b, given.table, load_map(given.mapping, S.PROJECTIVE)
     chunk = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     chunks = tl.num_programs(0) * tl.num_programs(1)
-    own, knots = from_sample(links, b, link_step), from_sample(control, b, field_b)
-    m = load_map(from_sample(mapping, b, map_step), PROJECTIVE)
-    plane = out_width.to(INDEX) * out_height
-    totals = zeros(ROWS + LINKS * LINK, P, F)
-    u, top = tile_pixels(tl.program_id(0), tl.program_id(1) * STEPS, BW, WW, P)
-    for step in range(STEPS):
-        v = top + step * (P // BW)
+    plane = out_width.to(S.INDEX) * out_height
+    totals = zeros(ROWS + S.LINKS * LINK, S.P, S.F)
+    for step in range(S.STEPS):
+        v = top + step * (S.P // S.BW)
         drawn = (u < out_width) & (v < out_height)
         # There, keeping where points lay before and after every map: from the output on.
         before, after, shares = (), (), ()
-        x, y, share = u.to(F), v.to(F), tl.where(drawn, 1.0, 0.0).to(F)
-        for back in tl.static_range(LINKS):
-            link = own + (LINKS - 1 - back) * LINK
-            before = before + (x, y)
-            x, y, w, found = onto(x, y, load_map(link, True), True, F)
-            after, shares = after + (x, y, w, found), shares + (share,)
-            x, y, share, _ = cross(
-                x, y, found, share, link, knots, knots_down, knots_across, (KINDS >> (3 * (LINKS - 1 - back))) & 7, F
-            )
+        x, y, share = u.to(S.F), v.to(S.F), tl.where(drawn, 1.0, 0.0).to(S.F)
+        for back in tl.static_range(S.LINKS):
+            before, shares = before + (x, y), shares + (share,)
+            x, y, mapped, share, _ = cross(x, y, share, given, S.LINKS - 1 - back, S)
+            after = after + mapped
         px, py = x, y
-        x, y, w, usable = onto(px, py, m, PROJECTIVE, F)
+        x, y, w, usable = locate(px, py, m, S.PROJECTIVE, S.F)
         # And back, from the source on.
-        at = from_sample(slopes, b * PLANES, plane) + (v.to(INDEX) * out_width + u)
+        at = from_sample(slopes, b * S.PLANES, plane) + (v.to(S.INDEX) * out_width + u)
         to_x, to_y = tl.load(at, mask=drawn, other=0.0), tl.load(at + plane, mask=drawn, other=0.0)
-        to_share = tl.load(at + 2 * plane, mask=drawn, other=0.0) if PLANES > 2 else tl.zeros((P,), F)
-        to_x, to_y, moved = _pulled(some(totals, 0, ROWS), to_x, to_y, px, py, x, y, w, usable, m, PROJECTIVE)
-        for k in tl.static_range(LINKS):
-            link = own + k * LINK
-            x, y = after[4 * (LINKS - 1 - k)], after[4 * (LINKS - 1 - k) + 1]
-            w, found = after[4 * (LINKS - 1 - k) + 2], after[4 * (LINKS - 1 - k) + 3]
+        to_share = tl.load(at + 2 * plane, mask=drawn, other=0.0) if S.PLANES > 2 else tl.zeros((S.P,), S.F)
+        to_x, to_y, moved = _pulled(some(totals, 0, ROWS), to_x, to_y, px, py, x, y, w, usable, m, S.PROJECTIVE)
+        for k in tl.static_range(S.LINKS):
+            link = links + k * LINK
+            x, y, w, found = some(after, 4 * (S.LINKS - 1 - k), 4)
             to_x, to_y = tl.where(found, to_x, 0.0), tl.where(found, to_y, 0.0)
-            if ((KINDS >> (3 * k)) & 7) >= BEND:
+            if S.KINDS[k] >= BEND:
                 to_share = tl.where(found, to_share, 0.0)
                 tl.store(at, to_x, mask=drawn)
                 tl.store(at + plane, to_y, mask=drawn)
-                to_x, to_y, to_0, to_1, to_2, to_3 = tilted(
-                    x, y, to_x, to_y, link + GRID, knots, knots_down, knots_across, ((KINDS >> (3 * k)) & 7) == KINK, F
-                )
-                to_ends = (to_0, to_1, to_2, to_3)
+                to_x, to_y, to_ends = tilted(x, y, to_x, to_y, link + GRID, given, S.KINDS[k] == KINK, S.F)
             else:
-                to_uncovered = tl.zeros((P,), F)
-                if PLANES > 3 and (((KINDS >> (3 * k)) & 7) == FILLED or ((KINDS >> (3 * k)) & 7) == HARD):
+                to_uncovered = tl.zeros((S.P,), S.F)
+                if S.PLANES > 3 and (S.KINDS[k] == FILLED or S.KINDS[k] == HARD):
                     to_uncovered = tl.load(at + (3 + k) * plane, mask=drawn, other=0.0)
                 to_x, to_y, to_share, to_ends = _uncrossed(
-                    to_x, to_y, to_share, to_uncovered, x, y, found, shares[LINKS - 1 - k], link, (KINDS >> (3 * k)) & 7
+                    to_x, to_y, to_share, to_uncovered, x, y, found, shares[S.LINKS - 1 - k], link, S.KINDS[k]
                 )
-            px, py = before[2 * (LINKS - 1 - k)], before[2 * (LINKS - 1 - k) + 1]
-            to_x, to_y, rows = _pulled(
-                some(totals, ROWS + k * LINK, ROWS), to_x, to_y, px, py, x, y, w, found, load_map(link, True), True
-            )
-            moved = moved + rows + _added(some(totals, ROWS + k * LINK + ROWS, 4), to_ends, 4)
+            px, py = some(before, 2 * (S.LINKS - 1 - k), 2)
+            own = some(totals, ROWS + k * LINK, LINK)
+            to_x, to_y, numbers = _pulled(own, to_x, to_y, px, py, x, y, w, found, load_map(link, True), True)
+            moved = moved + numbers + _added(some(own, GRID, 4), to_ends)
         totals = moved
-    count: tl.constexpr = ROWS + LINKS * LINK
-    store_sums(sums + (b.to(tl.int64) * chunks + chunk) * count, 0, totals, count, 1, count)
+    count: tl.constexpr = ROWS + S.LINKS * LINK
+    store_sums(sums + (b.to(tl.int64) * chunks + chunk) * count, 0, totals, count)
 
 
-@triton.jit(do_not_specialize=NUMBERS, do_not_specialize_on_alignment=POINTERS)
+@kernel
 def add_knots(  # type: ignore[no-untyped-def]
-    slopes, links, control, units, folded, out_height, out_width, sample, link_step, field_b, knots_down, knots_across,
-    LINKS: tl.constexpr, KINDS: tl.constexpr, AT: tl.constexpr, PLANES: tl.constexpr, BW: tl.constexpr, WW: tl.constexpr,
-    P: tl.constexpr, F: tl.constexpr, INDEX: tl.constexpr,
+    slopes, units, folded,
+    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
+    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
 ):  # fmt: skip
     """Program (tile of the output across, down; sample): what its pixels give to the knots of link AT.
 
     It goes through the knots that any of its pixels reads; each gets one sum of the tile. ``slopes``: as `retrace` left them;
     ``units``: (sample, 2), as in ``folded.py``.
     """
-    b = sample + tl.program_id(2)
-    own, knots = from_sample(links, b, link_step), from_sample(control, b, field_b)
-    u, v = tile_pixels(tl.program_id(0), tl.program_id(1), BW, WW, P)
-    drawn = (u < out_width) & (v < out_height)
-    x, y, share = u.to(F), v.to(F), tl.where(drawn, 1.0, 0.0).to(F)
-    for back in tl.static_range(LINKS - 1 - AT):
-        link = own + (LINKS - 1 - back) * LINK
-        x, y, _, found = onto(x, y, load_map(link, True), True, F)
-        x, y, share, _ = cross(
-            x, y, found, share, link, knots, knots_down, knots_across, (KINDS >> (3 * (LINKS - 1 - back))) & 7, F
-        )
-    link = own + AT * LINK
-    x, y, _, found = onto(x, y, load_map(link, True), True, F)
-    place_x = tl.minimum(tl.maximum(on_grid(x, tl.load(link + GRID), tl.load(link + GRID + 2), F), 0.0), knots_across - 3.0)
-    place_y = tl.minimum(tl.maximum(on_grid(y, tl.load(link + GRID + 1), tl.load(link + GRID + 3), F), 0.0), knots_down - 3.0)
-    plane = out_width.to(INDEX) * out_height
-    at = from_sample(slopes, b * PLANES, plane) + (v.to(INDEX) * out_width + u)
+    given, u, v = program(
+        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
+        map_step, window_step, param_step, table_step, rows, columns, sample, S,
+    )  # fmt: skip
+    b, drawn = given.b, (u < out_width) & (v < out_height)
+    x, y, share = u.to(S.F), v.to(S.F), tl.where(drawn, 1.0, 0.0).to(S.F)
+    for back in tl.static_range(S.LINKS - 1 - S.AT):
+        x, y, _, share, _ = cross(x, y, share, given, S.LINKS - 1 - back, S)
+    link = given.table + S.AT * LINK
+    x, y, _, found = locate(x, y, load_map(link, True), True, S.F)
+    place_x = tl.minimum(tl.maximum(on_grid(x, tl.load(link + GRID), tl.load(link + GRID + 2), S.F), 0.0), columns - 3.0)
+    place_y = tl.minimum(tl.maximum(on_grid(y, tl.load(link + GRID + 1), tl.load(link + GRID + 3), S.F), 0.0), rows - 3.0)
+    plane = out_width.to(S.INDEX) * out_height
+    at = from_sample(slopes, b * S.PLANES, plane) + (v.to(S.INDEX) * out_width + u)
     half, rest = tl.load(units + b * 2), tl.load(units + b * 2 + 1)
     to_x, to_y = tl.load(at, mask=drawn, other=0.0) * half * rest, tl.load(at + plane, mask=drawn, other=0.0) * half * rest
     given = drawn & found & ((to_x != 0.0) | (to_y != 0.0))
     to_x, to_y = tl.where(given, to_x, 0.0), tl.where(given, to_y, 0.0)
     first_x, first_y = tl.floor(place_x).to(tl.int32), tl.floor(place_y).to(tl.int32)
-    left, right = tl.min(tl.where(given, first_x, knots_across), 0), tl.max(tl.where(given, first_x, -4), 0)
-    upper, lower = tl.min(tl.where(given, first_y, knots_down), 0), tl.max(tl.where(given, first_y, -4), 0)
-    right, lower = tl.minimum(right + 3, knots_across - 1), tl.minimum(lower + 3, knots_down - 1)
+    left, right = tl.min(tl.where(given, first_x, columns), 0), tl.max(tl.where(given, first_x, -4), 0)
+    upper, lower = tl.min(tl.where(given, first_y, rows), 0), tl.max(tl.where(given, first_y, -4), 0)
+    right, lower = tl.minimum(right + 3, columns - 1), tl.minimum(lower + 3, rows - 1)
     pair = tl.arange(0, 2)
-    target = from_sample(folded, b * 2, knots_down * knots_across) + pair * (knots_down * knots_across)
-    LINEAR: tl.constexpr = ((KINDS >> (3 * AT)) & 7) == KINK
+    target = from_sample(folded, b * 2, rows * columns) + pair * (rows * columns)
+    LINEAR: tl.constexpr = S.KINDS[S.AT] == KINK
     j = upper
     while j <= lower:
         share_y = share_of(place_y, j, LINEAR)
@@ -187,6 +177,6 @@ def add_knots(  # type: ignore[no-untyped-def]
             share_x = share_of(place_x, i, LINEAR)
             amount = tl.where(pair == 0, tl.sum(share_x * by_x, 0), tl.sum(share_x * by_y, 0))
             amount = tl.where(half == half, to_fixed(amount), 1)
-            tl.atomic_add(target + (j * knots_across + i), amount, mask=amount != 0, sem="relaxed")
+            tl.atomic_add(target + (j * columns + i), amount, mask=amount != 0, sem="relaxed")
             i += 1
         j += 1

@@ -6,18 +6,21 @@ Must not: make tables, or know colours.
 Read next: ``forward.py``, ``folded.py``.
 """
 
+from collections import namedtuple
+
 import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.footprint import PHASES
-from pellucid.kernels.warp.triton.blocks import add_scaled, load_channels, scaled, zeros
-from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, within
+from pellucid.kernels.warp.triton.blocks import add_scaled, dot, load_at, scaled, zeros
+from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, rise, within
 
-__all__ = ["TABLE", "at_point", "look", "read_weighted", "tilt_weighted"]
+__all__ = ["EDGES", "STEPS", "TABLE", "at_point", "corners", "look", "read_weighted", "tilt_weighted", "worth"]
 
-TABLE, SHAPES = tl.constexpr(2), tl.constexpr(3)
-"""How a SPAN has its weights; 1 is that of crops and resizes."""
-_STEPS, _EDGES = tl.constexpr(PHASES), tl.constexpr(PHASES + 1)
+TABLE = tl.constexpr(2)
+"""The SPAN whose weights are tabulated; 1 is that of crops and resizes, 3 has shapes."""
+STEPS, EDGES = tl.constexpr(PHASES), tl.constexpr(PHASES + 1)
+"""Into how many phases the way from pixel to pixel is divided, and where these begin and end."""
 
 
 @triton.jit
@@ -31,16 +34,16 @@ def _whole(x):  # type: ignore[no-untyped-def]
 @triton.jit
 def _phase(t):  # type: ignore[no-untyped-def]
     """(phase, share of the next) of a place between pixels."""
-    fine = t * _STEPS
-    phase = tl.minimum(tl.floor(fine), _STEPS - 1.0)
+    fine = t * STEPS
+    phase = tl.minimum(tl.floor(fine), STEPS - 1.0)
     return phase.to(tl.int32), fine - phase
 
 
 @triton.jit
-def _both(n, down, across, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _both(n, down, across, S):  # type: ignore[no-untyped-def]
     """(over the parallelogram, along the axes) of a pixel so far from the point."""
-    turned = bump(tl.abs(n[0] * across + n[1] * down), CUBIC, TAPS) * bump(tl.abs(n[2] * across + n[3] * down), CUBIC, TAPS)
-    return turned, bump(tl.abs(n[4] * across), CUBIC, TAPS) * bump(tl.abs(n[5] * down), CUBIC, TAPS)
+    turned = bump(tl.abs(n[0] * across + n[1] * down), S.CUBIC, S.TAPS) * bump(tl.abs(n[2] * across + n[3] * down), S.CUBIC, S.TAPS)
+    return turned, bump(tl.abs(n[4] * across), S.CUBIC, S.TAPS) * bump(tl.abs(n[5] * down), S.CUBIC, S.TAPS)
 
 
 @triton.jit
@@ -53,125 +56,108 @@ def _furthest(n, most, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
     return tl.max(tl.where(far < most, far, most).to(tl.int32), 0)
 
 
-@triton.jit
-def _shape(table, at, plane, lane):  # type: ignore[no-untyped-def]
-    """The seven numbers of output pixels ``at``; a circle where there is none."""
-    shape = ()
-    for k in tl.static_range(7):
-        none = 1.0 if k == 0 or k == 3 or k == 4 or k == 5 else 0.0
-        shape = shape + (tl.load(table + k * plane + at, mask=lane, other=none),)
-    return shape
+Point = namedtuple("Point", "row column far n")
+"""Row and column of the pixel before each point, how many pixels before and after it count, and numbers of the point: where its
+weights begin in the table, and places between phases; or its shape's seven, those of both sums of weights, and its place.
+"""
 
 
 @triton.jit
-def at_point(  # type: ignore[no-untyped-def]
-    x, y, u, v, lane, table, half, columns, out_height, out_width,
-    SPAN: tl.constexpr, CUBIC: tl.constexpr, TAPS: tl.constexpr, F: tl.constexpr,
-):  # fmt: skip
-    """(row, column of the pixel before each point, how many pixels before and after it count, numbers for `look`).
+def at_point(given, u, v, found, S):  # type: ignore[no-untyped-def]
+    """The points that `find` found.
 
-    ``table``: a sample's weights, 2 ``half`` rows of ``columns`` for each phase, behind how many of them count; or its pixels'
-    shapes.
+    The table has, behind how many of them count, a sample's weights, for each phase ``rows`` of ``columns``; or pixels' shapes, of
+    which half of ``rows`` is the most that may count: seven numbers each, those of a circle where there is no pixel.
     """
-    row, ty = _whole(y)
-    column, tx = _whole(x)
-    if SPAN == TABLE:
+    row, ty = _whole(found.y)
+    column, tx = _whole(found.x)
+    if S.SPAN == TABLE:
         f, ty = _phase(ty)
         g, tx = _phase(tx)
-        far = tl.load(table).to(tl.int32)
-        n = (1 + (f * (2 * half) * _EDGES + g) * columns, tx, ty)
+        far = tl.load(given.table).to(tl.int32)
+        n = (1 + (f * (2 * (given.rows // 2)) * EDGES + g) * given.columns, tx, ty)
     else:
-        shape = _shape(table, v * out_width + u, out_height.to(tl.int64) * out_width, lane)
-        far = _furthest(shape, half, TAPS)
-        turned, straight = tl.zeros(x.shape, F), tl.zeros(x.shape, F)
+        at, plane = v * given.out_width + u, given.out_height.to(tl.int64) * given.out_width
+        shape = ()
+        for k in tl.static_range(7):
+            none = 1.0 if k == 0 or k == 3 or k == 4 or k == 5 else 0.0
+            shape = shape + (tl.load(given.table + k * plane + at, mask=found.usable, other=none),)
+        far = _furthest(shape, given.rows // 2, S.TAPS)
+        turned, straight = zeros(2, S.P, S.F)
         j = 1 - far
         while j <= far:
             i = 1 - far
             while i <= far:
-                one, other_one = _both(shape, j - ty, i - tx, CUBIC, TAPS)
+                one, other_one = _both(shape, j - ty, i - tx, S)
                 turned += one
                 straight += other_one
                 i += 1
             j += 1
-        share = shape[6]
-        n = (
-            shape[0], shape[1], shape[2], shape[3], shape[4], shape[5], share / turned, (1.0 - share) / straight, tx, ty,
-            share, 1.0 / turned, 1.0 / straight,
-        )  # fmt: skip
-    return row, column, far, n
+        share = shape[6]  # type: ignore[misc]
+        n = shape + (share / turned, (1.0 - share) / straight, tx, ty, 1.0 / turned, 1.0 / straight)
+    return Point(row, column, far, n)
 
 
 @triton.jit
-def _weigh(n, table, down, across, half, columns, SPAN: tl.constexpr, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The weights of the pixels so many rows below and columns right of those that `at_point` gave."""
-    if SPAN == TABLE:
-        at = table + (n[0] + (down + half - 1) * _EDGES * columns + across + half - 1)
-        below = at + 2 * half * _EDGES * columns
-        a, b, c, d = tl.load(at), tl.load(at + columns), tl.load(below), tl.load(below + columns)
+def corners(point, given, down, across):  # type: ignore[no-untyped-def]
+    """(where a table's number for the pixel so many rows below and columns right lies, where the one a phase further along y; these
+    numbers: of the phase before, the next along x, along y, along both).
+    """
+    table, half, columns = given.table, given.rows // 2, given.columns
+    at = point.n[0] + (down + half - 1) * EDGES * columns + across + half - 1
+    below = at + 2 * half * EDGES * columns
+    a, b, c, d = tl.load(table + at), tl.load(table + at + columns), tl.load(table + below), tl.load(table + below + columns)
+    return at, below, (a, b, c, d)
+
+
+@triton.jit
+def show(iy, ix, seen, given, S):  # type: ignore[no-untyped-def]
+    """(where pixels are seen, the rows and columns of the picture that stand there)."""
+    if S.MODE == FILLED:
+        seen = seen & within(iy, given.height) & within(ix, given.width)
+    return seen, fold(iy, given.height, S.MODE), fold(ix, given.width, S.MODE)
+
+
+@triton.jit
+def look(point, given, down, across, usable, S):  # type: ignore[no-untyped-def]
+    """(weight, whether it is one of a pixel of the picture, row, column) so many rows below and columns right of points."""
+    n = point.n
+    if S.SPAN == TABLE:
+        _, _, four = corners(point, given, down, across)
+        a, b, c, d = four
         upper, lower = tl.fma(n[1], b - a, a), tl.fma(n[1], d - c, c)
-        weight = tl.fma(n[2], lower - upper, upper)
+        share = tl.fma(n[2], lower - upper, upper)
     else:
-        turned, straight = _both(n, down - n[9], across - n[8], CUBIC, TAPS)
-        weight = n[6] * turned + n[7] * straight
-    return weight
+        turned, straight = _both(n, down - n[10], across - n[9], S)
+        share = n[7] * turned + n[8] * straight
+    seen, iy, ix = show(point.row + down, point.column + across, usable & (share != 0.0), given, S)
+    return share, seen, iy, ix
 
 
 @triton.jit
-def look(  # type: ignore[no-untyped-def]
-    n, table, row, column, down, across, usable, half, columns, height, width,
-    SPAN: tl.constexpr, CUBIC: tl.constexpr, TAPS: tl.constexpr, MODE: tl.constexpr,
-):  # fmt: skip
-    """(weight, whether it is one of a pixel of the picture, row, column) so many rows below and columns right of (row, column)."""
-    iy, ix = row + down, column + across
-    share = _weigh(n, table, down, across, half, columns, SPAN, CUBIC, TAPS)
-    seen = usable & (share != 0.0)
-    if MODE == FILLED:
-        seen = seen & within(iy, height) & within(ix, width)
-    return share, seen, fold(iy, height, MODE), fold(ix, width, MODE)
-
-
-@triton.jit
-def read_weighted(  # type: ignore[no-untyped-def]
-    image, stride_c, stride_y, stride_x, first, height, width, x, y, usable, u, v, table, half, columns, out_height, out_width,
-    C: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, MODE: tl.constexpr, CUBIC: tl.constexpr, UNIT: tl.constexpr,
-    SPAN: tl.constexpr, K: tl.constexpr, P: tl.constexpr, F: tl.constexpr, INDEX: tl.constexpr,
-):  # fmt: skip
+def read_weighted(image, given, point, usable, S):  # type: ignore[no-untyped-def]
     """(colour, coverage) of points: the means over what their pixels span, and the weights inside of the picture."""
-    row, column, far, n = at_point(x, y, u, v, usable, table, half, columns, out_height, out_width, SPAN, CUBIC, TAPS, F)
-    colour, covered = zeros(K, P, F), tl.zeros((P,), F)
+    far = point.far
+    colour, covered = zeros(S.K, S.P, S.F), tl.zeros((S.P,), S.F)
     j = 1 - far
     while j <= far:
         i = 1 - far
         while i <= far:
-            share, seen, iy, ix = look(n, table, row, column, j, i, usable, half, columns, height, width, SPAN, CUBIC, TAPS, MODE)
+            share, seen, iy, ix = look(point, given, j, i, usable, S)
             covered += tl.where(seen, share, 0.0)
-            pixels = image + iy.to(INDEX) * stride_y.to(INDEX) + ix.to(INDEX) * stride_x.to(INDEX)
-            colour = add_scaled(colour, share, load_channels(pixels, stride_c.to(INDEX), seen, first, C, GROUPS, K, F), K)
+            colour = add_scaled(colour, share, load_at(image, iy, ix, seen, S.C, S.K, S))
             i += 1
         j += 1
-    if MODE != FILLED:
-        covered = tl.where(usable, 1.0, 0.0).to(F)
-    return scaled(colour, UNIT, K), covered
+    if S.MODE != FILLED:
+        covered = tl.where(usable, 1.0, 0.0).to(S.F)
+    return scaled(colour, S.UNIT), covered
 
 
 @triton.jit
-def _rise(t, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The slope of `bump` at a place on either side."""
-    d = tl.abs(t)
-    if TAPS == 2:
-        value = tl.where(d < 1.0, -1.0, 0.0)
-    else:
-        inner = d * (3.0 * (CUBIC + 2.0) * d - 2.0 * (CUBIC + 3.0))
-        outer = CUBIC * ((3.0 * d - 10.0) * d + 8.0)
-        value = tl.where(d < 1.0, inner, tl.where(d < 2.0, outer, 0.0))
-    return tl.where(t < 0.0, -value, value)
-
-
-@triton.jit
-def _along(n0, n1, across, down, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _along(n0, n1, across, down, S):  # type: ignore[no-untyped-def]
     """(weight, slope) of a pixel so far from the point along one axis of a kernel."""
     t = n0 * across + n1 * down
-    return bump(tl.abs(t), CUBIC, TAPS), _rise(t, CUBIC, TAPS)
+    return bump(tl.abs(t), S.CUBIC, S.TAPS), rise(t, S.CUBIC, S.TAPS)
 
 
 @triton.jit
@@ -193,40 +179,34 @@ def _moved(sums, part, mean):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def tilt_weighted(  # type: ignore[no-untyped-def]
-    image, stride_c, stride_y, stride_x, g, to_cover, first, height, width, x, y, usable, u, v, table, half, columns,
-    out_height, out_width, C: tl.constexpr, GROUPS: tl.constexpr, TAPS: tl.constexpr, MODE: tl.constexpr, CUBIC: tl.constexpr,
-    UNIT: tl.constexpr, K: tl.constexpr, P: tl.constexpr, F: tl.constexpr, INDEX: tl.constexpr,
-):  # fmt: skip
+def worth(image, given, g, total, iy, ix, seen, S):  # type: ignore[no-untyped-def]
+    """(total + what the weight of a pixel at (iy, ix) gets, of whose colour g is the gradient; where it is one of the picture)."""
+    seen, iy, ix = show(iy, ix, seen, given, S)
+    return dot(scaled(g, S.UNIT), load_at(image, iy, ix, seen, S.C, S.K, S), total), seen
+
+
+@triton.jit
+def tilt_weighted(image, given, point, usable, g, to_cover, S):  # type: ignore[no-untyped-def]
     """(to x, to y, to the seven numbers of the shape) of each output pixel, of whose colour g is the gradient.
 
     Both means, over the parallelogram and along the axes, are of weights that are normalised over all they span.
     """
-    row, column, far, n = at_point(x, y, u, v, usable, table, half, columns, out_height, out_width, SHAPES, CUBIC, TAPS, F)
-    one, two, right, below = zeros(6, P, F), zeros(6, P, F), zeros(6, P, F), zeros(6, P, F)
-    turned, straight = tl.zeros((P,), F), tl.zeros((P,), F)
-    zero = tl.zeros((P,), F)
+    far, n = point.far, point.n
+    one, two, right, below = zeros(6, S.P, S.F), zeros(6, S.P, S.F), zeros(6, S.P, S.F), zeros(6, S.P, S.F)
+    turned, straight, zero = zeros(3, S.P, S.F)
     j = 1 - far
     while j <= far:
         i = 1 - far
         while i <= far:
-            down, across = j - n[9], i - n[8]
-            w_one, s_one = _along(n[0], n[1], across, down, CUBIC, TAPS)
-            w_two, s_two = _along(n[2], n[3], across, down, CUBIC, TAPS)
-            w_right, s_right = _along(n[4], zero, across, down, CUBIC, TAPS)
-            w_below, s_below = _along(zero, n[5], across, down, CUBIC, TAPS)
-            iy, ix = row + j, column + i
-            seen = usable & ((tl.abs(w_one * w_two) > 0.0) | (tl.abs(w_right * w_below) > 0.0) | (s_one * w_two != 0.0))
-            seen = seen | (usable & ((w_one * s_two != 0.0) | (s_right * w_below != 0.0) | (w_right * s_below != 0.0)))
-            if MODE == FILLED:
-                seen = seen & within(iy, height) & within(ix, width)
-            pixels = image + fold(iy, height, MODE).to(INDEX) * stride_y.to(INDEX)
-            pixels += fold(ix, width, MODE).to(INDEX) * stride_x.to(INDEX)
-            values = load_channels(pixels, stride_c.to(INDEX), seen, first, C, GROUPS, K, F)
-            read = zero
-            for c in tl.static_range(K):
-                read = tl.fma(g[c] * UNIT, values[c], read)
-            if MODE == FILLED:
+            down, across = j - n[10], i - n[9]
+            w_one, s_one = _along(n[0], n[1], across, down, S)
+            w_two, s_two = _along(n[2], n[3], across, down, S)
+            w_right, s_right = _along(n[4], zero, across, down, S)
+            w_below, s_below = _along(zero, n[5], across, down, S)
+            some = (tl.abs(w_one * w_two) > 0.0) | (tl.abs(w_right * w_below) > 0.0) | (s_one * w_two != 0.0)
+            some = some | (w_one * s_two != 0.0) | (s_right * w_below != 0.0) | (w_right * s_below != 0.0)
+            read, seen = worth(image, given, g, zero, point.row + j, point.column + i, usable & some, S)
+            if S.MODE == FILLED:
                 read = tl.where(seen, read + to_cover, 0.0)
             turned, straight = tl.fma(w_one * w_two, read, turned), tl.fma(w_right * w_below, read, straight)
             one = _add_moments(one, s_one * w_two, read, across, down)
@@ -235,11 +215,11 @@ def tilt_weighted(  # type: ignore[no-untyped-def]
             below = _add_moments(below, w_right * s_below, read, across, down)
             i += 1
         j += 1
-    turned, straight, share = turned * n[11], straight * n[12], n[10]
-    to_one, to_0, to_1 = _moved(one, n[6], turned)
-    to_two, to_2, to_3 = _moved(two, n[6], turned)
-    to_right, to_4, _ = _moved(right, n[7], straight)
-    to_below, _, to_5 = _moved(below, n[7], straight)
+    turned, straight, share = turned * n[11], straight * n[12], n[6]
+    to_one, to_0, to_1 = _moved(one, n[7], turned)
+    to_two, to_2, to_3 = _moved(two, n[7], turned)
+    to_right, to_4, _ = _moved(right, n[8], straight)
+    to_below, _, to_5 = _moved(below, n[8], straight)
     to_6 = tl.where((share > 0.0) & (share < 1.0), turned - straight, 0.0)
     to_x = -(n[0] * to_one + n[2] * to_two + n[4] * to_right)
     to_y = -(n[1] * to_one + n[3] * to_two + n[5] * to_below)

@@ -14,24 +14,8 @@ from pellucid.kernels.stages.printed.blocks import clip as clipped
 from pellucid.kernels.stages.printed.blocks import clip_backward as to_clipped
 
 __all__ = [
-    "CLIP",
-    "FIRST_MIX",
-    "HUE",
-    "LAST_MIX",
-    "LEVELS",
-    "MATRIX",
-    "SECOND_MIX",
-    "add_products",
-    "clip",
-    "clip_backward",
-    "cover",
-    "lay_over",
-    "mix",
-    "shift",
-    "to_covered",
-    "to_ground",
-    "unmix",
-    "unmixed",
+    *("CLIP", "FIRST_MIX", "HUE", "LAST_MIX", "LEVELS", "MATRIX", "SECOND_MIX", "add_products", "clip", "clip_backward", "cover"),
+    *("lay_over", "mix", "mix_all", "to_covered", "to_ground", "unmix", "unmixed"),
 ]
 
 MATRIX, FIRST_MIX, HUE = tl.constexpr(chain.MATRIX), tl.constexpr(chain.FIRST_MIX), tl.constexpr(chain.HUE)
@@ -64,98 +48,96 @@ def unmix(matrix, g, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore
 
 
 @triton.jit
-def unmixed(p, g, C: tl.constexpr, OC: tl.constexpr, FLAGS: tl.constexpr, SLOTS: tl.constexpr):  # type: ignore[no-untyped-def]
+def unmixed(p, g, S):  # type: ignore[no-untyped-def]
     """A source's gradient from the output's, through the mixes that FLAGS name of a sample's parameters p; no other stage."""
-    if LAST_MIX & FLAGS:
-        g = unmix(p + SLOTS[3], g, OC, OC)
-    if SECOND_MIX & FLAGS:
-        g = unmix(p + SLOTS[2], g, OC, OC)
-    if MATRIX & FLAGS:
-        g = unmix(p, g, OC, C)
+    if LAST_MIX & S.FLAGS:
+        g = unmix(p + S.SLOTS[3], g, S.OC, S.OC)
+    if SECOND_MIX & S.FLAGS:
+        g = unmix(p + S.SLOTS[2], g, S.OC, S.OC)
+    if MATRIX & S.FLAGS:
+        g = unmix(p, g, S.OC, S.C)
     return g
 
 
 @triton.jit
-def shift(offset, x, N: tl.constexpr):  # type: ignore[no-untyped-def]
-    """X + offset, for N channels."""
-    shifted = ()
-    for c in tl.static_range(N):
-        shifted = shifted + (x[c] + tl.load(offset + c),)
+def mix_all(p, x, S):  # type: ignore[no-untyped-def]
+    """A mix of all OC channels at p: a matrix and an offset."""
+    mixed, shifted = mix(p, x, S.OC, S.OC), ()
+    for c in tl.static_range(S.OC):
+        shifted = shifted + (mixed[c] + tl.load(p + S.OC * S.OC + c),)
     return shifted
 
 
 @triton.jit
-def cover(offset, fill, x, covered, first, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
-    """X + offset * covered + fill * (1 - covered), for channels first ... first + K - 1 of COUNT."""
+def _channel(p, first, c, S):  # type: ignore[no-untyped-def]
+    """The number of channel first + c, of OC."""
+    return tl.load(p + (tl.minimum(first + c, S.OC - 1) if S.GROUPS > 1 else c))
+
+
+@triton.jit
+def cover(p, x, covered, first, S):  # type: ignore[no-untyped-def]
+    """X + offset * covered + fill * (1 - covered), for channels from ``first`` on; offset and fill lie at p."""
     shown = ()
-    for c in tl.static_range(K):
-        at = tl.minimum(first + c, COUNT - 1) if GROUPS > 1 else c
-        shown = shown + (fused(tl.load(fill + at), 1.0 - covered, fused(tl.load(offset + at), covered, x[c])),)
+    for c in tl.static_range(S.N):
+        laid = fused(_channel(p, first, c, S), covered, x[c])
+        shown = shown + (fused(_channel(p + S.OC, first, c, S), 1.0 - covered, laid),)
     return shown
 
 
 @triton.jit
-def to_covered(offset, fill, g, first, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
+def to_covered(p, g, first, S):  # type: ignore[no-untyped-def]
     """The gradient of ``covered``."""
-    total = tl.zeros(g[0].shape, g[0].dtype)
-    for c in tl.static_range(K):
-        at = tl.minimum(first + c, COUNT - 1) if GROUPS > 1 else c
-        total = fused(tl.load(offset + at) - tl.load(fill + at), g[c], total)
+    total = tl.zeros((S.P,), S.F)
+    for c in tl.static_range(S.N):
+        total = fused(_channel(p, first, c, S) - _channel(p + S.OC, first, c, S), g[c], total)
     return total
 
 
 @triton.jit
-def lay_over(  # type: ignore[no-untyped-def]
-    found, share, uncovered, fills, first, LINKS: tl.constexpr, SOFT: tl.constexpr, FILLS: tl.constexpr, COUNT: tl.constexpr,
-    GROUPS: tl.constexpr, K: tl.constexpr,
-):  # fmt: skip
-    """What the source gave by its share, over the fills of LINKS canvases (none unless FILLS); ``uncovered`` begins with the last.
-    SOFT: shares are not 0 and 1 alone.
-    """
+def lay_over(colour, found, p, first, S):  # type: ignore[no-untyped-def]
+    """What the source gave by its share, over the fills of canvases, the last one's first; none unless GROUNDS."""
     laid = ()
-    for c in tl.static_range(K):
-        value = tl.where(share > 0.0, found[c] * share if SOFT else found[c], 0.0)
-        if FILLS:
-            at = tl.minimum(first + c, COUNT - 1) if GROUPS > 1 else c
-            for back in tl.static_range(LINKS):
-                value = fused(tl.load(fills + (LINKS - 1 - back) * COUNT + at), uncovered[back], value)
+    for c in tl.static_range(S.N):
+        value = tl.where(found.share > 0.0, colour[c] * found.share if S.SOFT else colour[c], 0.0)
+        if S.GROUNDS >= 0:
+            for back in tl.static_range(S.LINKS):
+                value = fused(_channel(p + S.GROUNDS + (S.LINKS - 1 - back) * S.OC, first, c, S), found.uncovered[back], value)
         laid = laid + (value,)
     return laid
 
 
 @triton.jit
-def to_ground(fill, g, first, COUNT: tl.constexpr, GROUPS: tl.constexpr, K: tl.constexpr):  # type: ignore[no-untyped-def]
+def to_ground(fill, g, first, S):  # type: ignore[no-untyped-def]
     """The gradient of what a canvas leaves uncovered."""
-    total = tl.zeros(g[0].shape, g[0].dtype)
-    for c in tl.static_range(K):
-        at = tl.minimum(first + c, COUNT - 1) if GROUPS > 1 else c
-        total = fused(tl.load(fill + at), g[c], total)
+    total = tl.zeros((S.P,), S.F)
+    for c in tl.static_range(S.N):
+        total = fused(_channel(fill, first, c, S), g[c], total)
     return total
 
 
 @triton.jit
-def add_products(totals, g, x, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
+def add_products(totals, g, x):  # type: ignore[no-untyped-def]
     """Totals + g x^T, row by row: a matrix's gradient."""
     sums = ()
-    for o in tl.static_range(ROWS):
-        for c in tl.static_range(COLUMNS):
-            sums = sums + (tl.fma(g[o], x[c], totals[o * COLUMNS + c]),)
+    for o in tl.static_range(len(g)):
+        for c in tl.static_range(len(x)):
+            sums = sums + (tl.fma(g[o], x[c], totals[o * len(x) + c]),)
     return sums
 
 
 @triton.jit
-def clip(x, N: tl.constexpr):  # type: ignore[no-untyped-def]
+def clip(x):  # type: ignore[no-untyped-def]
     """Every channel within [0, 1]."""
     held = ()
-    for c in tl.static_range(N):
+    for c in tl.static_range(len(x)):
         held = held + clipped((x[c],))
     return held
 
 
 @triton.jit
-def clip_backward(x, g, N: tl.constexpr):  # type: ignore[no-untyped-def]
+def clip_backward(x, g):  # type: ignore[no-untyped-def]
     """Zero where the clip's input lay outside [0, 1]; the ends count as inside, as in ``torch.clamp``."""
     passed = ()
-    for c in tl.static_range(N):
+    for c in tl.static_range(len(x)):
         passed = passed + to_clipped((x[c],), (g[c],))
     return passed
