@@ -35,6 +35,15 @@ def _seeded(monkeypatch):
 
 
 @pytest.fixture
+def one_thread():
+    """One thread, for small pictures, and for bits that do not depend on how sums are split; folders and files ask for it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def shapes_checked():
     """Shapes in signatures hold for every call, or the call that breaks one raises; not where Dynamo traces."""
     from tests import shape_checks

@@ -36,13 +36,8 @@ SMALL = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Sums are rounded in another order by another number of threads; processes must agree to the last bit here."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+# Sums are rounded in another order by another number of threads; processes must agree to the last bit here.
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,8 @@
+"""One thread: pictures of 16 x 16 gain nothing from a second."""
+
 import pytest
-import torch
 
 
 @pytest.fixture(autouse=True)
-def _one_thread():
-    """Pictures of 16 x 16 gain nothing from a second thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def _alone(one_thread):
+    pass
