@@ -7,6 +7,8 @@ Read next: ``footprint.py``.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
@@ -41,48 +43,33 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor,
     fill, matrix, offset, epilogue, grounds = unpack(resample, image.shape[1])
     if recipe.dtype is not None or image.dtype.is_floating_point:
         image = to_colors(image, compute_dtype(image, mapping), levels=recipe.levels)
-    src_from_dst, padding_mode = mapping.unflatten(1, (-1, 3)), recipe.padding_mode
+    src_from_dst = mapping.unflatten(1, (-1, 3))
     chained = None if links is None else follow(src_from_dst, links, grounds, recipe.canvases, recipe.size, table)
     x, y = coordinates(src_from_dst, recipe.size) if chained is None else (chained.x, chained.y)
     if field is not None:
         x, y = x + field[:, 0], y + field[:, 1]
     if recipe.footprint is None:
-        warped = _resample(image, x, y, recipe.interpolation, padding_mode, fill, matrix, offset, window)
+        total, covered = _read(image, x, y, recipe, window)
     else:
         assert table is not None
         assert window is None
         assert links is None
         total, covered = _footprints(image, x, y, table, recipe)
-        warped = compose(total, covered[:, None], fill, matrix, offset).unflatten(-1, recipe.size)
+    if total.dtype.is_floating_point:
+        total = compose(total, covered[:, None], fill, matrix, offset)
+    else:
+        total = torch.where(covered[:, None], total, total.new_zeros(()) if fill is None else fill[:, :, None].to(total.dtype))
+    warped = total.unflatten(-1, recipe.size)
     if chained is not None:
         warped = laid_over(warped, chained.share, chained.ground)
     return rounded(stages(warped, epilogue), recipe.dtype, levels=recipe.levels)
 
 
-def _resample(
-    image: Tensor,
-    x: Tensor,
-    y: Tensor,
-    interpolation: str,
-    padding_mode: str,
-    fill: Tensor | None,
-    matrix: Tensor | None,
-    offset: Tensor | None,
-    window: Tensor | None,
-) -> Tensor:
-    total, covered = _read(image, x, y, interpolation, padding_mode, window)
-    if total.dtype.is_floating_point:
-        total = compose(total, covered[:, None], fill, matrix, offset)
-    else:
-        total = torch.where(covered[:, None], total, total.new_zeros(()) if fill is None else fill[:, :, None].to(total.dtype))
-    return total.unflatten(-1, x.shape[-2:])
-
-
 def _read(
-    image: Tensor, x: Tensor, y: Tensor, interpolation: str, padding_mode: str, window: Tensor | None
+    image: Tensor, x: Tensor, y: Tensor, recipe: Recipe, window: Tensor | None
 ) -> tuple[Float[Tensor, "b c n"], Shaped[Tensor, "#b n"]]:
     """The weighted sums of the pixels around points, and their total weight inside of the image."""
-    height, width = image.shape[-2:]
+    (height, width), padding_mode = image.shape[-2:], recipe.padding_mode
     usable = torch.isfinite(x) & torch.isfinite(y)  # b h2 w2
     x, y = torch.where(usable, x, 0.0), torch.where(usable, y, 0.0)
     if window is not None:
@@ -90,8 +77,8 @@ def _read(
         if padding_mode in FILLED_MODES:
             usable = usable & in_x & in_y
         padding_mode = "border"
-    x_taps = axis_taps(x, width, interpolation, padding_mode)
-    y_taps = axis_taps(y, height, interpolation, padding_mode)
+    x_taps = axis_taps(x, width, recipe.interpolation, padding_mode)
+    y_taps = axis_taps(y, height, recipe.interpolation, padding_mode)
     total = _gather(image, x_taps, y_taps)  # b c h2*w2
     covered = _coverage(x_taps, y_taps, usable, total.dtype).flatten(-2)  # b n
     return torch.where(usable.flatten(-2)[:, None], total, 0.0) if total.dtype.is_floating_point else total, covered
@@ -141,7 +128,7 @@ def _gather(image: Tensor, x_taps: list[Tap], y_taps: list[Tap]) -> Tensor:
 
 
 def _coverage(x_taps: list[Tap], y_taps: list[Tap], usable: Tensor, dtype: torch.dtype) -> Tensor:
-    """The total weight of in-image taps: b h2 w2 (bool for integer images)."""
+    """The total weight of in-image taps, those of nearest as they are: b h2 w2 (bool for integer images)."""
     if not dtype.is_floating_point:
         for tap in (x_taps[0], y_taps[0]):
             usable = usable if tap.inside is None else usable & tap.inside
@@ -149,16 +136,5 @@ def _coverage(x_taps: list[Tap], y_taps: list[Tap], usable: Tensor, dtype: torch
     cover: Tensor = usable.to(dtype)
     for taps in (x_taps, y_taps):
         if taps[0].inside is not None:
-            cover = cover * _total_weight(taps)
+            cover = cover * reduce(torch.add, [tap.inside if tap.weight is None else tap.weight for tap in taps])
     return cover
-
-
-def _total_weight(taps: list[Tap]) -> Tensor:
-    """The taps' weights inside the image, added up; for nearest, whether the one tap is inside."""
-    total: Tensor | None = None
-    for tap in taps:
-        part = tap.inside if tap.weight is None else tap.weight
-        assert part is not None
-        total = part if total is None else total + part
-    assert total is not None
-    return total

@@ -122,6 +122,16 @@ def nearer(x, length, mode):  # type: ignore[no-untyped-def]
 
 
 @fused
+def _strays(x, y, box):  # type: ignore[no-untyped-def]
+    """Whether any point lies outside of a box, or nowhere."""
+    noinline()
+    found, (low_x, high_x, low_y, high_y) = False, box
+    for u in range(len(x)):
+        found |= not ((x[u] > low_x) & (x[u] < high_x) & (y[u] > low_y) & (y[u] < high_y))
+    return found
+
+
+@fused
 def _bring_nearer(x, y, shape, mode, near_x, near_y):  # type: ignore[no-untyped-def]
     noinline()
     for u in range(len(x)):
@@ -146,7 +156,7 @@ def settle(call, m, v, window, strip):  # type: ignore[no-untyped-def]
     rows, frame, taps, shape = strip.rows, strip.frame, call.taps, (call.height, call.width)
     corner, lines = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
     limits, x, y = boxes(call, window, rows.dtype.type), rows[X], rows[Y]
-    if m is None and rule_of(call, window) > BORDER:
+    if m is None and rule_of(call, window) > BORDER and _strays(x, y, limits[1]):
         x, y = rows[QUADS], rows[QUADS + 1]
         _bring_nearer(rows[X], rows[Y], shape, call.mode, x, y)
     _settle(m, v, rows[US], rows[VS], x, y, taps, limits, shape, corner, lines, strip.seen, strip.index, (rows[ACROSS], rows[DOWN]))
