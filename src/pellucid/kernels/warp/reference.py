@@ -136,5 +136,6 @@ def _coverage(x_taps: list[Tap], y_taps: list[Tap], usable: Tensor, dtype: torch
     cover: Tensor = usable.to(dtype)
     for taps in (x_taps, y_taps):
         if taps[0].inside is not None:
-            cover = cover * reduce(torch.add, [tap.inside if tap.weight is None else tap.weight for tap in taps])
+            parts = [tap.inside if tap.weight is None else tap.weight for tap in taps]
+            cover = cover * reduce(torch.add, [part for part in parts if part is not None])
     return cover

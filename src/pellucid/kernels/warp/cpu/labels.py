@@ -25,22 +25,31 @@ _FAR = 1 << 20
 def _nearest(x, y, call, window, index):  # type: ignore[no-untyped-def]
     """The offset of the pixel nearest to each coordinate, or -1 where nothing of the image is seen."""
     noinline()
-    cast, rule, width, height = x.dtype.type, rule_of(call, window), call.width, call.height
+    cast, held, stride_x, stride_y = x.dtype.type, rule_of(call, window) != FILLED, call.stride_x, call.stride_y
     (low_x, high_x, low_y, high_y), (first_x, last_x, first_y, last_y) = boxes(call, window, cast)
-    zero, half_x, half_y, most_x, most_y = cast(0.0), half_up(width, cast), half_up(height, cast), cast(width - 1), cast(height - 1)
+    zero, most_x, most_y = cast(0.0), cast(call.width - 1), cast(call.height - 1)
+    half_x, half_y = half_up(call.width, cast), half_up(call.height, cast)
     for u in range(len(x)):
-        seen = (x[u] > low_x) & (x[u] < high_x) & (y[u] > low_y) & (y[u] < high_y)
-        a, b = x[u] if seen else zero, y[u] if seen else zero
-        if rule > BORDER:
-            a, b = nearer(a, width, rule), nearer(b, height, rule)
+        a, b = x[u], y[u]
+        seen = (a > low_x) & (a < high_x) & (b > low_y) & (b < high_y)
         column, row = np.floor(min(max(a, first_x), last_x) + half_x), np.floor(min(max(b, first_y), last_y) + half_y)
-        if rule == FILLED:
-            seen &= (column >= zero) & (column <= most_x) & (row >= zero) & (row <= most_y)
-        i, j = np.int64(column), np.int64(row)
-        if rule > BORDER:
-            i, j = fold(i, width, rule), fold(j, height, rule)
-        at = min(max(j, 0), height - 1) * call.stride_y + min(max(i, 0), width - 1) * call.stride_x
+        seen &= held | ((column >= zero) & (column <= most_x) & (row >= zero) & (row <= most_y))
+        column, row = min(max(column, zero), most_x), min(max(row, zero), most_y)
+        at = np.int64(row if seen else zero) * stride_y + np.int64(column if seen else zero) * stride_x
         index[u] = at if seen else np.int64(-1)
+
+
+@fused
+def _nearest_folded(x, y, call, index):  # type: ignore[no-untyped-def]
+    """The same under a rule that folds, which shows the image everywhere."""
+    noinline()
+    cast, mode, width, height = x.dtype.type, call.mode, call.width, call.height
+    zero, far, half_x, half_y = cast(0.0), cast(np.inf), half_up(width, cast), half_up(height, cast)
+    for u in range(len(x)):
+        seen = (abs(x[u]) < far) & (abs(y[u]) < far)
+        a, b = nearer(x[u] if seen else zero, width, mode), nearer(y[u] if seen else zero, height, mode)
+        i, j = fold(np.int64(np.floor(a + half_x)), width, mode), fold(np.int64(np.floor(b + half_y)), height, mode)
+        index[u] = j * call.stride_y + i * call.stride_x if seen else np.int64(-1)
 
 
 @fused
@@ -176,7 +185,10 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, start
                 displace(fields, 2 * b * call.field_step, v * width, width, width, x, y)
         else:  # whose ground says which canvas ends here: edges are hard
             cut = follow(chain, m, b, v, (height, width), numbers, 1, (ramp, zeros, x, y, w), cells[:width], pairs, lines[5:])
-        _nearest(x, y, call, window, index)
+        if rule_of(call, window) > BORDER:
+            _nearest_folded(x, y, call, index)
+        else:
+            _nearest(x, y, call, window, index)
         for c in range(channels):
             row = out[(b * channels + c) * height + v]
             _copy(img, np.uint64(call.base + c * call.stride_c), index, fill[c], row)
