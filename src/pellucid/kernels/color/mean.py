@@ -19,7 +19,7 @@ from pellucid.core.compilers import numba_works
 from pellucid.core.constants import wide_dtype
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.several import Pictures, rows_of
-from pellucid.kernels.threads import elements, run_split
+from pellucid.kernels.threads import elements, run_loop, run_split
 
 __all__ = ["mean_color", "pixels_of", "with_mean"]
 
@@ -154,12 +154,8 @@ def _added(image: Tensor, share: Tensor, bounds: Tensor | None) -> Tensor:
 
     height, width = image.shape[2:]
     planes, shares = image.view(-1, height, width).numpy(), share.reshape(-1).numpy()
-    rectangles = _rectangles(bounds, len(planes), height, width)
-
-    def task(start: int, stop: int) -> None:
-        add_shares(planes, rectangles, shares, start, stop)
-
-    run_split(task, len(planes), _BYTES // (height * width * image.element_size()) + 1)
+    grain = _BYTES // (height * width * image.element_size()) + 1
+    run_loop(add_shares, len(planes), grain, planes, _rectangles(bounds, len(planes), height, width), shares)
     return image
 
 
@@ -208,11 +204,7 @@ def _mean(image: Tensor, runs: tuple[int, int, int], bounds: Tensor | None) -> T
     flat = elements(image)
     unit = 255.0 if image.dtype == torch.uint8 else 1.0
     means = np.empty((pictures, alternating))
-    rectangles = _rectangles(bounds, pictures, height, row, alternating, unseen)
-
-    def task(start: int, stop: int) -> None:
-        partial = np.empty(row, _ADDED[image.dtype])
-        channel_means(flat, rectangles, alternating, step, stride_y, partial, unit, means, start, stop)
-
-    run_split(task, pictures, _BYTES // (height * row * image.element_size()) + 1)
+    given = flat, _rectangles(bounds, pictures, height, row, alternating, unseen), alternating, step, stride_y, unit, means
+    grain, kind = _BYTES // (height * row * image.element_size()) + 1, _ADDED[image.dtype]
+    run_loop(channel_means, pictures, grain, *given, room=lambda: (np.empty(row, kind),))
     return torch.from_numpy(means[:, :channels] if unseen else means.reshape(batch, channels))

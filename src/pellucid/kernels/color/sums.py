@@ -26,14 +26,14 @@ def wide_sum(line):  # type: ignore[no-untyped-def]
 
 
 @entry
-def channel_means(img, bounds, channels, stride_b, stride_y, partial, unit, means, start, stop):  # type: ignore[no-untyped-def]
+def channel_means(img, bounds, channels, stride_b, stride_y, unit, means, partial, start, stop):  # type: ignore[no-untyped-def]
     """Means (samples, channels) over rectangles of pictures in which channels take turns.
 
     Args:
         bounds: (samples, 4): first row, the row behind the last, the same of elements in each row; none is empty. What lies behind
             the last channel of the last pixel may be left out.
-        partial: (row,) scratch, the sum of each column; of bytes, 32 bits hold 2^24 rows.
         unit: what means are divided by.
+        partial: (row,) scratch, the sum of each column; of bytes, 32 bits hold 2^24 rows.
     """
     img, partial, means = numbers(img), without_refcount(partial), without_refcount(means)
     cast = partial.dtype.type

@@ -22,7 +22,7 @@ from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import sources_of
 from pellucid.kernels.stages.chain import colors_of, has_curve, is_sharp, of_levels
 from pellucid.kernels.stages.strip import laid
-from pellucid.kernels.threads import elements, memory, run_split, scratch, written
+from pellucid.kernels.threads import elements, memory, run_loop, run_split, scratch, written
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import empty_gradients
 from pellucid.kernels.warp.packing import Opened
@@ -118,13 +118,9 @@ def direct(*given: Any) -> Tensor:
         return out
     call = _Call(image, mapping, window, params, size, options)
     rows = written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2]))
-
-    lay = laid(ForwardRows, 1, 1, call.wide, call.wide)
-
-    def task(start: int, stop: int) -> None:
-        forward(call.given, call.call, call.bends, rows, call.room(lay, call.lines()), start, stop)
-
-    run_split(task, image.shape[0] * call.strips, _PIXELS // (call.rows * size[1]) + 1)
+    lay, grain = laid(ForwardRows, 1, 1, call.wide, call.wide), _PIXELS // (call.rows * size[1]) + 1
+    given = call.given, call.call, call.bends, rows
+    run_loop(forward, image.shape[0] * call.strips, grain, *given, room=lambda: (call.room(lay, call.lines()),))
     return out
 
 
@@ -214,12 +210,12 @@ def _dual(*given: Any) -> tuple[Tensor, Tensor]:
     planes = tuple(memory(found.view(-1, size[0] * size[1])) for found in (out, along))
     lay = laid(DualRows, 1, 0, call.wide, call.wide, 1, *(3 * [call.wide]))
 
-    def task(start: int, stop: int) -> None:
-        room = call.room(lay, call.lines(3))
-        moved = tuple(np.empty_like(room.tables[k]) for k in (0, 2, 4))
-        dual(call.given, change, call.call, colors, moves, *planes, room, moved, start, stop)
+    def room() -> tuple[Any, ...]:
+        found = call.room(lay, call.lines(3))
+        return found, tuple(np.empty_like(found.tables[k]) for k in (0, 2, 4))
 
-    run_split(task, image.shape[0] * call.strips, _PIXELS // (call.rows * size[1]) + 1)
+    grain = _PIXELS // (call.rows * size[1]) + 1
+    run_loop(dual, image.shape[0] * call.strips, grain, call.given, change, call.call, colors, moves, *planes, room=room)
     return out, along
 
 
