@@ -7,6 +7,8 @@ Read next: ``levels.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
@@ -14,7 +16,7 @@ from torch import Tensor
 from pellucid.core.compilers import numba_works
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.threads import run_split
+from pellucid.kernels.threads import run_loop
 from pellucid.kernels.warp.dtypes import rounded, to_colors
 
 __all__ = ["as_bytes", "as_colors", "in_levels"]
@@ -27,12 +29,9 @@ def as_colors(image: Shaped[Tensor, "*shape"], dtype: torch.dtype) -> Float[Tens
     """See :func:`pellucid.kernels.warp.dtypes.to_colors`."""
     if image.dtype != torch.uint8 or dtype not in _FLOATS or not _in_one_pass(image):
         return to_colors(image, dtype)
-    from pellucid.kernels.levels import to_colors as sweep
+    from pellucid.kernels.levels import to_colors as loop
 
-    out = in_large_pages(torch.empty(image.shape, dtype=dtype, device=image.device))
-    levels, numbers = image.contiguous().view(-1).numpy(), out.view(-1).numpy()
-    run_split(lambda start, stop: sweep(levels, numbers, start, stop), len(levels), _PIXELS)
-    return out
+    return _converted(loop, image, dtype)
 
 
 def as_bytes(out: Float[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor, "*shape"]:
@@ -41,10 +40,7 @@ def as_bytes(out: Float[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor,
         return rounded(out, dtype)
     from pellucid.kernels.levels import to_levels
 
-    result = in_large_pages(torch.empty(out.shape, dtype=torch.uint8, device=out.device))
-    numbers, levels = out.detach().contiguous().view(-1).numpy(), result.view(-1).numpy()
-    run_split(lambda start, stop: to_levels(numbers, levels, start, stop), len(levels), _PIXELS)
-    return result
+    return _converted(to_levels, out.detach(), dtype)
 
 
 def in_levels(image: Shaped[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor, "*shape"]:
@@ -57,6 +53,12 @@ def in_levels(image: Shaped[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Ten
         return as_bytes(image, dtype) if image.dtype != torch.uint8 else image
     clipped = torch.clamp(image, 0.0, 1.0)
     return as_colors(as_bytes(image, torch.uint8), image.dtype) + (clipped - clipped.detach())
+
+
+def _converted(loop: Callable[..., None], image: Tensor, dtype: torch.dtype) -> Tensor:
+    out = in_large_pages(torch.empty(image.shape, dtype=dtype, device=image.device))
+    run_loop(loop, out.numel(), _PIXELS, image.contiguous().view(-1).numpy(), out.view(-1).numpy())
+    return out
 
 
 def _in_one_pass(tensor: Tensor) -> bool:

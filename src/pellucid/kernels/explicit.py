@@ -102,7 +102,7 @@ def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures,
         if not needs_grad(*image.parts, *others):
             return primitive.direct(image, *others, *static)
         several = image.parts[0], *others, *image.parts[1:]
-        found: Tensor = _Several.apply(listed(primitive, image.places, len(others)), static, len(several), *several)
+        found: Tensor = _Now.apply(listed(primitive, image.places, len(others)), static, len(several), *several)
         return found
     tensors: Tensors = image, *others
     if needs_grad(*tensors):
@@ -179,8 +179,8 @@ class Explicit(torch.autograd.Function):
 
 
 class _Now(torch.autograd.Function):
-    """The same where nobody traces or maps: torch looks up no names of arguments, and nobody passes its dispatcher. Both take
-    longer than a small picture.
+    """The same of any number of tensors where nobody traces or maps: torch looks up no names of arguments, and nobody passes its
+    dispatcher. Both take longer than a small picture.
     """
 
     @staticmethod
@@ -191,15 +191,6 @@ class _Now(torch.autograd.Function):
         return primitive.direct(*tensors, *static)
 
     backward = Explicit.backward
-
-
-class _Several(Explicit):
-    """The same of any number of tensors: Dynamo does not see it."""
-
-    @staticmethod
-    def forward(primitive: Primitive, static: tuple[Any, ...], count: int, *tensors: Tensor | None) -> Tensor:
-        del count
-        return primitive.forward(*tensors, *static)
 
 
 def _save(ctx: Any, tensors: tuple[Tensor | None, ...]) -> None:

@@ -7,10 +7,13 @@ Read next: ``surrogate.py``, ``cpu/sweep.py``.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.color.curves import Curved
 from pellucid.kernels.color.points import staged
 from pellucid.kernels.curve import clahe, cpu, reference, surrogate
 from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, KINDS, SLOPES
@@ -34,7 +37,7 @@ def power(
     if who != "cpu":
         computed = staged("power", image, exponent, gain) if who == "triton" else reference.power(image, exponent, gain)
         return _clipped(computed, clip)
-    return _run(image, "power", exponent, gain, None, options=(0, 0, int(clip)))
+    return _run(image, Curved("power"), exponent, gain, None, clip=clip)
 
 
 def tone(
@@ -52,16 +55,15 @@ def tone(
 ) -> Float[Tensor, "b c h w"]:
     """See :func:`pellucid.kernels.curve.surrogate.tone`; ``impl`` says who computes it."""
     who = _who(impl, image)
-    stage = _STAGES.get((name, image_gradient, magnitude, scale))
+    how = Curved(name, image_gradient, magnitude, scale)
+    stage = _STAGES.get(how)
     if who == "triton" and stage is not None and amount is not None:
         one = amount.new_ones((1,))
         return staged(stage, image, amount, one, one if gate is None else gate, one * h)
     if name not in KINDS or who != "cpu":
         tiled = clahe.clahe if name in KINDS or who != "cpu" else cpu.clahe
-        how = {"image_gradient": image_gradient, "magnitude": magnitude, "h": h, "scale": scale, "tiles": tiles, "tiled": tiled}
-        return surrogate.tone(image, name, amount, gate, **how)  # type: ignore[arg-type]
-    slopes = SLOPES[image_gradient], SLOPES[magnitude], 0
-    return _run(image, name, amount, None, gate, options=slopes, scale=scale, h=h)
+        return surrogate.tone(image, how, amount, gate, h, partial(tiled, tiles=tiles))
+    return _run(image, how, amount, None, gate, h=h)
 
 
 def rows_of(
@@ -79,17 +81,16 @@ def _who(impl: str, image: Tensor) -> str:
 
 def _run(
     image: Tensor,
-    name: str,
+    how: Curved,
     amount: Tensor | None,
     gain: Tensor | None,
     gate: Tensor | None,
     *,
-    options: tuple[int, int, int],
-    scale: float = 1.0,
+    clip: bool = False,
     h: float = 1.0,
 ) -> Tensor:
     work, result = dtypes(image, amount, gain, gate)
-    static = [KINDS[name], *options], scale, h
+    static = [KINDS[how.name], SLOPES[how.image_gradient], SLOPES[how.magnitude], int(clip)], how.scale, h
     return run(_CURVES, static, image.to(work), rows_of(amount, gain, gate, work, image.device)).to(result)
 
 
@@ -100,14 +101,14 @@ def _again(image: Tensor, numbers: Tensor, options: list[int], scale: float, h: 
         return _clipped(reference.power(image, amount, numbers[:, GAIN]), bool(clip))
     name = next(name for name, number in KINDS.items() if number == kind)
     slopes = ("none", "straight_through", "soft")[slope], ("none", "straight_through", "secant")[magnitude]
-    return surrogate.tone(image, name, amount, numbers[:, GATE], image_gradient=slopes[0], magnitude=slopes[1], h=h, scale=scale)
+    return surrogate.tone(image, Curved(name, *slopes, scale), amount, numbers[:, GATE], h)
 
 
 def _clipped(image: Tensor, clip: bool) -> Tensor:
     return torch.clamp(image, 0.0, 1.0) if clip else image
 
 
-_STAGES: dict[tuple[str | float, ...], str] = {tuple(how): name for name, how in BENT.items()}
+_STAGES = {how: name for name, how in BENT.items()}
 """What Triton computes, by name, surrogates and scale; of others the reference does."""
 
 _CURVES = Primitive("a tone curve", _again, *cpu.TONE)

@@ -8,7 +8,6 @@ Read next: ``../../transforms/discrete.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -20,75 +19,64 @@ from pellucid.kernels.curve.clahe import clahe
 from pellucid.kernels.curve.reference import autocontrast, equalize
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.jumps import jumped, term
-from pellucid.types import Size
 
 __all__ = ["tone"]
 
 Tiled: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
-"""As :func:`pellucid.kernels.curve.clahe.clahe`."""
+"""As :func:`pellucid.kernels.curve.clahe.clahe` with its tiles."""
 
 
 def tone(
     image: Float[Tensor, "b c h w"],
-    name: str,
+    how: Curved,
     amount: Float[Tensor, "#b"] | None,
     gate: Float[Tensor, "#b"] | None,
-    *,
-    image_gradient: str,
-    magnitude: str,
     h: float,
-    scale: float,
-    tiles: Size = (1, 1),
     tiled: Tiled = clahe,
 ) -> Float[Tensor, "b c h w"]:
     """Posterise, solarise, equalise (as a whole, or in tiles) or stretch, where the gate is open.
 
     Args:
         image: in [0, 1].
-        name: ``posterize``, ``solarize``, ``equalize``, ``clahe`` or ``autocontrast``.
+        how: ``posterize``, ``solarize``, ``equalize``, ``clahe`` or ``autocontrast``, and what else is static: ``image_gradient``
+            is that of a staircase, ``straight_through`` (as if the operation were the identity), ``soft`` (the slope of a smoothed
+            staircase) or ``none`` (zero); ``magnitude`` is ``secant`` (the difference of the results at ``amount + h`` and
+            ``amount - h``), ``straight_through`` (1 at every pixel) or ``none`` (zero).
         amount: bits, threshold, or how steep a tile's curve may get.
         gate: 1 for the operation, 0 for the image as it is; None for always.
-        image_gradient: of a staircase, ``straight_through`` (as if the operation were the identity), ``soft`` (the slope of a
-            smoothed staircase) or ``none`` (zero).
-        magnitude: ``secant`` (the difference of the results at ``amount + h`` and ``amount - h``), ``straight_through`` (1 at every
-            pixel) or ``none`` (zero).
         h: reach of the secant.
-        scale: 255 for images that came as 8 bits, 1 for others.
-        tiles: of ``clahe``.
-        tiled: who computes it.
+        tiled: who computes ``clahe``, with its tiles.
 
     Gradient:
         image: as chosen for a staircase, almost everywhere for ``solarize`` and ``autocontrast``. amount: as chosen. gate: exact.
     """
     wanted = needs_grad(image, amount)
-    if name in ("posterize", "solarize"):
+    if how.name in ("posterize", "solarize"):
         assert amount is not None
-        result = jumped(image, amount, Curved(name, image_gradient, magnitude, scale), h, wanted=wanted)
-    elif name == "autocontrast":
+        result = jumped(image, amount, how, h, wanted=wanted)
+    elif how.name == "autocontrast":
         result = autocontrast(image)
     else:
-        result = _flattened(image, amount, image_gradient, magnitude, h, scale, partial(tiled, tiles=tiles), wanted)
+        result = _flattened(image, amount, how, h, tiled, wanted)
     if gate is None:
         return result
     gate = gate[:, None, None, None]
     return gate * result + (1.0 - gate) * image
 
 
-def _flattened(
-    image: Tensor, limit: Tensor | None, image_gradient: str, magnitude: str, h: float, scale: float, tiled: Tiled, wanted: bool
-) -> Tensor:
+def _flattened(image: Tensor, limit: Tensor | None, how: Curved, h: float, tiled: Tiled, wanted: bool) -> Tensor:
     """Equalise, as a whole or (with a limit) in tiles."""
     picture = image.detach()
-    result, steepness = equalize(picture, scale) if limit is None else tiled(picture, limit.detach(), sloped=wanted)
+    result, steepness = equalize(picture, how.scale) if limit is None else tiled(picture, limit.detach(), sloped=wanted)
     if not wanted:
         return result
-    if image_gradient != "soft":
-        steepness = torch.ones_like(steepness) if image_gradient == "straight_through" else torch.zeros_like(steepness)
+    if how.image_gradient != "soft":
+        steepness = torch.ones_like(steepness) if how.image_gradient == "straight_through" else torch.zeros_like(steepness)
     result = result + (image - picture) * steepness
     if limit is None:
         return result
     zero, secant = (limit - limit.detach())[:, None, None, None], None
-    if magnitude == "secant":
+    if how.magnitude == "secant":
         more, less = (tiled(picture, limit.detach() + reach, sloped=False)[0] for reach in (h, -h))
         secant = (more - less) / (2.0 * h)
-    return result + term(zero, magnitude, secant)
+    return result + term(zero, how.magnitude, secant)
