@@ -11,13 +11,13 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.core.files import whole
+from pellucid.core.graphs import save_graph
 from pellucid.errors import invalid, wrong_type
 from pellucid.transforms.base import Transform, as_padding, as_size
 from pellucid.transforms.color import Denormalize, Normalize
@@ -37,8 +37,10 @@ Moved: TypeAlias = tuple[Tensor, Axis, Axis]
 """A picture (b, c, h, w), and where its rows and columns come from."""
 
 
-def export_pipeline(pipeline: Pipeline, path: str | os.PathLike[str], *, dtype: torch.dtype = torch.uint8, channels: int = 3) -> Path:
-    """Write an evaluation pipeline as a graph that runs without Pellucid: ONNX for ``.onnx``, a ``torch.export`` program for ``.pt2``.
+def export_pipeline(
+    pipeline: Pipeline, path: str | os.PathLike[str], *, dtype: torch.dtype = torch.uint8, channels: int = 3
+) -> Path:
+    """Write an evaluation pipeline as a graph that runs without Pellucid: ``.onnx``, or ``.pt2`` for a ``torch.export`` program.
 
     Its input is ``image`` (B, C, H, W), with any B, H and W. Its outputs are ``pixels``, what the pipeline makes of them, and
     ``src_from_dst`` (3, 3), the map from the result's pixels to the original's: boxes and points that a network finds go back
@@ -62,33 +64,22 @@ def export_pipeline(pipeline: Pipeline, path: str | os.PathLike[str], *, dtype: 
     Example:
         >>> import tempfile, pellucid
         >>> from pellucid.export import export_pipeline
-        >>> evaluate = pellucid.Pipeline([pellucid.Resize(256), pellucid.CenterCrop(224), pellucid.Normalize((0.5,) * 3, (0.5,) * 3)])
+        >>> evaluate = pellucid.Pipeline([pellucid.Resize(256), pellucid.CenterCrop(224), pellucid.Normalize((0.5,), (0.5,))])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     export_pipeline(evaluate, f"{folder}/evaluate.pt2").name
         'evaluate.pt2'
     """
-    suffix = Path(path).suffix
-    if suffix not in (".onnx", ".pt2"):
-        raise invalid("path", expected="a file name ending in .onnx or .pt2", got=str(path))
     if dtype not in (torch.uint8, torch.float32):
         raise invalid("dtype", expected="torch.uint8 or torch.float32", got=dtype)
     graph = evaluation_graph(pipeline)
     example = torch.zeros((2, channels, 61, 83), dtype=dtype)
-    sizes = {axis: torch.export.Dim.DYNAMIC for axis in (0, 2, 3)}
-    program = torch.export.export(graph, (example,), dynamic_shapes=(sizes,))
-    if suffix == ".pt2":
-        with whole(path) as draft, draft.open("wb") as file:
-            torch.export.save(program, file)
-        return Path(path)
-    try:
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise ImportError('ONNX export needs onnx and onnxscript: pip install "pellucid[onnx]".') from error
-    names = ["pixels", "src_from_dst"]
-    model: Any = torch.onnx.export(program, dynamo=True, input_names=["image"], output_names=names, verbose=False)
-    with whole(path) as draft:
-        model.save(str(draft), external_data=False)
-    return Path(path)
+    sizes = dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)
+    return save_graph(
+        lambda: torch.export.export(graph, (example,), dynamic_shapes=(sizes,)),
+        path,
+        inputs=["image"],
+        outputs=["pixels", "src_from_dst"],
+    )
 
 
 def evaluation_graph(pipeline: Pipeline) -> torch.nn.Module:
@@ -135,11 +126,12 @@ class _Graph(torch.nn.Module):
         rows, columns = (one, zero), (one, zero)
         for step in self.steps:
             pixels, down, across = step(pixels, most)
-            rows, columns = (down[0] * rows[0], rows[0] * down[1] + rows[1]), (across[0] * columns[0], columns[0] * across[1] + columns[1])
+            rows, columns = _after(rows, down), _after(columns, across)
         if image.dtype == torch.uint8 and not self.normalises and self.dtype in (None, torch.uint8):
             pixels = torch.round(pixels).clamp(0, 255).to(torch.uint8)
-        elif self.dtype is not None:
-            pixels = pixels.to(self.dtype)
+        elif not self.normalises:
+            pixels = pixels / most
+        pixels = pixels if self.dtype is None else pixels.to(self.dtype)
         matrix = torch.stack((columns[0], zero, columns[1], zero, rows[0], rows[1], zero, zero, one))
         return pixels, matrix.reshape(3, 3).to(torch.float32)
 
@@ -159,9 +151,7 @@ class _Colours(_Step):
         self.mean, self.std, self.normalises = mean, std, normalises
 
     def forward(self, pixels: Tensor, most: float) -> Moved:
-        mean, std = (
-            torch.tensor(one, dtype=pixels.dtype, device=pixels.device).reshape(-1, 1, 1) for one in (self.mean, self.std)
-        )
+        mean, std = (torch.tensor(one, dtype=pixels.dtype, device=pixels.device).reshape(-1, 1, 1) for one in (self.mean, self.std))
         still = _still(pixels)
         return (pixels / most - mean) / std if self.normalises else pixels * std + mean, still, still
 
@@ -234,6 +224,11 @@ class _Placed(_Step):
             index = torch.minimum(index, 2 * old - 2 - index)
         still = _still(like)
         return index, (still[0], -_number(offset, like))
+
+
+def _after(first: Axis, second: Axis) -> Axis:
+    """From the result of a second step to what the first one read."""
+    return first[0] * second[0], first[0] * second[1] + first[1]
 
 
 def _still(like: Tensor) -> Axis:
@@ -317,12 +312,13 @@ class _Letterboxed(_Step):
     def forward(self, pixels: Tensor, most: float) -> Moved:
         small, down, across = self.resized(pixels, most)
         out, top, left = self.placed(small, most)
-        return out, (down[0], down[0] * top[1] + down[1]), (across[0], across[0] * left[1] + across[1])
+        return out, _after(down, top), _after(across, left)
 
 
 def _step_of(transform: Transform) -> _Step:
     name = type(transform).__name__
-    if isinstance(transform, Resize | LongestMaxSize | Letterbox) and transform.interpolation == "bicubic" and not transform.antialias:
+    resized = isinstance(transform, Resize | LongestMaxSize | Letterbox)
+    if resized and transform.interpolation == "bicubic" and not transform.antialias:
         raise invalid(f"{name}.antialias", expected="True with bicubic interpolation, to be exported", got=False)
     if isinstance(transform, Normalize | Denormalize):
         return _Colours(transform.mean, transform.std, normalises=isinstance(transform, Normalize))

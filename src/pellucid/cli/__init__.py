@@ -20,6 +20,7 @@ from pellucid.cli.doctor import doctor
 from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
+from pellucid.cli.export import export
 from pellucid.cli.gallery import gallery
 from pellucid.cli.import_ import import_
 from pellucid.cli.learn import app as learn
@@ -46,6 +47,7 @@ app.command()(gallery)
 app.command()(explain)
 app.command("import")(import_)
 app.command()(augment)
+app.command()(export)
 app.command()(audit)
 app.command()(register)
 app.command()(doctor)

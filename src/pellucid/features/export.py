@@ -13,11 +13,9 @@ from typing import Any
 
 import torch
 
-from pellucid.core.files import written
-from pellucid.errors import invalid
 from pellucid.features.hardnet import HardNet
 
-__all__ = ["export_descriptor", "export_onnx", "export_program"]
+__all__ = ["export_descriptor"]
 
 
 def export_descriptor(network: HardNet, path: str | os.PathLike[str]) -> Path:
@@ -42,48 +40,7 @@ def export_descriptor(network: HardNet, path: str | os.PathLike[str]) -> Path:
         ...     export_descriptor(HardNet(width=4).eval(), f"{folder}/descriptor.pt2").name
         'descriptor.pt2'
     """
-    suffix = Path(path).suffix
-    if suffix == ".onnx":
-        return export_onnx(network, path)
-    if suffix == ".pt2":
-        return export_program(network, path)
-    raise invalid("output", expected="a file name ending in .onnx or .pt2", got=str(path))
-
-
-def export_program(network: HardNet, path: str | os.PathLike[str]) -> Path:
-    """Write a program that ``torch.export.load(path).module()`` runs without Pellucid, on PyTorch alone.
-
-    Args:
-        network: exported as in evaluation; it is left as it is.
-        path: ending in ``.pt2``.
-    """
-    program = _program(network)
-
-    def save(draft: Path) -> None:
-        with draft.open("wb") as file:  # by its name, torch expects another ending than a draft's
-            torch.export.save(program, file)
-
-    return written(path, save)
-
-
-def export_onnx(network: HardNet, path: str | os.PathLike[str]) -> Path:
-    """Write an ONNX model, weights inside.
-
-    Args:
-        network: exported as in evaluation; it is left as it is.
-        path: ending in ``.onnx``.
-
-    Source:
-        ``onnxruntime`` gives the network's descriptors to 1e-5, ``tests/features/test_export.py``.
-    """
-    try:
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise ImportError('ONNX export needs onnx and onnxscript: pip install "pellucid[onnx]".') from error
-    model: Any = torch.onnx.export(
-        _program(network), dynamo=True, input_names=["patches"], output_names=["descriptors"], verbose=False
-    )
-    return written(path, lambda draft: model.save(str(draft), external_data=False))
+    return save_graph(lambda: _program(network), path, inputs=["patches"], outputs=["descriptors"])
 
 
 def _program(network: HardNet) -> Any:

@@ -816,6 +816,8 @@ class Pipeline(nn.Module):
         device = parsed.entries[0].tensor.device
         if key is None:
             plan = self._planned(parsed) if plan is None and not self._settles else plan
+            if torch.compiler.is_exporting() and plan is not None and not plan.draws:  # a graph of standard operators
+                return torch.zeros_like(self._seed), torch.zeros_like(self._step), default_index(samples, device)
             shares = [getattr(one.transform, "same_on_batch", False) for one in self.steps] if plan is None else plan.shared
             return *claim(self._seed, self._step, shared=self.same_on_batch or any(shares)), default_index(samples, device)
         return key_for(key, samples, device)
