@@ -19,6 +19,7 @@ PAGES = {
     "corruptions.md": 3,
     "adversarial-warp.md": 5,
     "registration.md": 2,
+    "cameras.md": 3,
     "views.md": 6,
     "worst-case.md": 4,
     "watermark.md": 2,

@@ -44,6 +44,7 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
     "adversarial": ("pellucid.adversarial", "Attacks"),
     "interop": ("pellucid.interop", "Other libraries' pipelines"),
     "presets": ("pellucid.presets", "Presets"),
+    "export": ("pellucid.export", "Export"),
     "learn": ("pellucid.learn", "Learning augmentations"),
     "training": ("pellucid.training", "The training loop"),
     "audit": ("pellucid.audit", "The gradient audit"),

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from pellucid.core.graphs import save_graph
 from pellucid.features.hardnet import HardNet
 
 __all__ = ["export_descriptor"]

@@ -112,6 +112,7 @@ class Options:
         """The options as text, numbers, lists and tables, without those that are empty."""
         dtype = None if self.dtype is None else str(self.dtype).removeprefix("torch.")
         plain = {**self.settings(), "dtype": dtype, "passthrough": list(self.passthrough)}
+        plain["interpolation"] = {kind: mode for kind, mode in self.interpolation.items() if mode != _MODES.get(kind)}
         plain["pairs"] = {key: [list(pair) for pair in pairs] for key, pairs in self.pairs.items()}
         return {name: value for name, value in plain.items() if value not in (None, [], {})}
 
