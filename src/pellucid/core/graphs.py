@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from pellucid.core.files import whole
+from pellucid.core.files import written
 from pellucid.errors import invalid
 
 __all__ = ["save_graph"]
@@ -40,13 +40,14 @@ def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inpu
         except ImportError as error:
             raise ImportError('ONNX export needs onnx and onnxscript: pip install "pellucid[onnx]".') from error
     made = program()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".onnx":
-        names = {"input_names": list(inputs), "output_names": list(outputs)}
-        model: Any = torch.onnx.export(made, dynamo=True, verbose=False, **names)
-        with whole(path) as draft:
+
+    def save(draft: Path) -> None:
+        if path.suffix == ".onnx":
+            names = {"input_names": list(inputs), "output_names": list(outputs)}
+            model: Any = torch.onnx.export(made, dynamo=True, verbose=False, **names)
             model.save(str(draft), external_data=False)
-    else:
-        with whole(path) as draft, draft.open("wb") as file:
-            torch.export.save(made, file)
-    return path
+        else:
+            with draft.open("wb") as file:  # by its name, torch expects another ending than a draft's
+                torch.export.save(made, file)
+
+    return written(path, save)
