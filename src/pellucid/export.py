@@ -317,8 +317,8 @@ class _Letterboxed(_Step):
 
 def _step_of(transform: Transform) -> _Step:
     name = type(transform).__name__
-    resized = isinstance(transform, Resize | LongestMaxSize | Letterbox)
-    if resized and transform.interpolation == "bicubic" and not transform.antialias:
+    resizes = isinstance(transform, Resize | LongestMaxSize | Letterbox)
+    if resizes and getattr(transform, "interpolation", "") == "bicubic" and not getattr(transform, "antialias", True):
         raise invalid(f"{name}.antialias", expected="True with bicubic interpolation, to be exported", got=False)
     if isinstance(transform, Normalize | Denormalize):
         return _Colours(transform.mean, transform.std, normalises=isinstance(transform, Normalize))

@@ -43,8 +43,7 @@ def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inpu
 
     def save(draft: Path) -> None:
         if path.suffix == ".onnx":
-            names = {"input_names": list(inputs), "output_names": list(outputs)}
-            model: Any = torch.onnx.export(made, dynamo=True, verbose=False, **names)
+            model: Any = torch.onnx.export(made, dynamo=True, verbose=False, input_names=list(inputs), output_names=list(outputs))
             model.save(str(draft), external_data=False)
         else:
             with draft.open("wb") as file:  # by its name, torch expects another ending than a draft's
