@@ -25,7 +25,7 @@ COMPILING = 0.1
 LONGEST = 0.6
 """Beyond this one case takes too long for the default run."""
 
-ALWAYS = ("contract/", "oracle/", "laws/", "kernels/test_resampled.py")
+ALWAYS = ("contract/", "oracle/", "laws/", "kernels/test_resampled.py", "policy/test_rounded.py::test_lists")
 """Where the default run takes at least one case of every function, however long it is."""
 
 WHOLE = (
