@@ -26,14 +26,23 @@ FAR = tl.constexpr(4194304.0)  # as in taps.py
 
 Given = namedtuple(
     "Given",
-    "b group first mapping window colors field table field_c field_y field_x rows columns height width out_height out_width",
+    "b group first m mapping window colors field table field_c field_y field_x rows columns height width out_height out_width",
 )
-"""What a program has: sample, group of channels and its first; where the sample's map, window, colours, field and table lie,
-the field's steps, the table's rows and columns; the sizes of picture and result.
+"""What a program has: sample, group of channels and its first; the sample's map, read once; where map, window, colours, field and
+table lie, the field's steps, the table's rows and columns; the sizes of picture and result.
 
 ``table`` says with map and field where pixels read: it has the links of a chain, whose knots are the field then, or what an
 antialiased warp, a crop or a resize weighs by.
 """
+
+
+@triton.jit
+def load_map(mapping, PROJECTIVE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The nine numbers of a sample's map; the last row is never used where it is not projective."""
+    m = ()
+    for k in tl.static_range(9):
+        m = m + (tl.load(mapping + (k if PROJECTIVE or k < 6 else 0)),)
+    return m
 
 
 @triton.jit
@@ -54,19 +63,11 @@ def program(  # type: ignore[no-untyped-def]
     u = tl.program_id(0) * S.BW + ((patch % (S.BW // S.WW)) * S.WW + place % S.WW)
     v = tl.program_id(1) * S.STEPS * (S.P // S.BW) + ((patch // (S.BW // S.WW)) * (32 // S.WW) + place // S.WW)
     return Given(
-        b, group, group * S.K, from_sample(mapping, b, map_step), from_sample(window, b, window_step),
-        from_sample(colors, b, param_step), from_sample(field, b, field_b), from_sample(table, b, table_step),
+        b, group, group * S.K, load_map(from_sample(mapping, b, map_step), S.PROJECTIVE),
+        from_sample(mapping, b, map_step), from_sample(window, b, window_step), from_sample(colors, b, param_step),
+        from_sample(field, b, field_b), from_sample(table, b, table_step),
         field_c, field_y, field_x, rows, columns, height, width, out_height, out_width,
     ), u, v  # fmt: skip
-
-
-@triton.jit
-def load_map(mapping, PROJECTIVE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The nine numbers of a sample's map; the last row is never used where it is not projective."""
-    m = ()
-    for k in tl.static_range(9):
-        m = m + (tl.load(mapping + (k if PROJECTIVE or k < 6 else 0)),)
-    return m
 
 
 @triton.jit

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.blocks import exists, from_sample, some, store_planes, view, zeros
-from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, half_up, load_map, locate, program, settle, weight
+from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, half_up, locate, program, settle, weight
 from pellucid.kernels.warp.triton.fixed import kernel
 from pellucid.kernels.warp.triton.footprint import BOUNDS, candidates
 from pellucid.kernels.warp.triton.links import Found
@@ -145,7 +145,7 @@ def gather(  # type: ignore[no-untyped-def]
         EVEN: tl.constexpr = not S.PROJECTIVE and not S.WINDOW and S.TAPS > 1  # nearest has hard edges, and places must be exact
         CLAMPED: tl.constexpr = S.WINDOW and S.MODE == FILLED
         AROUND: tl.constexpr = S.REACH + 0.5 * (S.SIDE - 1)
-        m = load_map(given.mapping, S.PROJECTIVE)
+        m = given.m
         frame, box = given.window, inverse + b.to(tl.int64) * INVERSE
         upstream = view(grad, given, grad_b, grad_c, grad_y, grad_x, S.NEAR, S)
         px, py = column.to(S.F), row.to(S.F)

@@ -278,7 +278,7 @@ def _image_gradient(source: Tensor, call: _Call, linear: bool) -> Tensor:
     changed = {"FLAGS": flags, "OC": source.shape[1], "N": count, "NEAR": int(_near(source) == 1)}
     to_image = source.new_empty((call.batch, call.image.shape[1], *call.plane), dtype=call.image.dtype)
     if call.fixed["SPAN"] == 1:
-        names = "C GROUPS K F INDEX STEPS TAPS MODE SHARP SLOTS EPS"
+        names = "C GROUPS K F INDEX STEPS TAPS MODE SHARP PROJECTIVE SLOTS EPS"
         call.run(collect, source, *source.stride(), to_image, names=names, size=call.plane, threads=_ALONE, **changed | {"NEAR": 0})
         return to_image
     reach = {1: 0.5, 2: 1.0, 4: 2.0}[call.fixed["TAPS"]]  # of a tap on one axis, in pixels of the image

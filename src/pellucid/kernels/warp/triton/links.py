@@ -77,7 +77,7 @@ Found = namedtuple("Found", "x y usable share uncovered mapped_x mapped_y w")
 @triton.jit
 def find(given, u, v, drawn, S):  # type: ignore[no-untyped-def]
     """Where output pixels read, of which ``drawn`` are there."""
-    share, uncovered, m = drawn, (drawn,), load_map(given.mapping, S.PROJECTIVE)
+    share, uncovered, m = drawn, (drawn,), given.m
     if S.LINKS:
         share, uncovered = tl.where(drawn, 1.0, 0.0).to(S.F), ()
         x, y = u.to(S.F), v.to(S.F)

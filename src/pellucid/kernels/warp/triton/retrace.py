@@ -85,7 +85,7 @@ def retrace(  # type: ignore[no-untyped-def]
         mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
         map_step, window_step, param_step, table_step, rows, columns, sample, S,
     )  # fmt: skip
-    b, links, m = given.b, given.table, load_map(given.mapping, S.PROJECTIVE)
+    b, links, m = given.b, given.table, given.m
     chunk = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     chunks = tl.num_programs(0) * tl.num_programs(1)
     plane = out_width.to(S.INDEX) * out_height
