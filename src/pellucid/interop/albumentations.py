@@ -267,7 +267,9 @@ def _resizing(given: Given, reader: Reader) -> dict[str, Any]:
 
 
 def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
-    reader.note("RandomResizedCrop: rectangles are of whole pixels there, with a central one after ten misfits; continuous here")
+    reader.note(
+        "RandomResizedCrop: whole pixels there, drawn anew where they do not fit; continuous here, with proportions that fit"
+    )
     size, scale, ratio = _size(given), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
     reader.ends(where, size if given("p", 1.0) == 1 else None)
     return ours.RandomResizedCrop(size, scale, ratio, p=given("p", 1.0), **_resizing(given, reader))

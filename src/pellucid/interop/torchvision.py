@@ -210,7 +210,9 @@ def _perspective(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
-    reader.note("RandomResizedCrop: rectangles are of whole pixels there, with a central one after ten misfits; continuous here")
+    reader.note(
+        "RandomResizedCrop: whole pixels there, drawn anew where they do not fit; continuous here, with proportions that fit"
+    )
     mode = _resizing(given, reader)
     size, scale, ratio = _size(given("size")), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
     if max(scale) > 1.0:
