@@ -189,8 +189,9 @@ CASES = {
 
 
 def test_every_function_has_a_case():
-    # Declared slopes, held by tests/oracle (test_jpeg.py, test_catalogue.py) and tests/estimators/test_discrete.py; plain numbers.
-    others = {"jpeg", "posterize", "equalize", "clahe", "shot_noise", "anneal"}
+    # Declared slopes, held by tests/oracle (test_jpeg.py, test_catalogue.py) and tests/estimators/test_discrete.py; plain numbers;
+    # and cameras, which tests/contract/test_cameras.py differentiates.
+    others = {"jpeg", "posterize", "equalize", "clahe", "shot_noise", "anneal", "split_camera"}
     assert {name.split()[0] for name in CASES} == set(PF.__all__) - others
 
 
