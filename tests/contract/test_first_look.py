@@ -88,7 +88,9 @@ HINTS = {
     **dict.fromkeys(("landmarks", "kps", "joints"), ("keypoints", torch.rand(5, 2))),
     **dict.fromkeys(("category", "classes", "cls", "y", "target"), ("labels", torch.tensor([3]))),
     **dict.fromkeys(("seg", "semantic", "gt", "targets2"), ("mask", torch.zeros(8, 8, dtype=torch.uint8))),
-    **dict.fromkeys(("disparity", "gt_depth"), ("depth", torch.rand(8, 8))),
+    **dict.fromkeys(("depths", "gt_depth"), ("depth", torch.rand(8, 8))),
+    **dict.fromkeys(("disp", "gt_disparity"), ("disparity", torch.rand(8, 8))),
+    **dict.fromkeys(("K", "camera", "cam_intrinsics"), ("intrinsics", torch.eye(3))),
     "optical_flow": ("flow", torch.rand(2, 8, 8)),
 }
 
@@ -101,7 +103,7 @@ def test_the_hint_for_a_key_names_its_likely_kind(key):
     Pipeline([FLIP], targets={key: kind})({"image": torch.rand(3, 8, 8), key: value})
 
 
-@pytest.mark.parametrize("key", ["K", "camera", "intrinsics", "file_name", "img_path", "id", "caption", "anything"])
+@pytest.mark.parametrize("key", ["extrinsics", "pose", "distortion", "file_name", "img_path", "id", "caption", "anything"])
 def test_the_hint_for_what_is_no_target_is_to_leave_it_alone(key):
     with pytest.raises(InvalidArgument, match=rf"Pass passthrough=\('{key}',\)") as caught:
         Pipeline([FLIP])({"image": torch.rand(3, 8, 8), key: "text"})

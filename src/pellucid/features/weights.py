@@ -50,6 +50,9 @@ def save_descriptor(network: HardNet, path: str | os.PathLike[str], **notes: Any
     Returns:
         The path.
 
+    Errors:
+        TypeError for notes that JSON cannot hold; OSError where the disk takes no file. An old file stays then.
+
     Example:
         >>> import tempfile
         >>> from pellucid.features import HardNet, save_descriptor
@@ -70,6 +73,9 @@ def save_detector(network: KeypointNet, path: str | os.PathLike[str], **notes: A
 
     Returns:
         The path.
+
+    Errors:
+        TypeError for notes that JSON cannot hold; OSError where the disk takes no file. An old file stays then.
 
     Example:
         >>> import tempfile

@@ -92,6 +92,9 @@ def run_split(task: Callable[[int, int], None], total: int, grain: int) -> None:
 
 def run_loop(loop: Callable[..., None], total: int, grain: int, *given: Any, room: Callable[[], tuple[Any, ...]] = tuple) -> None:
     """Call ``loop(*given, *room(), start, stop)``, a compiled one, on parts of range(total) as `run_split` does."""
+    if total < 2 * max(grain, 1):  # a small picture's call has as few frames as it can
+        loop(*given, *room(), 0, total)
+        return
     run_split(lambda start, stop: loop(*given, *room(), start, stop), total, grain)
 
 
