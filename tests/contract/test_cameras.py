@@ -6,6 +6,7 @@ from scipy import linalg
 from torch.autograd import gradcheck
 
 import pellucid as P
+from pellucid.data import collate
 from pellucid.errors import InvalidArgument
 from pellucid.functional import split_camera
 from pellucid.geometry.vectors import turn_disparity
@@ -228,3 +229,14 @@ def test_values_of_places_move_and_stay_what_they_are(kind, channels):
     values = torch.rand(2, channels, 8, 10)
     result = P.Pipeline([P.RandomHorizontalFlip(p=1.0)])({"image": torch.rand(2, 3, 8, 10), kind: values})
     assert torch.equal(result[kind], values.flip(-1))
+
+
+def test_labels_of_a_collated_batch_do_not_follow_cameras():
+    samples = [
+        {"image": torch.rand(3, 40, 50), "intrinsics": torch.eye(3), "labels": torch.arange(3), "keypoints": torch.rand(i + 1, 2)}
+        for i in range(2)
+    ]
+    batch = collate(P.Pipeline([P.CenterCrop(32)]))(samples)
+    assert batch["intrinsics"].shape == (2, 3, 3)
+    assert batch["keypoints"].shape == (2, 2, 2)
+    assert torch.equal(batch["labels"], torch.arange(3).expand(2, 3))

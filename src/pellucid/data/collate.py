@@ -192,9 +192,10 @@ class Collate:
             return self.pipeline(read, key=key)
         seen, rest = self._columns(read)
         out = self.pipeline(seen, key=key)
-        rows = {name: column for name, column in seen.items() if getattr(self._kind(name, column), "move", None)}
-        for name, column in seen.items():
-            if not getattr(self._kind(name, column), "axes", ()):
+        kinds = {name: self._kind(name, column) for name, column in seen.items()}
+        rows = {name: seen[name] for name, kind in kinds.items() if kind is not None and kind.move and not kind.whole}
+        for name, kind in kinds.items():
+            if not getattr(kind, "axes", ()):
                 out[name] = _labels(out[name], [(rows[key], out[key]) for key in rows])
         return {**out, **{name: _together(column) for name, column in rest.items()}}
 
