@@ -28,6 +28,6 @@ def export(
     from pellucid.export import export_pipeline
     from pellucid.pipeline import Pipeline
 
-    made = presets.load(pipeline) if pipeline in presets.names() else Pipeline.load(pipeline)
+    made = Pipeline.load(pipeline) if Path(pipeline).suffix in (".toml", ".json") else presets.load(pipeline)
     export_pipeline(made, output, dtype=torch.float32 if floats else torch.uint8, channels=channels)
     typer.echo(f"wrote {output}: image (B, {channels}, H, W) -> pixels, src_from_dst (3, 3)")
