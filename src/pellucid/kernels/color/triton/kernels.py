@@ -172,7 +172,7 @@ def backward(  # type: ignore[no-untyped-def]
         at = (chunk * STEPS + step) * P + tl.arange(0, P)
         there = at < count
         x = load_channels(image + b * C * count + at, count + b * 0, there, 0, C, 1, C, F)
-        before, mixes, takes, along, pivots = (), (), (), (), ()
+        before, mixes, takes, along, to_pivots = (), (), (), (), ()
         for turn in tl.static_range(4):
             mixed, takes_part = _step(x, kinds[turn], scales[turn], pivot, WEIGHTS, PRESENT, C)
             before, mixes, takes = before + (x,), mixes + (mixed,), takes + (takes_part,)
@@ -183,9 +183,9 @@ def backward(  # type: ignore[no-untyped-def]
                 before[3 - back], mixes[3 - back], takes[3 - back], g, kinds[3 - back], scales[3 - back], pivot, spread,
                 WEIGHTS, PRESENT, C,
             )  # fmt: skip
-            along, pivots = (to_factor,) + along, (to_pivot,) + pivots
+            along, to_pivots = (to_factor,) + along, (to_pivot,) + to_pivots
         if TO_PIVOT:
-            level += tl.where(there, pivots[0] + pivots[1] + pivots[2] + pivots[3], 0.0)
+            level += tl.where(there, to_pivots[0] + to_pivots[1] + to_pivots[2] + to_pivots[3], 0.0)
         else:
             store_channels(to_image + b * C * count + at, count + b * 0, there, 0, g, C, 1)
             added = ()
