@@ -185,7 +185,7 @@ def backward(  # type: ignore[no-untyped-def]
             )  # fmt: skip
             along, to_pivots = (to_factor,) + along, (to_pivot,) + to_pivots
         if TO_PIVOT:
-            level += tl.where(there, to_pivots[0] + to_pivots[1] + to_pivots[2] + to_pivots[3], 0.0)
+            level += tl.where(there, to_pivots[0] + to_pivots[1] + to_pivots[2] + to_pivots[3], 0.0)  # type: ignore[misc]
         else:
             store_channels(to_image + b * C * count + at, count + b * 0, there, 0, g, C, 1)
             added = ()
