@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused, inlined, noinline, without_refcount
 
 __all__ = ["Call", "sample", "unsample"]
 
@@ -118,6 +118,7 @@ def _room(call):  # type: ignore[no-untyped-def]
 @fused
 def _corner(call, at, u):  # type: ignore[no-untyped-def]
     """Of a point: whether it is known, the taps along x, y and z, and where the four rows of voxels around it begin."""
+    inlined()
     shape, zero = call.shape, at.dtype.type(0.0)
     known = np.isfinite(at[0, u]) & np.isfinite(at[1, u]) & np.isfinite(at[2, u])
     i = _taps(at[0, u] if known else zero, shape[2], call.border, call.nearest)
