@@ -7,7 +7,7 @@ Read next: ``sweep.py``.
 
 from __future__ import annotations
 
-from pellucid.kernels.jit import exact, fused, noinline, summing
+from pellucid.kernels.jit import exact, fused, inlined, noinline, summing
 
 __all__ = [
     *("add_nine", "add_taps", "clip_row", "dot", "dots", "fold", "fold_back", "mirror_ends", "slide", "span", "strip_of"),
@@ -70,6 +70,7 @@ def _weighing(row):  # type: ignore[no-untyped-def]
 
     @fused
     def weigh(source, at, kernel, first, last, out):  # type: ignore[no-untyped-def]
+        inlined()
         t = first
         while t + 4 <= last:
             a, b, c, d = row(source, at, t), row(source, at, t + 1), row(source, at, t + 2), row(source, at, t + 3)
