@@ -122,7 +122,7 @@ class _Graph(torch.nn.Module):
 
     def forward(self, image: Tensor) -> tuple[Tensor, Float[Tensor, "3 3"]]:
         pixels, most = (image.to(torch.float32), 255.0) if image.dtype == torch.uint8 else (image, 1.0)
-        one, zero = (torch.full((), value, dtype=torch.float64, device=image.device) for value in (1.0, 0.0))
+        one, zero = _still(image)
         rows, columns = (one, zero), (one, zero)
         for step in self.steps:
             pixels, down, across = step(pixels, most)
@@ -204,8 +204,8 @@ class _Placed(_Step):
         top, left, new_height, new_width = self.place_of(height, width)
         y, rows = self._taken(top, height, new_height, pixels)
         x, columns = self._taken(left, width, new_width, pixels)
-        out = pixels.index_select(-2, y.clamp(min=0).minimum(_whole(height - 1, y))).index_select(
-            -1, x.clamp(min=0).minimum(_whole(width - 1, x))
+        out = pixels.index_select(-2, y.clamp(min=0).minimum(_number(height - 1, y, y.dtype))).index_select(
+            -1, x.clamp(min=0).minimum(_number(width - 1, x, x.dtype))
         )
         if self.mode in ("constant", "zeros"):
             inside = ((y >= 0) & (y < height))[:, None] & ((x >= 0) & (x < width))
@@ -217,10 +217,10 @@ class _Placed(_Step):
         """Which old row each new one shows; one outside of the picture where it shows none."""
         index = torch.arange(new, device=like.device) - offset
         if self.mode == "reflection":
-            index = torch.remainder(index, _whole(2 * old, index))
+            index = torch.remainder(index, _number(2 * old, index, index.dtype))
             index = torch.minimum(index, 2 * old - 1 - index)
         elif self.mode == "reflect_101":
-            index = torch.remainder(index, _whole(torch.sym_max(2 * old - 2, 1), index))
+            index = torch.remainder(index, _number(torch.sym_max(2 * old - 2, 1), index, index.dtype))
             index = torch.minimum(index, 2 * old - 2 - index)
         still = _still(like)
         return index, (still[0], -_number(offset, like))
@@ -235,13 +235,9 @@ def _still(like: Tensor) -> Axis:
     return tuple(torch.full((), value, dtype=torch.float64, device=like.device) for value in (1.0, 0.0))  # type: ignore[return-value]
 
 
-def _number(value: int, like: Tensor) -> Tensor:
+def _number(value: int, like: Tensor, dtype: torch.dtype = torch.float64) -> Tensor:
     """A whole number that the graph knows only when it runs."""
-    return torch.scalar_tensor(value, dtype=torch.float64, device=like.device)
-
-
-def _whole(value: int, like: Tensor) -> Tensor:
-    return torch.scalar_tensor(value, dtype=like.dtype, device=like.device)
+    return torch.scalar_tensor(value, dtype=dtype, device=like.device)
 
 
 def _cubic(x: Tensor) -> Tensor:

@@ -115,19 +115,20 @@ def test_rows_that_are_dropped_leave_the_camera_alone():
     assert result["intrinsics"].shape == (3, 3)
 
 
-def test_the_gradient_reaches_what_was_drawn():
-    camera = scene(1, 1, torch.float64)[0]
-    image = torch.rand(1, 3, *SIZE, dtype=torch.float64)
+def test_the_gradient_to_a_learned_range_is_that_of_finite_differences():
+    batch = {"image": torch.rand(2, 3, *SIZE, dtype=torch.float64), "intrinsics": scene(2, 1, torch.float64)[0]}
 
     def moved(degrees):
-        return P.Pipeline([P.RandomRotation((degrees, degrees))])({"image": image, "intrinsics": camera})["intrinsics"]
+        return P.Pipeline([P.RandomRotation(degrees), P.RandomPerspective(0.3, p=1.0)])(batch, key=P.Key(3))["intrinsics"]
 
-    learned = P.Learnable(15.0, low=10.0, high=20.0)
-    augment = P.Pipeline([P.RandomRotation(learned)], seed=0)
-    augment({"image": image, "intrinsics": camera})["intrinsics"][0, 0, 2].backward()
-    assert all(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in augment.parameters())
-    low, high = moved(14.99), moved(15.01)
-    assert (high - low).abs().max() > 0
+    augment = P.Pipeline([P.RandomRotation(P.Learnable(15.0)), P.RandomPerspective(0.3, p=1.0)])
+    weights = torch.rand(2, 3, 3, dtype=torch.float64)
+    (augment(batch, key=P.Key(3))["intrinsics"] * weights).sum().backward()
+    (learned,) = augment.parameters()
+    step = 1e-4
+    wanted = ((moved(15.0 + step) - moved(15.0 - step)) * weights).sum() / (2 * step)
+    assert wanted.abs() > 1e-3
+    assert torch.allclose(learned.grad.double(), wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("step", [P.RandomElastic(p=1.0), P.LensDistortion(p=1.0)])
