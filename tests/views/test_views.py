@@ -22,9 +22,8 @@ from pellucid import (
     RandomVerticalFlip,
     Resize,
 )
-from pellucid.views import TTA, merge, same_draw
+from pellucid.views import TTA, same_draw
 from tests.cases import CASES, IDS
-from tests.peers import opencv
 
 TRANSFORMS = {name: case.transform for case, name in zip(CASES, IDS, strict=True) if case.targets}
 FLIPS = [Pipeline([]), Pipeline([RandomHorizontalFlip(p=1.0)]), Pipeline([RandomVerticalFlip(p=1.0)])]
@@ -204,16 +203,7 @@ def brightest(pictures):
     }
 
 
-def opencvs(boxes, scores, *, iou_threshold, labels=None):
-    """OpenCV's suppression, for torchvision's, whose operators not every torch can load."""
-    upright = torch.cat((boxes[:, :2], boxes[:, 2:] - boxes[:, :2]), -1).tolist()
-    classes = [0] * len(upright) if labels is None else labels.tolist()
-    kept = opencv().dnn.NMSBoxesBatched(upright, scores.tolist(), classes, 0.0, iou_threshold) if upright else []
-    return torch.as_tensor(kept, dtype=torch.int64)
-
-
-def test_points_and_boxes_come_back(monkeypatch):
-    monkeypatch.setattr(merge, "nms", opencvs)
+def test_points_and_boxes_come_back():
     pictures = torch.zeros(2, 1, 12, 14)
     pictures[0, 0, 4, 5] = 1
     pictures[1, 0, 7, 9] = 1

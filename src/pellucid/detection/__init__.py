@@ -8,9 +8,10 @@ Read next: ``decoder.py``.
 from pellucid.boxes import box_area, clip_boxes, convert_boxes, transform_boxes
 from pellucid.detection.arithmetic import flip_boxes, normalize_boxes, refine_boxes, scale_boxes
 from pellucid.detection.decoder import DetectionDecoder, Detections
+from pellucid.detection.fusion import weighted_box_fusion
 from pellucid.detection.overlap import box_iou, generalized_box_iou
 from pellucid.detection.rotated_iou import rotated_box_iou
-from pellucid.detection.suppression import nms
+from pellucid.detection.suppression import nms, soft_nms
 
 __all__ = [
     "DetectionDecoder",
@@ -26,5 +27,7 @@ __all__ = [
     "refine_boxes",
     "rotated_box_iou",
     "scale_boxes",
+    "soft_nms",
     "transform_boxes",
+    "weighted_box_fusion",
 ]
