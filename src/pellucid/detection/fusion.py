@@ -77,7 +77,8 @@ def weighted_box_fusion(
 def _groups(boxes: Tensor, scores: Tensor, labels: Tensor | None, threshold: float) -> tuple[Tensor, Tensor]:
     """The group of each box, and the first box of each group; boxes come best first."""
     kinds = torch.zeros_like(scores, dtype=torch.int64) if labels is None else labels
-    group, first = torch.empty_like(kinds, dtype=torch.int64), []
+    group = torch.empty_like(kinds, dtype=torch.int64)
+    first: list[int] = []
     sums, weights = torch.zeros_like(boxes), torch.zeros_like(scores)
     for i, box in enumerate(boxes):
         n = len(first)
