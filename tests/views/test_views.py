@@ -218,6 +218,99 @@ def test_points_and_boxes_come_back():
     assert empty["boxes"].shape == (2, 0, 4)
 
 
+def detector(pictures):
+    """What torchvision's detectors return: for each picture its brightest pixels as boxes with masks and two points, best first."""
+    found = []
+    for picture in pictures:
+        seen = brightest(picture[None])
+        rows, columns = torch.arange(picture.shape[-2])[:, None], torch.arange(picture.shape[-1])
+        left, top, right, bottom = seen["boxes"][0, 0]
+        inside = (rows >= top) & (rows < bottom) & (columns >= left) & (columns < right)
+        # The picture holds which side is left: the dimmer neighbour in a row.
+        x, y = seen["keypoints"][0, 0, :2].long().tolist()
+        sides = torch.tensor([[x - 1.0, y, 1.0], [x + 1.0, y, 1.0]])
+        swap = picture[0, y, x - 1] > picture[0, y, x + 1]
+        found.append(
+            {
+                "boxes": seen["boxes"][0],
+                "scores": seen["scores"][0],
+                "labels": seen["labels"][0],
+                "masks": inside[None, None].float(),
+                "keypoints": (sides.flip(0) if swap else sides)[None],
+                "keypoints_scores": torch.tensor([[0.25, 0.5]]),
+            }
+        )
+    found[-1] = {name: rows[:0] for name, rows in found[-1].items()}  # nothing in the last picture
+    return found
+
+
+@pytest.mark.parametrize("how", ["nms", "soft_nms"])
+def test_lists_of_detections_come_back(how):
+    pictures = torch.zeros(3, 1, 12, 14)
+    for i, (y, x) in enumerate([(4, 5), (7, 9), (3, 3)]):
+        pictures[i, 0, y, x] = 1
+        pictures[i, 0, y, x + 1] = 0.5
+    turns = [*FLIPS, Pipeline([CenterCrop((10, 12))])]
+    out = TTA(turns, detector, merge_boxes=how)(pictures)
+    assert [len(one["scores"]) for one in out][2] == 0
+    for one, box, point in zip(out, ([4.0, 3, 7, 6], [8.0, 6, 11, 9]), ([5.0, 4.0], [9.0, 7.0]), strict=False):
+        assert len(one["scores"]) == 1 or how == "soft_nms"
+        assert torch.allclose(one["boxes"][0], torch.tensor(box), atol=1e-4)
+        left, top, right, bottom = (int(number) for number in box)
+        wanted = torch.zeros(12, 14)
+        wanted[top:bottom, left:right] = 1
+        assert torch.allclose(one["masks"][0, 0], wanted, atol=1e-5)
+        wanted = torch.tensor([[point[0] - 1, point[1], 1.0], [point[0] + 1, point[1], 1.0]])
+        assert torch.allclose(one["keypoints"][0], wanted, atol=1e-4)
+        assert one["keypoints_scores"][0].tolist() == [0.25, 0.5]
+        assert one["labels"][0] == 3
+
+
+def test_fused_boxes_are_the_mean_over_views():
+    shift = iter([0.0, 1.0])
+
+    def model(x):
+        moved = next(shift)
+        return {
+            "boxes": torch.tensor([[[2.0, 2, 8, 8]]]) + moved,
+            "scores": torch.full((1, 1), 0.5),
+            "labels": torch.ones(1, 1).long(),
+        }
+
+    out = TTA([Pipeline([]), Pipeline([])], model, merge_boxes="fusion")(torch.rand(1, 1, 12, 12))
+    assert torch.allclose(out["boxes"], torch.tensor([[[2.5, 2.5, 8.5, 8.5]]]))
+    assert torch.allclose(out["scores"], torch.tensor([[0.5]]))
+    with pytest.raises(InvalidArgument, match="merge_boxes: expected nothing but labels"):
+        TTA(FLIPS, lambda x: detector(x), merge_boxes="fusion")(torch.rand(2, 1, 12, 12))
+
+
+def test_vectors_turn_and_cameras_move_with_their_views():
+    def model(x):
+        right = F.pad(x[..., 2:] - x[..., :-2], (1, 1))  # of the first channel: a vector in every pixel, and a camera
+        down = F.pad(x[..., 2:, :] - x[..., :-2, :], (0, 0, 1, 1))
+        where = (x[:, 0] * torch.arange(x.shape[-1])).sum((1, 2)) / x[:, 0].sum((1, 2))
+        below = (x[:, 0] * torch.arange(x.shape[-2])[:, None]).sum((1, 2)) / x[:, 0].sum((1, 2))
+        zero, one = torch.zeros_like(where), torch.ones_like(where)
+        camera = torch.stack((one, zero, where, zero, one, below, zero, zero, one), -1).reshape(-1, 3, 3)
+        return {"flow": torch.cat((right, down), 1), "normals": torch.cat((right, down, x), 1), "intrinsics": camera}
+
+    x = torch.rand(2, 1, 9, 11)
+    turns = [*FLIPS, Pipeline([RandomRotation90(times=(1,), p=1.0)])]
+    plain, merged = model(x), TTA(turns, model)(x)
+    inner = (..., slice(1, -1), slice(1, -1))
+    assert torch.allclose(merged["flow"][inner], plain["flow"][inner], atol=1e-5)
+    assert torch.allclose(merged["normals"][inner], plain["normals"][inner], atol=1e-5)
+    assert torch.allclose(merged["intrinsics"][:, :2, 2], plain["intrinsics"][:, :2, 2], atol=1e-4)
+
+
+def test_a_list_of_detections_must_have_a_row_for_each_box():
+    rows = {"boxes": torch.zeros(2, 4), "scores": torch.zeros(2)}
+    with pytest.raises(InvalidArgument, match=r"'scores'.*a row for each of 2 boxes"):
+        TTA(FLIPS, lambda x: [rows | {"scores": torch.zeros(3)}])(torch.rand(1, 1, 8, 8))
+    with pytest.raises(InvalidArgument, match="each of 2 pictures"):
+        TTA(FLIPS, lambda x: [rows])(torch.rand(2, 1, 8, 8))
+
+
 def test_dicts_of_maps_say_what_was_seen():
     def model(x):
         return {"logits": x * 1.0, "mask": (x[:, 0] > 0.5).long(), "score": x.mean((2, 3))}

@@ -7,18 +7,18 @@ Read next: ``tta.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from pellucid.boxes import clip_boxes
-from pellucid.detection import nms
+from pellucid.detection import nms, soft_nms, weighted_box_fusion
 from pellucid.errors import invalid
 from pellucid.types import Size
 
-__all__ = ["merged_boxes", "merged_maps", "merged_masks", "merged_points", "merged_scores"]
+__all__ = ["merged_boxes", "merged_maps", "merged_masks", "merged_points", "merged_scores", "padded"]
 
 _KNOWN = 1e-3
 """The share of a pixel from which on a view counts; less is rounding."""
@@ -100,33 +100,57 @@ def merged_points(points: Sequence[Float[Tensor, "b n k"]], merge: str) -> Float
 def merged_boxes(
     boxes: Sequence[Float[Tensor, "b n 4"]],
     scores: Sequence[Float[Tensor, "b n"]],
-    labels: Sequence[Shaped[Tensor, "b n"]] | None,
     valid: Sequence[Bool[Tensor, "b n"]],
+    rows: Mapping[str, Sequence[Shaped[Tensor, "b n *rest"]]],
     *,
     size: Size,
+    how: str,
     iou_threshold: float,
 ) -> dict[str, Tensor]:
-    """The boxes of all views, clipped to the picture and without those that overlap a better one, padded to one number.
+    """The objects that all views found, each once, padded to one number per picture.
+
+    Args:
+        boxes: of each view, in the picture's frame; clipped to it here.
+        scores: of each view.
+        valid: which boxes are there.
+        rows: what else has a row for every box; ``labels`` say which boxes may be of one object.
+        size: of the picture.
+        how: ``nms``, ``soft_nms`` or ``fusion``.
+        iou_threshold: of the boxes of one object.
 
     Returns:
-        ``boxes`` (B, M, 4), ``scores`` (B, M), ``boxes_valid`` (B, M) and, where given, ``labels`` (B, M); best first.
+        ``boxes`` (B, M, 4), ``scores`` (B, M), ``boxes_valid`` (B, M) and the rows; best first.
     """
-    every, marks = clip_boxes(torch.cat(list(boxes), 1), size), torch.cat(list(scores), 1)
-    classes = None if labels is None else torch.cat(list(labels), 1)
-    good = torch.cat(list(valid), 1) & torch.isfinite(every).all(-1) & (every[..., 2:] > every[..., :2]).all(-1)
-    chosen: list[Tensor] = []
-    for i, flags in enumerate(good):
-        at = flags.nonzero()[:, 0]
-        kept = nms(every[i, at], marks[i, at], labels=None if classes is None else classes[i, at], iou_threshold=iou_threshold)
-        chosen.append(at[kept])
-    most = max([len(at) for at in chosen], default=0)
-    rows = torch.stack([torch.nn.functional.pad(at, (0, most - len(at))) for at in chosen])
-    there = torch.stack([torch.arange(most, device=at.device) < len(at) for at in chosen])
-    result = {
-        "boxes": torch.where(there[..., None], every.gather(1, rows[..., None].expand(-1, -1, 4)), 0.0),
-        "scores": torch.where(there, marks.gather(1, rows), 0.0),
-        "boxes_valid": there,
-    }
-    if classes is not None:
-        result["labels"] = torch.where(there, classes.gather(1, rows), 0)
-    return result
+    every = {"boxes": clip_boxes(torch.cat(list(boxes), 1), size), "scores": torch.cat(list(scores), 1)}
+    every |= {name: torch.cat(list(column), 1) for name, column in rows.items()}
+    if how == "fusion" and set(rows) - {"labels"}:
+        fix = "Pass merge_boxes='nms' or 'soft_nms', which keep whole rows."
+        raise invalid("merge_boxes", expected="nothing but labels beside boxes that are fused", got=sorted(rows), fix=fix)
+    good = torch.cat(list(valid), 1) & torch.isfinite(every["boxes"]).all(-1)
+    good &= (every["boxes"][..., 2:] > every["boxes"][..., :2]).all(-1)
+    kept = [
+        _merged({name: column[i][flags] for name, column in every.items()}, how, iou_threshold, len(boxes))
+        for i, flags in enumerate(good)
+    ]
+    most = max((len(one["scores"]) for one in kept), default=0)
+    counts = torch.tensor([len(one["scores"]) for one in kept], device=good.device)
+    there = torch.arange(most, device=good.device) < counts[:, None]
+    return {name: padded([one[name] for one in kept], most) for name in every} | {"boxes_valid": there}
+
+
+def padded(rows: Sequence[Shaped[Tensor, "n *rest"]], most: int) -> Shaped[Tensor, "b most *rest"]:
+    """Rows of several pictures as one tensor, with rows of zeros at the end."""
+    return torch.stack([torch.cat((one, one.new_zeros(most - len(one), *one.shape[1:]))) for one in rows])
+
+
+def _merged(rows: dict[str, Tensor], how: str, iou_threshold: float, views: int) -> dict[str, Tensor]:
+    """The objects of one picture."""
+    boxes, scores, labels = rows["boxes"], rows["scores"], rows.get("labels")
+    if how == "fusion":
+        boxes, scores, labels = weighted_box_fusion(boxes, scores, predictions=views, iou_threshold=iou_threshold, labels=labels)
+        return {"boxes": boxes, "scores": scores} | ({} if labels is None else {"labels": labels})
+    if how == "nms":
+        at = nms(boxes, scores, labels=labels, iou_threshold=iou_threshold)
+        return {name: column[at] for name, column in rows.items()}
+    at, scores = soft_nms(boxes, scores, labels=labels, iou_threshold=iou_threshold)
+    return {name: column[at] for name, column in rows.items()} | {"scores": scores}

@@ -1,8 +1,8 @@
 """Predictions over several views of each picture, brought back to it and merged where they were made.
 
 Owns: `TTA`.
-Must not: know how kinds are merged (``merge.py``) or how a view is undone (the pipeline).
-Read next: ``merge.py``.
+Must not: know how kinds are merged (``merge.py``) or how a view is undone (``seen.py``).
+Read next: ``seen.py``, ``merge.py``.
 """
 
 from __future__ import annotations
@@ -15,16 +15,12 @@ from torch import Tensor, nn
 
 from pellucid.errors import invalid, wrong_type
 from pellucid.pipeline import Pipeline
-from pellucid.pipeline.records import Record
 from pellucid.random import Key
 from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
-from pellucid.targets.kinds import kind_of
-from pellucid.types import Size
-from pellucid.views.merge import merged_boxes, merged_maps, merged_masks, merged_points, merged_scores
+from pellucid.views.merge import merged_boxes, merged_maps, merged_masks, merged_points, merged_scores, padded
+from pellucid.views.seen import Seen
 
 __all__ = ["TTA"]
-
-_OF_BOXES = ("boxes", "scores", "labels", "boxes_valid")
 
 
 class TTA(nn.Module):
@@ -35,16 +31,21 @@ class TTA(nn.Module):
             (``[Pipeline([]), Pipeline([RandomHorizontalFlip(p=1.0)])]``).
         model: takes a batch of pictures. Returns a map of logits (B, K, h, w) of any stride, scores (B, K), a mask of whole numbers
             (B, h, w), or a dict of such, which may also hold ``keypoints`` (B, N, 2 or 3, the third a score) and ``boxes``
-            (B, N, 4) with ``scores`` (B, N) and, if there are classes, ``labels`` (B, N); both in the view's pixels.
-        merge: ``mean``, ``max``, or ``vote``. Masks always vote, boxes go through `pellucid.detection.nms`.
+            (B, N, 4) with ``scores`` (B, N) and, if there are classes, ``labels`` (B, N); both in the view's pixels. Beside boxes,
+            ``masks`` (B, N, h, w) or (B, N, 1, h, w), ``keypoints`` (B, N, K, 2 or 3) and numbers (B, N, K) have a row for each box
+            and stay with it. A list of dicts, one for each picture, as torchvision's detectors return, comes back as such a list.
+        merge: ``mean``, ``max``, or ``vote``. Masks of whole numbers always vote.
+        merge_boxes: what becomes of the boxes of one object: ``nms`` keeps the best, ``soft_nms`` lowers the scores of the others,
+            ``fusion`` takes their mean; see `pellucid.detection`.
         views: how many are drawn from one pipeline.
         key: of the draws. All pictures get one draw per view, so that a prediction does not depend on the rest of the batch.
         iou_threshold: of boxes that overlap a better one.
         return_valid: dicts gain ``NAME_seen``, and a bare map or mask becomes a pair with it: which pixels any view had shown.
 
     Maps and masks come back at the model's stride in the picture's frame. A map is weighed by the share of each pixel that its view
-    shows; where none does, it is 0. Left and right change places where a view mirrors, as its pipeline's ``pairs`` say of the
-    prediction's name; a bare map is ``heatmap``, a bare mask ``mask``.
+    shows; where none does, it is 0. A prediction whose name is that of a kind, such as ``flow``, ``normals``, ``disparity`` or
+    ``intrinsics``, comes back as that kind does: vectors turn, cameras move. Left and right change places where a view mirrors, as
+    its pipeline's ``pairs`` say of the prediction's name; a bare map is ``heatmap``, a bare mask ``mask``.
 
     Gradient:
         exact to the model and through it, for ``mean``; none for votes, masks and which boxes are kept.
@@ -67,6 +68,7 @@ class TTA(nn.Module):
         *,
         views: int = 8,
         key: Key | None = None,
+        merge_boxes: str = "nms",
         iou_threshold: float = 0.5,
         return_valid: bool = False,
     ) -> None:
@@ -78,10 +80,11 @@ class TTA(nn.Module):
         if not callable(model):
             raise wrong_type("model", expected="a module or function of a batch of pictures", got=repr(model))
         check_choice("merge", merge, ("mean", "max", "vote"))
+        check_choice("merge_boxes", merge_boxes, ("nms", "soft_nms", "fusion"))
         check_flag("return_valid", return_valid)
         self.pipelines = nn.ModuleList(pipelines[:1] if drawn else pipelines)
         self.count, self.model, self.merge, self.return_valid = len(pipelines), model, merge, return_valid
-        self.iou_threshold = finite_number("iou_threshold", iou_threshold)
+        self.merge_boxes, self.iou_threshold = merge_boxes, finite_number("iou_threshold", iou_threshold)
         self.key = Key(0, 0) if key is None else key
 
     def forward(self, images: Tensor) -> Any:
@@ -89,36 +92,51 @@ class TTA(nn.Module):
         if not isinstance(images, Tensor) or images.dim() != 4:
             got = tuple(images.shape) if isinstance(images, Tensor) else type(images).__name__
             raise invalid("images", expected="a batch (B, C, H, W)", got=got)
-        views: list[_Seen] = []
+        views: list[Seen] = []
         for view in range(self.count):
             pipeline = self.pipelines[view % len(self.pipelines)]
             assert isinstance(pipeline, Pipeline)
             record = pipeline.draw(images[:1], key=Key(self.key.seed, self.key.step + view, torch.tensor([0])))
-            views.append(_Seen(pipeline, record, self.model(pipeline.apply(images, record))))
+            views.append(Seen(pipeline, record, self.model(pipeline.apply(images, record))))
         first = views[0].prediction
         if isinstance(first, Mapping):
             return self._of_dicts(views, first)
+        if isinstance(first, list | tuple):
+            return self._of_lists(views, len(images))
         out, seen = self._of_one("", views, [view.prediction for view in views])
         return out if seen is None or not self.return_valid else (out, seen)
 
-    def _of_dicts(self, views: list[_Seen], first: Mapping[str, Any]) -> dict[str, Any]:
+    def _of_lists(self, views: list[Seen], samples: int) -> list[dict[str, Any]]:
+        """A dict for each picture, as torchvision's detectors return them."""
+        rows = [Seen(view.pipeline, view.record, as_batch(view.prediction, samples)) for view in views]
+        merged = self._of_dicts(rows, rows[0].prediction)
+        there = merged.pop("boxes_valid")
+        return [{name: value[i][flags] for name, value in merged.items()} for i, flags in enumerate(there)]
+
+    def _of_dicts(self, views: list[Seen], first: Mapping[str, Any]) -> dict[str, Any]:
         columns = {name: [view.prediction[name] for view in views] for name in first}
-        result: dict[str, Any] = {}
-        if "boxes" in columns:
-            result |= self._boxes(views, columns)
+        of_boxes = [name for name in columns if "boxes" in columns and _is_of_boxes(name, first)]
+        result = self._boxes(views, columns, of_boxes) if of_boxes else {}
         for name, column in columns.items():
-            if name in _OF_BOXES and "boxes" in columns:
+            if name in of_boxes:
                 continue
             if views[0].is_of(name, "keypoints"):
-                back = [view.back(name, "keypoints", points) for view, points in zip(views, column, strict=True)]
-                result[name] = merged_points(back, self.merge)
-                continue
-            result[name], seen = self._of_one(name, views, column)
-            if seen is not None and self.return_valid:
-                result[f"{name}_seen"] = seen
+                result[name] = merged_points(
+                    [view.back("keypoints", one, name) for view, one in zip(views, column, strict=True)], self.merge
+                )
+            elif views[0].is_of(name, "intrinsics", "projection"):
+                back = [
+                    view.back("intrinsics" if one.shape[-1] == 3 else "projection", one)
+                    for view, one in zip(views, column, strict=True)
+                ]
+                result[name] = torch.stack(back).mean(0)
+            else:
+                result[name], seen = self._of_one(name, views, column)
+                if seen is not None and self.return_valid:
+                    result[f"{name}_seen"] = seen
         return result
 
-    def _of_one(self, name: str, views: list[_Seen], column: list[Tensor]) -> tuple[Tensor, Tensor | None]:
+    def _of_one(self, name: str, views: list[Seen], column: list[Tensor]) -> tuple[Tensor, Tensor | None]:
         """A map, a mask or scores, and which pixels are seen; without a name of the only prediction."""
         first, key, name = column[0], name, name or "prediction"
         if not isinstance(first, Tensor):
@@ -136,74 +154,62 @@ class TTA(nn.Module):
         if whole:
             pairs = [view.labels(key, mask, size) for view, mask in zip(views, column, strict=True)]
             return merged_masks([mask for mask, _ in pairs], [seen for _, seen in pairs])
+        kind = views[0].turned(key)
         anchor = first[..., :1, :1][:, _alike([view.pairs(key, "heatmap") for view in views], first.shape[1])]
-        found = [view.map(key, one - anchor, size) for view, one in zip(views, column, strict=True)]
+        anchor = torch.zeros_like(anchor) if kind else anchor  # a vector that turns has no value that all views share
+        found = [view.map(key, one - anchor, size, kind or "heatmap") for view, one in zip(views, column, strict=True)]
         return merged_maps([one for one, _ in found], [known for _, known in found], anchor, self.merge)
 
-    def _boxes(self, views: list[_Seen], columns: dict[str, list[Tensor]]) -> dict[str, Tensor]:
+    def _boxes(self, views: list[Seen], columns: dict[str, list[Tensor]], names: list[str]) -> dict[str, Tensor]:
+        """The boxes, and what has a row for each of them."""
         if "scores" not in columns:
             raise invalid("prediction", expected="scores (B, N) beside boxes", got=sorted(columns))
-        boxes = [view.back("boxes", "boxes", one) for view, one in zip(views, columns["boxes"], strict=True)]
+        boxes = [view.back("boxes", one) for view, one in zip(views, columns["boxes"], strict=True)]
         ones = [torch.ones_like(one[..., 0], dtype=torch.bool) for one in columns["boxes"]]
+        rest = [name for name in names if name not in ("boxes", "scores", "boxes_valid")]
         return merged_boxes(
             boxes,
             columns["scores"],
-            columns.get("labels"),
             columns.get("boxes_valid", ones),
+            {name: [view.rows(name, one) for view, one in zip(views, columns[name], strict=True)] for name in rest},
             size=views[0].record.size_in,
+            how=self.merge_boxes,
             iou_threshold=self.iou_threshold,
         )
 
 
-class _Seen:
-    """A view, and what the model said of it."""
+def as_batch(predictions: Sequence[Any], samples: int) -> dict[str, Tensor]:
+    """Predictions of single pictures as one batch, padded to the largest number of boxes."""
+    expected = f"a dict with boxes and scores for each of {samples} pictures"
+    if len(predictions) != samples or not all(isinstance(one, Mapping) and "boxes" in one for one in predictions):
+        raise invalid(
+            "prediction", expected=expected, got=f"{len(predictions)} of {type(predictions[0]).__name__}" if predictions else "none"
+        )
+    counts = [len(one["boxes"]) for one in predictions]
+    for one, count in zip(predictions, counts, strict=True):
+        name = next(
+            (name for name, rows in one.items() if not isinstance(rows, Tensor) or not rows.dim() or len(rows) != count), None
+        )
+        if name is not None:
+            raise invalid(
+                f"prediction[{name!r}]", expected=f"a row for each of {count} boxes", got=getattr(one[name], "shape", one[name])
+            )
+    batch = {name: padded([one[name] for one in predictions], max(counts)) for name in predictions[0]}
+    flags = [rows.new_ones(len(rows), dtype=torch.bool) for rows in (one["boxes"] for one in predictions)]
+    return batch | {"boxes_valid": padded(flags, max(counts))}
 
-    def __init__(self, pipeline: Pipeline, record: Record, prediction: Any) -> None:
-        self.pipeline, self.record, self.prediction = pipeline, record, prediction
 
-    def size_before(self, maps: Tensor) -> Size:
-        """The size of the whole picture in the cells of a map of the view."""
-        before, after = self.record.size_in, self.record.size_out
-        height, width = (round(whole * part / seen) for whole, part, seen in zip(before, maps.shape[-2:], after, strict=True))
-        return (height, width)
+_ROWS = ("boxes", "scores", "labels", "boxes_valid", "masks", "keypoints_scores")
 
-    def is_of(self, name: str, kind: str) -> bool:
-        """Whether a prediction's name says this kind."""
-        found = kind_of(name, self.pipeline.options.targets)
-        return found is not None and found.name == kind
 
-    def pairs(self, name: str, kind: str) -> Sequence[tuple[int, int]]:
-        """Left and right of a prediction: what the pipeline says of its name, without one of its kind."""
-        return self.pipeline.options.pairs.get(name or kind, ())
-
-    def back(self, name: str, kind: str, values: Tensor) -> Tensor:
-        """Rows of coordinates in the picture."""
-        return self._undone({kind: values}, self.record, self.pairs(name, kind))[kind]
-
-    def map(self, name: str, maps: Tensor, size: Size) -> tuple[Tensor, Tensor]:
-        """A map in the picture, 0 where the view shows nothing, and which share of each pixel it shows."""
-        found = self._undone({"heatmap": maps}, self._at(maps, size), self.pairs(name, "heatmap"), return_valid=True)
-        return found["heatmap"], found["valid"].to(maps.dtype)
-
-    def labels(self, name: str, mask: Tensor, size: Size) -> tuple[Tensor, Tensor]:
-        """A mask in the picture, and which pixels the view shows."""
-        both = {"mask": mask, "mask_seen": torch.ones_like(mask)}
-        found = self._undone(both, self._at(mask, size), self.pairs(name, "mask"))
-        return found["mask"], found["mask_seen"]
-
-    def _undone(
-        self, values: dict[str, Tensor], record: Record, pairs: Sequence[tuple[int, int]], *, return_valid: bool = False
-    ) -> dict[str, Tensor]:
-        """What `Pipeline.inverse` makes of predictions; boxes are as the model gives them, and masks nearest, as they vote."""
-        options = self.pipeline.options
-        modes = {"heatmap": options.interpolation["heatmap"]}
-        undo = Pipeline([], pairs={next(iter(values)): pairs} if pairs else {}, interpolation=modes, impl=options.impl)
-        found: dict[str, Tensor] = undo.inverse(values, record, return_valid=return_valid)
-        return found
-
-    def _at(self, maps: Tensor, size: Size) -> Record:
-        height, width = maps.shape[-2:]
-        return self.record.at(size, out=(height, width))
+def _is_of_boxes(name: str, prediction: Mapping[str, Any]) -> bool:
+    """Whether a prediction has a row for every box; points (B, N, 2) are the picture's, (B, N, K, 2) those of its boxes."""
+    value, rows = prediction[name], prediction["boxes"].shape[1]
+    if name in _ROWS or not isinstance(value, Tensor) or value.dim() < 3 or value.shape[1] != rows:
+        return name in _ROWS
+    if name.startswith("keypoints"):
+        return value.dim() == 4
+    return value.dim() == 3 and value.is_floating_point()
 
 
 def _alike(pairs: Sequence[Sequence[tuple[int, int]]], count: int) -> list[int]:
