@@ -20,7 +20,7 @@ PAGES = {
     "adversarial-warp.md": 5,
     "registration.md": 2,
     "cameras.md": 3,
-    "views.md": 6,
+    "views.md": 7,
     "worst-case.md": 4,
     "watermark.md": 2,
     "distillation.md": 2,
