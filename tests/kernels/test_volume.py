@@ -115,6 +115,37 @@ def test_labels_stay_labels():
 
 
 @pytest.mark.parametrize("impl", ["reference", "cpu"])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int16, torch.int32, torch.int64])
+def test_labels_of_every_kind_keep_their_bits(dtype, impl):
+    top = 1 if dtype == torch.bool else torch.iinfo(dtype).max  # of 64 bits: more than a float64 holds
+    labels = torch.tensor([[[[top, 0, top - 1]]]]).to(dtype)
+    matrix = torch.eye(4)[:3].clone().requires_grad_()
+    moved = warp3(labels, matrix, interpolation="nearest", impl=impl)
+    assert moved.dtype == dtype
+    assert torch.equal(moved, labels)
+    assert not moved.requires_grad
+    shift = torch.eye(4)
+    shift[0, 3] = 0.5  # rounds half up
+    assert torch.equal(warp3(labels, shift, interpolation="nearest", impl=impl)[..., :2], labels[..., 1:])
+    assert not warp3(labels, shift, interpolation="nearest", impl=impl)[..., 2].any()
+    held = warp3(labels, shift, interpolation="nearest", padding_mode="border", impl=impl)
+    assert torch.equal(held[..., 2], labels[..., 2])
+
+
+def test_the_gradient_of_nearest_voxels_is_the_references():
+    volume, matrix, control = leaves()
+    found = []
+    for impl in ("cpu", "reference"):
+        given = volume.clone().requires_grad_(), matrix.clone().requires_grad_()
+        out = warp3(*given, control=control, interpolation="nearest", impl=impl)
+        gradient = torch.autograd.grad((out * numbers(*out.shape, seed=7)).sum(), given, allow_unused=True)
+        assert gradient[1] is None or not gradient[1].any()
+        found.append((out.detach(), gradient[0]))
+    assert torch.equal(found[0][0], found[1][0])
+    assert (found[0][1] - found[1][1]).abs().max() < 1e-14
+
+
+@pytest.mark.parametrize("impl", ["reference", "cpu"])
 def test_rest_changes_no_bit_and_points_that_are_nowhere_show_nothing(impl):
     volume, matrix, control = leaves()
     volume = volume.float()

@@ -76,6 +76,7 @@ def warp3(
     voxels, batched = _open(volume, interpolation == "nearest")
     maps, many = _read("src_from_dst", src_from_dst, voxels, (2, ((3, 4), (4, 4))), "numbers of shape (4, 4) or (3, 4), or a batch")
     batched |= many
+    labels = interpolation == "nearest" and not voxels.is_floating_point()
     work = torch.float64 if not (voxels.is_floating_point() or voxels.dtype == torch.uint8) else compute_dtype(voxels.dtype)
     field: Tensor | None = None
     if control is not None:
@@ -93,12 +94,10 @@ def warp3(
     maps = torch.where(usable, maps, torch.eye(4, dtype=maps.dtype, device=maps.device)[:3])
     maps = torch.cat((maps[..., :3], torch.where(usable, maps[..., 3:], torch.nan)), -1).to(work)
     wanted = tuple(voxels.shape[2:]) if size is None else _read_size(size)
-    pixels = voxels.to(work).expand(rows, *voxels.shape[1:])
+    pixels = (voxels if labels else voxels.to(work)).expand(rows, *voxels.shape[1:])
     options = {"border": padding_mode == "border", "nearest": interpolation == "nearest"}
     out = kernel(pixels, maps, field, size=(wanted[0], wanted[1], wanted[2]), impl=impl, **options)
-    if volume.dtype == torch.uint8:
-        out = torch.round(out)
-    out = out.to(volume.dtype)
+    out = (torch.round(out) if volume.dtype == torch.uint8 and not labels else out).to(volume.dtype)
     return out if batched else out[0]
 
 

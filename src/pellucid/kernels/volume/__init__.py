@@ -26,7 +26,8 @@ def volume(
     nearest: bool = False,
     impl: str = "auto",
 ) -> Float[Tensor, "b c d2 h2 w2"]:
-    """See :func:`pellucid.kernels.volume.reference.volume`; ``impl`` says who computes it. All are of one dtype.
+    """See :func:`pellucid.kernels.volume.reference.volume`; ``impl`` says who computes it. All are of one dtype,
+    but for what ``nearest`` moves.
 
     The compiled one's second derivative goes through the reference; forward mode raises. Bit for bit the same for any number of
     threads: forwards they share slices, backwards each sample has one.

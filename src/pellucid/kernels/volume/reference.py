@@ -29,7 +29,7 @@ def volume(
     """Output voxel p takes the value of the input at A (p + d(p)), linear between the eight voxels around it.
 
     Args:
-        image: of one dtype with the rest.
+        image: of one dtype with the rest; of any with ``nearest``, which moves what is there.
         src_from_dst: A, on (x, y, z, 1).
         control: numbers of a cubic B-spline, displacements along x, y and z in voxels of the output. Along each axis the second
             lies at the first voxel, the last but one at the last voxel.
@@ -43,10 +43,10 @@ def volume(
         image: exact. src_from_dst, control: almost everywhere, from the right where a point lies on a voxel's centre; none with
         ``nearest``. Twice differentiable.
     """
-    points = _places(size, image)  # 3 d2 h2 w2
+    points = _places(size, src_from_dst)  # 3 d2 h2 w2
     lattice = points[None]
     if control is not None:
-        z, y, x = (_dense(length, knot, image) for length, knot in zip(size, control.shape[2:], strict=True))
+        z, y, x = (_dense(length, knot, src_from_dst) for length, knot in zip(size, control.shape[2:], strict=True))
         lattice = lattice + torch.einsum("bcijk,zi,yj,xk->bczyx", control, z, y, x)
     moved = torch.einsum("bij,bjzyx->bizyx", *_rows(src_from_dst[:, :, :3], lattice)) + src_from_dst[:, :, 3, None, None, None]
     known = torch.isfinite(moved).all(1, keepdim=True)
@@ -61,8 +61,9 @@ def volume(
             for i, weight in taps[2]:
                 place = ((k * image.shape[3] + j) * image.shape[4] + i).flatten(1)  # b n
                 value = flat.gather(2, place[:, None].expand(-1, image.shape[1], -1)).unflatten(2, tuple(size))
-                total = total + value * (front * over * weight)[:, None]
-    return torch.where(known, total, 0.0)
+                share = (front * over * weight)[:, None]
+                total = torch.where(share != 0.0, value, total) if nearest else total + value * share
+    return torch.where(known, total, image.new_zeros(()))
 
 
 def _dense(count: int, numbers: int, like: Tensor) -> Float[Tensor, "n g"]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from pellucid.kernels.explicit import register
@@ -19,14 +20,16 @@ from pellucid.kernels.volume.knots import knots
 __all__ = ["VOLUME"]
 
 _VOXELS = 1 << 13  # the fewest worth handing to another thread
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def _call(image: Tensor, src_from_dst: Tensor, control: Tensor | None, size: list[int], border: bool, nearest: bool) -> Any:
     """What the compiled functions share, as NumPy arrays and numbers."""
     from pellucid.kernels.volume.cpu.sweep import Call
 
-    grid = image.new_zeros((1, 3, 0, 0, 0)) if control is None else control
-    tables = [knots(length, max(4, numbers), image) for length, numbers in zip(size, grid.shape[2:], strict=True)]
+    grid = src_from_dst.new_zeros((1, 3, 0, 0, 0)) if control is None else control
+    tables = [knots(length, max(4, numbers), src_from_dst) for length, numbers in zip(size, grid.shape[2:], strict=True)]
+    first = tables[2][0].numpy()
     return Call(
         image.contiguous().view(*image.shape[:2], -1).numpy(),
         tuple(image.shape[2:]),
@@ -35,6 +38,8 @@ def _call(image: Tensor, src_from_dst: Tensor, control: Tensor | None, size: lis
         tuple(grid.shape[2:]),
         tuple(first.numpy() for first, _ in tables),
         tuple(weights.contiguous().numpy() for _, weights in tables),
+        np.searchsorted(first, np.arange(max(4, grid.shape[4]) - 2)),
+        tables[2][1].t().contiguous().numpy(),
         tuple(size),
         border,
         nearest,
@@ -42,11 +47,14 @@ def _call(image: Tensor, src_from_dst: Tensor, control: Tensor | None, size: lis
 
 
 def _fill(out: Tensor, image: Tensor, *given: Any) -> None:
-    from pellucid.kernels.volume.cpu.sweep import sample
+    from pellucid.kernels.volume.cpu.sweep import pick, sample
 
     depth, height, width = out.shape[2:]
+    nearest = given[-1]
+    if nearest:  # which moves bits, whatever they mean
+        image, out = image.view(_BITS[image.itemsize]), out.view(_BITS[out.itemsize])
     into = out.view(*out.shape[:2], -1).numpy()
-    run_loop(sample, len(into) * depth, _VOXELS // (height * width) + 1, _call(image, *given), into)
+    run_loop(pick if nearest else sample, len(into) * depth, _VOXELS // (height * width) + 1, _call(image, *given), into)
 
 
 def _back(found: list[Tensor], grad: Tensor, *given: Any) -> None:

@@ -4,7 +4,8 @@ Owns: the arithmetic of ``../reference.py``, compiled.
 Must not: know of tensors.
 Read next: ``__init__.py``.
 
-A row of the output has one height and one depth: there the field is a spline along x alone, whose numbers are made once a row.
+A row of the output has one height and one depth: there the field is a spline along x alone, whose numbers are made once a row, and
+whose cells are runs of voxels. Each step of a row is a loop of its own, over rows of scratch memory, so that it becomes vectors.
 """
 
 from __future__ import annotations
@@ -13,66 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, inlined, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused, inlined, noinline, summing, without_refcount
 
-__all__ = ["Call", "sample", "unsample"]
+__all__ = ["Call", "pick", "sample", "unsample"]
 
-
-@fused
-def _line(control, grid, first, weights, z, y, line):  # type: ignore[no-untyped-def]
-    """The numbers of the three displacements along a row."""
-    noinline()
-    zero = line.dtype.type(0.0)
-    for c in range(3):
-        for k in range(grid[2]):
-            line[c, k] = zero
-        for i in range(4):
-            for j in range(4):
-                weight = weights[0][z, i] * weights[1][y, j]
-                at = ((c * grid[0] + first[0][z] + i) * grid[1] + first[1][y] + j) * grid[2]
-                for k in range(grid[2]):
-                    line[c, k] += weight * control[at + k]
-
-
-@fused
-def _places(m, line, first, weights, z, y, points, at):  # type: ignore[no-untyped-def]
-    """Where a row of voxels lies after the field (``points``), and where it reads (``at``), both x, y, z."""
-    noinline()
-    cast = at.dtype.type
-    tall, deep = cast(y), cast(z)
-    bends = line.shape[1] > 0
-    for u in range(at.shape[1]):
-        x, v, w = cast(u), tall, deep
-        if bends:
-            k = first[u]
-            p, q, r, s = weights[u, 0], weights[u, 1], weights[u, 2], weights[u, 3]
-            x += p * line[0, k] + q * line[0, k + 1] + r * line[0, k + 2] + s * line[0, k + 3]
-            v += p * line[1, k] + q * line[1, k + 1] + r * line[1, k + 2] + s * line[1, k + 3]
-            w += p * line[2, k] + q * line[2, k + 1] + r * line[2, k + 2] + s * line[2, k + 3]
-        points[0, u], points[1, u], points[2, u] = x, v, w
-        at[0, u] = m[0] * x + m[1] * v + m[2] * w + m[3]
-        at[1, u] = m[4] * x + m[5] * v + m[6] * w + m[7]
-        at[2, u] = m[8] * x + m[9] * v + m[10] * w + m[11]
-
-
-@fused
-def _taps(a, length, border, nearest):  # type: ignore[no-untyped-def]
-    """Two neighbours along an axis with their weights, and by how much the second's weight grows with the coordinate."""
-    cast = type(a)
-    zero, one, last = cast(0.0), cast(1.0), cast(length - 1)
-    slope = zero if nearest else one
-    if border:
-        slope = slope if (a >= zero) & (a < last) else zero
-        a = min(max(a, zero), last)
-    elif not ((a > cast(-2.0)) & (a < last + cast(2.0))):
-        a, slope = cast(-2.0), zero
-    base = np.floor(a + (cast(0.5) if nearest else zero))
-    i = np.int64(base)
-    share = zero if nearest else a - base
-    here, there = (i >= 0) & (i < length), (i + 1 >= 0) & (i + 1 < length)
-    low, high = (one - share if here else zero), (share if there else zero)
-    down, up = (-slope if here else zero), (slope if there else zero)
-    return min(max(i, 0), length - 1), min(max(i + 1, 0), length - 1), low, high, down, up
+_POINT, _AT, _WEIGHT, _SLOPE = 0, 3, 6, 12  # rows of scratch: x, y, z twice; of each axis what the first and second voxel count
 
 
 class Call(NamedTuple):
@@ -82,6 +28,7 @@ class Call(NamedTuple):
         image: (b, channels, voxels), of a ``shape`` (depth, height, width).
         maps, control: (b or 1, 12), and numbers of the spline (b or 1, n), n of a ``grid``; where there is none, none.
         first, weights: of each axis, as ``../knots.py`` has them.
+        runs, along: the voxels of a row where each cell of the spline begins, and its end; and the row's weights, number by number.
         size: of the output.
         border, nearest: as the reference takes them.
     """
@@ -93,40 +40,191 @@ class Call(NamedTuple):
     grid: Any
     first: Any
     weights: Any
+    runs: Any
+    along: Any
     size: Any
     border: bool
     nearest: bool
 
 
 @fused
-def _row(call, b, z, y, room):  # type: ignore[no-untyped-def]
-    """The places of a row of sample b, in ``room``: the spline's numbers along it, its points, and where they read."""
-    m, numbers = call.maps[b % len(call.maps)], call.control[b % len(call.control)]
-    line, points, at = room
+def _plane(call, b, z, plane):  # type: ignore[no-untyped-def]
+    """The spline's numbers in a slice."""
+    noinline()
+    numbers, first, weights = call.control[b % len(call.control)], call.first[0][z], call.weights[0][z]
+    size = plane.shape[1]
+    for c in range(3):
+        at, into = (c * call.grid[0] + first) * size, plane[c]
+        p, q, r, s = numbers[at:], numbers[at + size :], numbers[at + 2 * size :], numbers[at + 3 * size :]
+        for k in range(size):
+            into[k] = weights[0] * p[k] + weights[1] * q[k] + weights[2] * r[k] + weights[3] * s[k]
+
+
+@fused
+def _line(call, plane, y, line):  # type: ignore[no-untyped-def]
+    """The spline's numbers in a row of the slice."""
+    noinline()
+    first, weights, size = call.first[1][y], call.weights[1][y], line.shape[1]
+    for c in range(3):
+        rows, into = plane[c, first * size :], line[c]
+        for k in range(size):
+            into[k] = (
+                weights[0] * rows[k]
+                + weights[1] * rows[size + k]
+                + weights[2] * rows[2 * size + k]
+                + weights[3] * rows[3 * size + k]
+            )
+
+
+@fused
+def _start(start, point):  # type: ignore[no-untyped-def]
+    for u in range(len(point)):
+        point[u] = start
+
+
+@fused
+def _bend(a, b, c, d, w0, w1, w2, w3, point):  # type: ignore[no-untyped-def]
+    noinline()
+    for u in range(len(point)):
+        point[u] += a * w0[u] + b * w1[u] + c * w2[u] + d * w3[u]
+
+
+@fused
+def _mapped(p, q, r, s, x, y, z, at):  # type: ignore[no-untyped-def]
+    noinline()
+    for u in range(len(at)):
+        at[u] = p * x[u] + q * y[u] + r * z[u] + s
+
+
+@fused
+def _places(call, b, z, y, spline, floats):  # type: ignore[no-untyped-def]
+    """Where a row's voxels lie after the field, and where they read; returns the map. A slice begins with its first row."""
+    noinline()
+    m, cast, runs, along = call.maps[b % len(call.maps)], floats.dtype.type, call.runs, call.along
+    plane, line = spline
+    for u in range(floats.shape[1]):
+        floats[0, u] = cast(u)
+    _start(cast(y), floats[1])
+    _start(cast(z), floats[2])
     if call.grid[2] > 0:
-        _line(numbers, call.grid, call.first, call.weights, z, y, line)
-    _places(m, line, call.first[2], call.weights[2], z, y, points, at)
+        if y == 0:
+            _plane(call, b, z, plane)
+        _line(call, plane, y, line)
+        for c in range(3):
+            for k in range(len(runs) - 1):
+                o, e = runs[k], runs[k + 1]
+                _bend(
+                    line[c, k], line[c, k + 1], line[c, k + 2], line[c, k + 3],
+                    along[0, o:e], along[1, o:e], along[2, o:e], along[3, o:e], floats[c, o:e],
+                )  # fmt: skip
+    for i in range(3):
+        _mapped(m[4 * i], m[4 * i + 1], m[4 * i + 2], m[4 * i + 3], floats[0], floats[1], floats[2], floats[_AT + i])
     return m
 
 
 @fused
-def _room(call):  # type: ignore[no-untyped-def]
-    kind, width = call.image.dtype, call.size[2]
-    return np.empty((3, call.grid[2]), kind), np.empty((3, width), kind), np.empty((3, width), kind)
+def _nearest(at, length, border, place, seen):  # type: ignore[no-untyped-def]
+    """The nearest voxel along an axis, and whether there is one."""
+    noinline()
+    cast = at.dtype.type
+    zero, last, far = cast(0.0), cast(length - 1), cast(np.inf)
+    for u in range(len(at)):
+        known = abs(at[u]) < far
+        a = at[u] if known else zero
+        low = np.floor((min(max(a, zero), last) if border else a) + cast(0.5))
+        inside = known & (low >= zero) & (low <= last)
+        place[u], seen[u] = np.int32(low if inside else zero), np.int32(1) if inside else np.int32(0)
 
 
 @fused
-def _corner(call, at, u):  # type: ignore[no-untyped-def]
-    """Of a point: whether it is known, the taps along x, y and z, and where the four rows of voxels around it begin."""
+def _join_nearest(i, j, k, shape, seen, base):  # type: ignore[no-untyped-def]
+    noinline()
+    tall, wide = np.int64(shape[1]), np.int64(shape[2])
+    for u in range(len(base)):
+        inside = (seen[0, u] & seen[1, u] & seen[2, u]) != 0
+        base[u] = (np.int64(k[u]) * tall + np.int64(j[u])) * wide + np.int64(i[u]) if inside else np.int64(-1)
+
+
+@fused
+def _find_nearest(call, floats, whole, base):  # type: ignore[no-untyped-def]
+    """The voxel that each of a row's points reads, or -1."""
+    for i in range(3):
+        _nearest(floats[_AT + i], call.shape[2 - i], call.border, whole[i], whole[3 + i])
+    _join_nearest(whole[0], whole[1], whole[2], call.shape, whole[3:], base)
+
+
+@fused
+def _taps(at, length, border, place, step, low, high, down, up):  # type: ignore[no-untyped-def]
+    """Along an axis the first of two voxels, the way to the second, their weights, and how these grow with the coordinate."""
+    noinline()
+    cast = at.dtype.type
+    zero, one, two, last = cast(0.0), cast(1.0), cast(2.0), cast(length - 1)
+    for u in range(len(at)):
+        a = at[u]
+        if border:
+            moves = (a >= zero) & (a < last)
+            a = a if a > zero else zero
+            a = a if a < last else last
+        else:
+            moves = (a > -two) & (a < last + two)
+            a = a if moves else -two
+        base = np.floor(a)
+        share, here, there = a - base, (base >= zero) & (base <= last), (base >= -one) & (base < last)
+        low[u], high[u] = one - share if here else zero, share if there else zero
+        down[u], up[u] = -one if here & moves else zero, one if there & moves else zero
+        place[u] = np.int32(min(max(base, zero), last))
+        step[u] = np.int32(1) if here & there else np.int32(0)
+
+
+@fused
+def _join(i, j, k, steps, at, shape, base):  # type: ignore[no-untyped-def]
+    """Each point's first voxel, -1 where it is not known, and the ways to those behind it."""
+    noinline()
+    cast = at.dtype.type
+    far, tall, wide = cast(np.inf), np.int64(shape[1]), np.int64(shape[2])
+    for u in range(base.shape[1]):
+        known = (abs(at[0, u]) < far) & (abs(at[1, u]) < far) & (abs(at[2, u]) < far)
+        place = (np.int64(k[u]) * tall + np.int64(j[u])) * wide + np.int64(i[u])
+        base[0, u] = place if known else np.int64(-1)
+        base[1, u], base[2, u], base[3, u] = steps[0, u], steps[1, u] * wide, steps[2, u] * (tall * wide)
+
+
+@fused
+def _find(call, floats, whole, base):  # type: ignore[no-untyped-def]
+    """The voxels around a row's points, and what they count."""
+    for i in range(3):
+        w = floats[_WEIGHT + 2 * i :]
+        s = floats[_SLOPE + 2 * i :]
+        _taps(floats[_AT + i], call.shape[2 - i], call.border, whole[i], whole[3 + i], w[0], w[1], s[0], s[1])
+    _join(whole[0], whole[1], whole[2], whole[3:], floats[_AT:], call.shape, base)
+
+
+@fused
+def _eight(base, u):  # type: ignore[no-untyped-def]
+    """The voxels around a point: of the four rows the first, and the way to the second."""
     inlined()
-    shape, zero = call.shape, at.dtype.type(0.0)
-    known = np.isfinite(at[0, u]) & np.isfinite(at[1, u]) & np.isfinite(at[2, u])
-    i = _taps(at[0, u] if known else zero, shape[2], call.border, call.nearest)
-    j = _taps(at[1, u] if known else zero, shape[1], call.border, call.nearest)
-    k = _taps(at[2, u] if known else zero, shape[0], call.border, call.nearest)
-    near, far = k[0] * shape[1], k[1] * shape[1]
-    rows = (near + j[0]) * shape[2], (near + j[1]) * shape[2], (far + j[0]) * shape[2], (far + j[1]) * shape[2]
-    return known, i, j, k, rows
+    p, right = np.uint64(max(base[0, u], 0)), np.uint64(base[1, u])
+    q, behind = p + np.uint64(base[2, u]), np.uint64(base[3, u])
+    return p, q, p + behind, q + behind, right
+
+
+@fused
+def _read(x, base, weights, out):  # type: ignore[no-untyped-def]
+    noinline()
+    zero = out.dtype.type(0.0)
+    wi0, wi1, wj0, wj1, wk0, wk1 = weights[0], weights[1], weights[2], weights[3], weights[4], weights[5]
+    for u in range(len(out)):
+        p, q, r, s, right = _eight(base, u)
+        front = wj0[u] * (wi0[u] * x[p] + wi1[u] * x[p + right]) + wj1[u] * (wi0[u] * x[q] + wi1[u] * x[q + right])
+        back = wj0[u] * (wi0[u] * x[r] + wi1[u] * x[r + right]) + wj1[u] * (wi0[u] * x[s] + wi1[u] * x[s + right])
+        out[u] = wk0[u] * front + wk1[u] * back if base[0, u] >= 0 else zero
+
+
+@fused
+def _room(call, kind):  # type: ignore[no-untyped-def]
+    width, grid = call.size[2], call.grid
+    spline = np.empty((3, grid[1] * grid[2]), kind), np.empty((3, grid[2]), kind)
+    return spline, np.empty((18, width), kind), np.empty((6, width), np.int32)
 
 
 @entry
@@ -134,100 +232,198 @@ def sample(call, out, start, stop):  # type: ignore[no-untyped-def]
     """The slices start <= r < stop of all samples' outputs, one after the other."""
     call, out = without_refcount((call, out))
     depth, height, width = call.size
-    room = _room(call)
-    at = room[2]
+    (spline, floats, whole), base = _room(call, out.dtype), np.empty((4, width), np.int64)
     for r in range(start, stop):
         b, z = r // depth, r % depth
         for y in range(height):
-            _row(call, b, z, y, room)
+            _places(call, b, z, y, spline, floats)
+            _find(call, floats, whole, base)
             into = (z * height + y) * width
-            for u in range(width):
-                known, across, over, along, rows = _corner(call, at, u)
-                (i0, i1, wi0, wi1, _, _), (wj0, wj1, _, _), (wk0, wk1, _, _) = across, over[2:], along[2:]
-                p00, p01, p10, p11 = rows
-                for c in range(out.shape[1]):
-                    x = call.image[b, c]
-                    front = wj0 * (wi0 * x[p00 + i0] + wi1 * x[p00 + i1]) + wj1 * (wi0 * x[p01 + i0] + wi1 * x[p01 + i1])
-                    back = wj0 * (wi0 * x[p10 + i0] + wi1 * x[p10 + i1]) + wj1 * (wi0 * x[p11 + i0] + wi1 * x[p11 + i1])
-                    out[b, c, into + u] = wk0 * front + wk1 * back if known else at.dtype.type(0.0)
+            for c in range(out.shape[1]):
+                _read(call.image[b, c], base, floats[_WEIGHT:], out[b, c, into : into + width])
 
 
 @fused
-def _to_line(g, first, weights, to_line):  # type: ignore[no-untyped-def]
-    """The gradient of a row's displacements, to its spline's numbers."""
+def _pick(x, base, out):  # type: ignore[no-untyped-def]
     noinline()
-    to_line[:] = 0.0
+    zero = out.dtype.type(0)
+    for u in range(len(out)):
+        found = x[np.uint64(max(base[u], 0))]
+        out[u] = found if base[u] >= 0 else zero
+
+
+@entry
+def pick(call, out, start, stop):  # type: ignore[no-untyped-def]
+    """The same of the nearest voxels, which may be of any kind."""
+    call, out = without_refcount((call, out))
+    depth, height, width = call.size
+    (spline, floats, whole), base = _room(call, call.maps.dtype), np.empty(width, np.int64)
+    for r in range(start, stop):
+        b, z = r // depth, r % depth
+        for y in range(height):
+            _places(call, b, z, y, spline, floats)
+            _find_nearest(call, floats, whole, base)
+            into = (z * height + y) * width
+            for c in range(out.shape[1]):
+                _pick(call.image[b, c], base, out[b, c, into : into + width])
+
+
+@fused
+def _drop(g, base, t):  # type: ignore[no-untyped-def]
+    """The adjoint of :func:`_pick`."""
+    noinline()
+    for u in range(len(g)):
+        if base[u] >= 0:
+            t[np.uint64(base[u])] += g[u]
+
+
+@fused
+def _add(g, base, weights, t):  # type: ignore[no-untyped-def]
+    """The adjoint of :func:`_read`."""
+    noinline()
+    wi0, wi1, wj0, wj1, wk0, wk1 = weights[0], weights[1], weights[2], weights[3], weights[4], weights[5]
+    for u in range(len(g)):
+        if base[0, u] < 0:
+            continue
+        p, q, r, s, right = _eight(base, u)
+        front, back, left, other = g[u] * wk0[u], g[u] * wk1[u], wi0[u], wi1[u]
+        over, under = front * wj0[u], front * wj1[u]
+        t[p] += over * left
+        t[p + right] += over * other
+        t[q] += under * left
+        t[q + right] += under * other
+        over, under = back * wj0[u], back * wj1[u]
+        t[r] += over * left
+        t[r + right] += over * other
+        t[s] += under * left
+        t[s + right] += under * other
+
+
+@fused
+def _tilt(x, g, base, weights, slopes, first, to_x, to_y, to_z):  # type: ignore[no-untyped-def]
+    """Gradient times slopes, summed over channels."""
+    noinline()
+    zero = g.dtype.type(0.0)
+    wi0, wi1, wj0, wj1, wk0, wk1 = weights[0], weights[1], weights[2], weights[3], weights[4], weights[5]
+    si0, si1, sj0, sj1, sk0, sk1 = slopes[0], slopes[1], slopes[2], slopes[3], slopes[4], slopes[5]
+    for u in range(len(g)):
+        p, q, r, s, right = _eight(base, u)
+        x0, x1, x2, x3 = x[p], x[p + right], x[q], x[q + right]
+        x4, x5, x6, x7 = x[r], x[r + right], x[s], x[s + right]
+        a, d, e, f = wi0[u] * x0 + wi1[u] * x1, wi0[u] * x2 + wi1[u] * x3, wi0[u] * x4 + wi1[u] * x5, wi0[u] * x6 + wi1[u] * x7
+        near = wj0[u] * (si0[u] * x0 + si1[u] * x1) + wj1[u] * (si0[u] * x2 + si1[u] * x3)
+        far = wj0[u] * (si0[u] * x4 + si1[u] * x5) + wj1[u] * (si0[u] * x6 + si1[u] * x7)
+        known, value = base[0, u] >= 0, g[u]
+        gx = value * (wk0[u] * near + wk1[u] * far)
+        gy = value * (wk0[u] * (sj0[u] * a + sj1[u] * d) + wk1[u] * (sj0[u] * e + sj1[u] * f))
+        gz = value * (sk0[u] * (wj0[u] * a + wj1[u] * d) + sk1[u] * (wj0[u] * e + wj1[u] * f))
+        gx, gy, gz = gx if known else zero, gy if known else zero, gz if known else zero
+        to_x[u], to_y[u], to_z[u] = (gx, gy, gz) if first else (to_x[u] + gx, to_y[u] + gy, to_z[u] + gz)
+
+
+@summing
+def _sums(g, x, y, z):  # type: ignore[no-untyped-def]
+    """Sums of g times x, y and z, and of g; where it is zero, nothing else matters."""
+    noinline()
+    zero = g.dtype.type(0.0)
+    with_x = with_y = with_z = alone = 0.0
+    for u in range(len(g)):
+        value, counts = np.float64(g[u]), g[u] != zero
+        with_x += value * np.float64(x[u] if counts else zero)
+        with_y += value * np.float64(y[u] if counts else zero)
+        with_z += value * np.float64(z[u] if counts else zero)
+        alone += value
+    return with_x, with_y, with_z, alone
+
+
+@fused
+def _before_map(m, g):  # type: ignore[no-untyped-def]
+    """The gradient of where points lie after the field, of that of where they read, in place."""
+    noinline()
+    zero = g.dtype.type(0.0)
+    for u in range(g.shape[1]):
+        gx, gy, gz = g[0, u], g[1, u], g[2, u]
+        counts = (gx != zero) | (gy != zero) | (gz != zero)
+        g[0, u] = m[0] * gx + m[4] * gy + m[8] * gz if counts else zero
+        g[1, u] = m[1] * gx + m[5] * gy + m[9] * gz if counts else zero
+        g[2, u] = m[2] * gx + m[6] * gy + m[10] * gz if counts else zero
+
+
+@summing
+def _weighed(g, a, b, c, d):  # type: ignore[no-untyped-def]
+    noinline()
+    with_a = with_b = with_c = with_d = 0.0
+    for u in range(len(g)):
+        value = np.float64(g[u])
+        with_a += value * np.float64(a[u])
+        with_b += value * np.float64(b[u])
+        with_c += value * np.float64(c[u])
+        with_d += value * np.float64(d[u])
+    return with_a, with_b, with_c, with_d
+
+
+@fused
+def _unplace(call, g, y, to_line, to_plane):  # type: ignore[no-untyped-def]
+    """Add the gradient of a row's displacements to that of the spline's numbers in its slice."""
+    noinline()
+    runs, along, first, weights, size = call.runs, call.along, call.first[1][y], call.weights[1][y], call.grid[2]
     for c in range(3):
-        for u in range(g.shape[1]):
-            k, value = first[u], np.float64(g[c, u])
+        to_line[:] = 0.0
+        for k in range(len(runs) - 1):
+            o, e = runs[k], runs[k + 1]
+            sums = _weighed(g[c, o:e], along[0, o:e], along[1, o:e], along[2, o:e], along[3, o:e])
             for i in range(4):
-                to_line[c, k + i] += weights[u, i] * value
+                to_line[k + i] += sums[i]
+        for j in range(4):
+            for k in range(size):
+                to_plane[c, (first + j) * size + k] += weights[j] * to_line[k]
+
+
+@fused
+def _unplane(call, z, to_plane, into):  # type: ignore[no-untyped-def]
+    """Add that to the gradient of the spline's numbers, and begin anew."""
+    noinline()
+    size, first, weights = to_plane.shape[1], call.first[0][z], call.weights[0][z]
+    for c in range(3):
+        for i in range(4):
+            at = (c * call.grid[0] + first + i) * size
+            for k in range(size):
+                into[at + k] += weights[i] * to_plane[c, k]
+    to_plane[:] = 0.0
 
 
 @entry
 def unsample(call, grad, needs, to_image, to_map, to_control, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of the samples start <= b < stop; ``needs`` is (image, map, control). What they are added to is zero before."""
     call, grad, to_image, to_map, to_control = without_refcount((call, grad, to_image, to_map, to_control))
-    (depth, height, width), grid, first, weights = call.size, call.grid, call.first, call.weights
+    (depth, height, width), channels, nearest = call.size, grad.shape[1], call.nearest
     needs_image, needs_map, needs_control = needs
-    slopes = needs_map or needs_control
-    zero, room = grad.dtype.type(0.0), _room(call)
-    points, at = room[1], room[2]
-    g, to_line = np.empty((3, width), grad.dtype), np.empty((3, grid[2]))
+    slopes = (needs_map or needs_control) and not nearest
+    (spline, floats, whole), base = _room(call, grad.dtype), np.empty((4, width), np.int64)
+    g, to_line, to_plane = np.empty((3, width), grad.dtype), np.empty(call.grid[2]), np.zeros((3, call.grid[1] * call.grid[2]))
     for b in range(start, stop):
         for r in range(depth * height):
             z, y = r // height, r % height
-            m = _row(call, b, z, y, room)
-            for u in range(width):
-                known, across, over, along, rows = _corner(call, at, u)
-                (i0, i1, wi0, wi1, si0, si1), (wj0, wj1, sj0, sj1), (wk0, wk1, sk0, sk1) = across, over[2:], along[2:]
-                p00, p01, p10, p11 = rows
-                gx = gy = gz = zero
-                if known:
-                    for c in range(grad.shape[1]):
-                        value = grad[b, c, r * width + u]
-                        if needs_image:
-                            t = to_image[b, c]
-                            front, back = value * wk0, value * wk1
-                            t[p00 + i0] += front * wj0 * wi0
-                            t[p00 + i1] += front * wj0 * wi1
-                            t[p01 + i0] += front * wj1 * wi0
-                            t[p01 + i1] += front * wj1 * wi1
-                            t[p10 + i0] += back * wj0 * wi0
-                            t[p10 + i1] += back * wj0 * wi1
-                            t[p11 + i0] += back * wj1 * wi0
-                            t[p11 + i1] += back * wj1 * wi1
-                        if slopes:
-                            x = call.image[b, c]
-                            a, d = wi0 * x[p00 + i0] + wi1 * x[p00 + i1], wi0 * x[p01 + i0] + wi1 * x[p01 + i1]
-                            e, f = wi0 * x[p10 + i0] + wi1 * x[p10 + i1], wi0 * x[p11 + i0] + wi1 * x[p11 + i1]
-                            near = wj0 * (si0 * x[p00 + i0] + si1 * x[p00 + i1]) + wj1 * (si0 * x[p01 + i0] + si1 * x[p01 + i1])
-                            far = wj0 * (si0 * x[p10 + i0] + si1 * x[p10 + i1]) + wj1 * (si0 * x[p11 + i0] + si1 * x[p11 + i1])
-                            gx += value * (wk0 * near + wk1 * far)
-                            gy += value * (wk0 * (sj0 * a + sj1 * d) + wk1 * (sj0 * e + sj1 * f))
-                            gz += value * (sk0 * (wj0 * a + wj1 * d) + sk1 * (wj0 * e + wj1 * f))
-                g[0, u], g[1, u], g[2, u] = gx, gy, gz
-            if needs_map:
+            m = _places(call, b, z, y, spline, floats)
+            if nearest:
+                _find_nearest(call, floats, whole, base[0])
+            else:
+                _find(call, floats, whole, base)
+            for c in range(channels):
+                row = grad[b, c, r * width : (r + 1) * width]
+                if needs_image and nearest:
+                    _drop(row, base[0], to_image[b, c])
+                elif needs_image:
+                    _add(row, base, floats[_WEIGHT:], to_image[b, c])
+                if slopes:
+                    _tilt(call.image[b, c], row, base, floats[_WEIGHT:], floats[_SLOPE:], c == 0, g[0], g[1], g[2])
+            if needs_map and slopes:
                 for i in range(3):
-                    for u in range(width):
-                        value = np.float64(g[i, u])
-                        if value != 0.0:
-                            to_map[b, 4 * i] += value * points[0, u]
-                            to_map[b, 4 * i + 1] += value * points[1, u]
-                            to_map[b, 4 * i + 2] += value * points[2, u]
-                            to_map[b, 4 * i + 3] += value
-            if needs_control:
-                for u in range(width):
-                    gx, gy, gz = g[0, u], g[1, u], g[2, u]
-                    if (gx != zero) | (gy != zero) | (gz != zero):
-                        g[0, u] = m[0] * gx + m[4] * gy + m[8] * gz
-                        g[1, u] = m[1] * gx + m[5] * gy + m[9] * gz
-                        g[2, u] = m[2] * gx + m[6] * gy + m[10] * gz
-                _to_line(g, first[2], weights[2], to_line)
-                for c in range(3):
-                    for i in range(4):
-                        for j in range(4):
-                            weight = np.float64(weights[0][z, i]) * weights[1][y, j]
-                            place = ((c * grid[0] + first[0][z] + i) * grid[1] + first[1][y] + j) * grid[2]
-                            for k in range(grid[2]):
-                                to_control[b, place + k] += weight * to_line[c, k]
+                    sums = _sums(g[i], floats[0], floats[1], floats[2])
+                    for k in range(4):
+                        to_map[b, 4 * i + k] += sums[k]
+            if needs_control and slopes:
+                _before_map(m, g)
+                _unplace(call, g, y, to_line, to_plane)
+                if y == height - 1:
+                    _unplane(call, z, to_plane, to_control[b])
