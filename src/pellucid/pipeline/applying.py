@@ -100,6 +100,7 @@ def results_of(
             out, valid = known.get(entry.key) or _rows(lowered, entry, flat, parsed.lead, options)
             if valid is not None and not entry.kind.whole:
                 valid = valid[0] if parsed.lead == 0 else valid.unflatten(0, entry.tensor.shape[: parsed.lead])
+                valid = valid.unflatten(-1, (-1, entry.points)) if entry.points else valid
                 result[f"{entry.key}_valid"] = valid
         elif entry.kind is IMAGE:
             out = image_of(lowered, flat, options, over)
@@ -298,16 +299,18 @@ def _turned(
     pairs = options.pairs.get(entry.key, ())
     if not pairs:
         return out
-    count, flag = out.shape[1], f"{entry.key}_{VALID}"
+    rows, flag = out.shape[1], f"{entry.key}_{VALID}"
+    count = entry.points or rows
     if max(map(max, pairs)) >= count:
         raise invalid(f"pairs[{entry.key!r}]", expected=f"places below {count}, as many as there are", got=pairs)
-    order = list(range(count))
-    for left, right in pairs:
-        order[left], order[right] = right, left
+    order = list(range(rows))
+    for first in range(0, rows, count):
+        for left, right in pairs:
+            order[first + left], order[first + right] = first + right, first + left
     mirrored = mirrors(src_from_dst, size)
     if flag in result:
         valid = result[flag]
-        result[flag] = _swapped(valid.reshape(-1, count), order, mirrored).reshape(valid.shape)
+        result[flag] = _swapped(valid.reshape(-1, rows), order, mirrored).reshape(valid.shape)
     return _swapped(out, order, mirrored)
 
 

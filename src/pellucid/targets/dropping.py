@@ -38,6 +38,8 @@ def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, 
     everything = {**result, **untouched}
     for key in [name for name in result if f"{name}_{VALID}" in result]:
         flags = result[f"{key}_{VALID}"]
+        if _of_objects(flags):
+            continue  # points of objects stay, those that are gone as well: an object goes with its box
         beside = _beside(key, everything, options)
         for name in (key, f"{key}_{VALID}", *beside):
             at = f"batch[{name!r}]"
@@ -59,7 +61,15 @@ def _beside(key: str, entries: dict[str, Any], options: Options) -> list[str]:
     names = [f"{name}{rest}" for name in _BESIDE if f"{name}{rest}" in entries and options.targets.get(f"{name}{rest}") != "mask"]
     names += [name for name, kind in options.targets.items() if kind == "labels" and name in entries and not rest]
     kinds = {name: kind_in(name, entries[name], options) for name in names}
-    return [name for name, kind in kinds.items() if kind is not None and (not kind.axes or name.startswith("masks"))]
+    found = [name for name, kind in kinds.items() if kind is not None and (not kind.axes or name.startswith("masks"))]
+    points = f"keypoints{rest}"
+    return found + ([points, f"{points}_{VALID}"] if _of_objects(entries.get(f"{points}_{VALID}")) else [])
+
+
+def _of_objects(flags: Tensor | list[Tensor] | None) -> bool:
+    """Whether these are flags of keypoints (N, K) that each object has."""
+    one = flags[0] if isinstance(flags, list) and flags else flags
+    return isinstance(one, Tensor) and one.dim() == 2
 
 
 def _kept(name: str, value: Any, flags: Tensor, beside: Sequence[str]) -> Any:

@@ -46,6 +46,7 @@ class Entry:
         fractions: the caller's boxes are in fractions of the picture's width and height.
         depth: the dtype of a picture of 16 bits, which is computed with in float32, 1 for its largest value.
         given: how the result is handed back, for `as_given`.
+        points: how many keypoints each object has, where they came as (N, K, 2); the tensor holds all in one row of rows.
     """
 
     key: str
@@ -58,6 +59,7 @@ class Entry:
     fractions: bool = False
     depth: torch.dtype | None = None
     given: str = ""
+    points: int = 0
 
     @property
     def size(self) -> Size | None:
@@ -202,6 +204,7 @@ def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed
     elif entries:
         lead = _lead_without_image(entries, lead)
     lead = lead or 0
+    entries = [_in_one_row(entry, lead) for entry in entries]
     for entry in entries:
         inner, wanted = entry.tensor.dim() - lead, entry.kind.channels
         if inner not in entry.kind.axes or (wanted and entry.tensor.shape[-3] != wanted):
@@ -212,6 +215,17 @@ def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed
             )
     _check_agreement(entries, lead)
     return Parsed(tuple(entries), named.untouched, lead, named.form)
+
+
+def _in_one_row(entry: Entry, lead: int) -> Entry:
+    """Keypoints of several objects (N, K, 2), as keypoints (N K, 2) that remember their objects."""
+    rows = entry.tensor
+    if entry.kind.name != "keypoints" or rows.dim() - lead != 3:
+        return entry
+    flags = entry.valid
+    _check_flags(entry)
+    flat = wrap_like(rows.flatten(-3, -2), rows, canvas_of(rows) or (0, 0))
+    return replace(entry, tensor=flat, valid=None if flags is None else flags.flatten(-2), points=rows.shape[-2])
 
 
 def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, options: Options) -> Entry:
@@ -305,7 +319,7 @@ def _lead_without_image(entries: list[Entry], recorded: int | None) -> int:
         if recorded in possible:
             assert recorded is not None
             return recorded
-        if len(possible) == 1:
+        if len(possible) == 1 or entry.kind.move:
             return possible[0]
     # Only fields that may or may not have a channel axis: a batch is likelier than a video.
     possible = [entries[0].tensor.dim() - inner for inner in entries[0].kind.axes]
@@ -335,10 +349,13 @@ def _check_agreement(entries: list[Entry], lead: int) -> None:
                     fix="Resize it to the image's size; matrices are in the image's pixels.",
                 )
             size = here
-        if entry.valid is not None and entry.valid.shape != entry.tensor.shape[:-1]:
-            raise invalid(
-                f"batch[{entry.key + '_valid'!r}]", expected=f"shape {tuple(entry.tensor.shape[:-1])}", got=tuple(entry.valid.shape)
-            )
+        _check_flags(entry)
+
+
+def _check_flags(entry: Entry) -> None:
+    flags, wanted = entry.valid, entry.tensor.shape[:-1]
+    if flags is not None and flags.shape != wanted:
+        raise invalid(f"batch[{entry.key + '_valid'!r}]", expected=f"shape {tuple(wanted)}", got=tuple(flags.shape))
 
 
 def batch_of(parsed: Parsed) -> tuple[int, int]:
@@ -397,6 +414,8 @@ def unflatten(result: Tensor, entry: Entry, lead: int, size: Size, plan: Plan) -
         else:
             result = result.to(torch.float32)
     result = result[0] if lead == 0 else result.unflatten(0, entry.tensor.shape[:lead])
+    if entry.points:
+        result = result.unflatten(-2, (-1, entry.points))
     if entry.depth is not None and not plan.ends_normalised:
         most = DEEP[entry.depth]
         result = (result * most).round().clamp(-most - 1 if entry.depth.is_signed else 0, most).to(entry.depth)
