@@ -56,6 +56,9 @@ CASES = {
     "get_perspective_transform": (PF.get_perspective_transform, QUAD, QUAD + 0.4 * _noise(4, 2)),
     "get_affine_transform": (PF.get_affine_transform, QUAD[:3], QUAD[:3] + _noise(3, 2)),
     "invert_affine_transform": (PF.invert_affine_transform, MATRIX),
+    "rasterize": (lambda p: PF.rasterize(p, (4, 5)), torch.stack((QUAD, QUAD.flip(0) * 0.7 + 0.13))),
+    "polygon_areas": (PF.polygon_areas, QUAD[None]),
+    "polygon_boxes": (PF.polygon_boxes, QUAD),
     "transform_points": (PF.transform_points, 5 * _noise(3, 2), HOMOGRAPHY),
     "transform_boxes": (PF.transform_boxes, _tensor(0.3, 0.4, 3.1, 2.2)[None], HOMOGRAPHY),
     "transform_boxes rotated": (

@@ -43,6 +43,7 @@ from pellucid.functional.noises import (
     snow,
 )
 from pellucid.functional.plates import grid_distortion, thin_plate_spline
+from pellucid.functional.polygons import polygon_areas, polygon_boxes, rasterize
 from pellucid.functional.reaching import anneal
 from pellucid.functional.rectangles import (
     center_crop,
@@ -113,8 +114,11 @@ __all__ = [
     "plasma_fog",
     "plasma_shadow",
     "poisson_gaussian_noise",
+    "polygon_areas",
+    "polygon_boxes",
     "posterize",
     "rain",
+    "rasterize",
     "remap",
     "resize",
     "resized_crop",

@@ -208,6 +208,7 @@ def _gradients(
 ) -> tuple[Tensor | None, ...]:
     """The gradient of every tensor, None where it is not needed."""
     found = primitive.backward(grad, *tensors, *static, list(needed))
+    found = (found,) if isinstance(found, Tensor) else found  # an operator has no tuple of one
     return tuple(_share(f, t) if need else None for f, t, need in zip(found, tensors, needed, strict=True))
 
 
@@ -300,7 +301,7 @@ def register(
             fill(out, *given)
         return out
 
-    def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
+    def back(grad: Tensor, *given: Any) -> Tensor | tuple[Tensor, ...]:
         assert give_back is not None
         needs, some = given[-1], grad.numel() > 0
         found = empty_gradients(given[:count], [needs[0] or (through and some), *needs[1:]])
@@ -310,13 +311,14 @@ def register(
             gradient.zero_()
         if through and not needs[0]:
             found[0] = found[0].new_empty((0,))
-        return tuple(found)
+        return tuple(found) if count > 1 else found[0]
 
     forward = operator(name, f"({schema}) -> Tensor", direct, empty, count, 0, keys)
     quick = direct if keys == ("CPU",) else forward  # tensors of other devices may have no memory
     if give_back is None:
         return quick, forward, None
-    fake = lambda *given: tuple(empty_gradients(given[1 : 1 + count], given[-1]))  # noqa: E731
+    empties = lambda *given: empty_gradients(given[1 : 1 + count], given[-1])  # noqa: E731
+    fake = (lambda *given: tuple(empties(*given))) if count > 1 else lambda *given: empties(*given)[0]
     gradients = f"(Tensor grad, {schema}, bool[] needs) -> ({', '.join(['Tensor'] * count)})"
     return quick, forward, operator(f"{name}_backward", gradients, back, fake, 1 + count, 1, keys)
 

@@ -1,0 +1,129 @@
+"""Polygons as rows of corners (..., v, 2) in which a row of NaN ends a ring.
+
+Owns: which corner follows which, areas and hulls, and polygons made of lists.
+Must not: know pictures or targets.
+Read next: ``../kernels/polygons/reference.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.errors import invalid, wrong_type
+from pellucid.random.arguments import is_number
+
+__all__ = ["edges", "hulls", "polygon_of", "signed_areas", "stacked"]
+
+
+def edges(points: Float[Tensor, "*b v 2"]) -> tuple[Float[Tensor, "*b v 2"], Float[Tensor, "*b v 2"], Bool[Tensor, "*b v"]]:
+    """Each corner, the next one of its ring, and whether there is one; both are zeros where a row is not finite.
+
+    Gradient:
+        points: exact.
+    """
+    there = torch.isfinite(points).all(-1)
+    place = torch.arange(points.shape[-2], device=points.device).expand(there.shape)
+    begins = there & ~F.pad(there, (1, 0))[..., :-1]
+    first = torch.cummax(torch.where(begins, place, 0), -1).values
+    goes_on = F.pad(there, (0, 1))[..., 1:]
+    corners = torch.where(there[..., None], points, 0.0)
+    following = torch.take_along_dim(corners, torch.where(goes_on, place + 1, first)[..., None], -2)
+    return corners, torch.where(there[..., None], following, 0.0), there
+
+
+def signed_areas(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b"]:
+    """Square pixels inside; below zero where the parts run counter-clockwise on screen.
+
+    Gradient:
+        points: exact.
+    """
+    start, end, _ = edges(points)
+    middle = start[..., :1, :]  # of rings far away the products are differences of large numbers
+    (x0, y0), (x1, y1) = ((one - middle).unbind(-1) for one in (start, end))
+    return (x0 * y1 - x1 * y0).sum(-1) / 2.0
+
+
+def hulls(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b 4"]:
+    """The upright boxes (x0, y0, x1, y1) around polygons; zeros where there is no corner.
+
+    Gradient:
+        points: almost everywhere (which corner is leftmost can change).
+    """
+    there = torch.isfinite(points).all(-1, keepdim=True)
+    low, high = (torch.where(there, points, end).movedim(-2, 0) for end in (torch.inf, -torch.inf))
+    some = there.any(-2)
+    return torch.cat([torch.where(some, one, 0.0) for one in (low.amin(0), high.amax(0))], -1)
+
+
+def stacked(polygons: Sequence[Float[Tensor, "_ 2"]]) -> Float[Tensor, "n v 2"]:
+    """Polygons of different numbers of corners as one tensor."""
+    if not polygons:
+        return torch.zeros((0, 0, 2), device="cpu")
+    most = max(map(len, polygons))
+    return torch.stack([F.pad(one, (0, 0, 0, most - len(one)), value=torch.nan) for one in polygons])
+
+
+_FORMS = "a tensor (V, 2), [x, y, x, y, ...], a list of such rings (COCO), or a list of parts [outer, hole, ...]"
+
+
+def polygon_of(name: str, value: Any) -> Float[Tensor, "v 2"]:
+    """One polygon as rows of corners, of a tensor, an array, or a list.
+
+    Args:
+        name: of the argument, for errors.
+        value: (V, 2); a ring as x, y, x, y, ... or rows; a list of rings, each a part; or a list in which some parts are lists of an
+            outer ring and its holes. Rings are turned so that parts run as the first one does, and holes the other way.
+    """
+    if isinstance(value, Tensor | np.ndarray) or _is_ring(value):
+        return _ring(name, value)
+    if not isinstance(value, list | tuple):
+        fix = "Run lengths are masks: decode them, and pass them as such." if hasattr(value, "keys") else ""
+        raise wrong_type(name, expected=_FORMS, got=f"{value!r:.60}", fix=fix)
+    parts = [[part] if isinstance(part, Tensor | np.ndarray) or _is_ring(part) else part for part in value]
+    rings, holes = [], []
+    for part in parts:
+        if not isinstance(part, list | tuple):
+            raise wrong_type(name, expected=_FORMS, got=f"{value!r:.60}")
+        rings += [_ring(name, ring) for ring in part]
+        holes += [k > 0 for k in range(len(part))]
+    if len(rings) < 2:
+        return rings[0] if rings else torch.zeros((0, 2), device="cpu")
+    sense = signed_areas(rings[0]) > 0
+    turned = [_running(ring, sense != hole) for ring, hole in zip(rings, holes, strict=True)]
+    return torch.cat([row for ring in turned for row in (ring, ring.new_full((1, 2), torch.nan))][:-1])
+
+
+def _is_ring(value: object) -> bool:
+    """Whether this is a list of numbers, or of pairs of them; [[x, y, x, y, ...]] is a list of one ring."""
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    return all(map(is_number, value)) or all(
+        isinstance(row, list | tuple) and len(row) == 2 and all(map(is_number, row)) for row in value
+    )
+
+
+def _ring(name: str, value: Any) -> Float[Tensor, "v 2"]:
+    if not (isinstance(value, Tensor | np.ndarray) or _is_ring(value)):
+        raise wrong_type(name, expected=_FORMS, got=f"{value!r:.60}")
+    if not isinstance(value, Tensor):
+        value = torch.as_tensor(np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value, device="cpu")
+    points: Tensor = value
+    points = points if points.is_floating_point() else points.to(torch.float32)
+    if points.dim() == 1 and len(points) % 2 == 0:
+        points = points.reshape(-1, 2)
+    if points.dim() != 2 or points.shape[-1] != 2 or len(points) < 3:
+        raise invalid(name, expected=f"rings of at least three corners: {_FORMS}", got=f"numbers of shape {tuple(points.shape)}")
+    return points
+
+
+def _running(ring: Float[Tensor, "v 2"], clockwise: Tensor) -> Float[Tensor, "v 2"]:
+    """The ring in this direction, from the same corner."""
+    turned = torch.cat((ring[:1], ring[1:].flip(0)))
+    return torch.where((signed_areas(ring) > 0) == clockwise, ring, turned)
