@@ -59,9 +59,7 @@ APART = [12, 2, 12, 6, 15.5, 6, 15.5, 2]
 
 @pytest.mark.parametrize("turned", [(), (0,), (1,), (2,), (0, 1, 2)])
 def test_parts_and_holes_whichever_way_they_run(turned):
-    outer, hole, apart = (
-        np.array(ring).reshape(-1, 2)[:: -1 if i in turned else 1] for i, ring in enumerate((OUTER, HOLE, APART))
-    )
+    outer, hole, apart = (np.array(ring).reshape(-1, 2)[:: -1 if i in turned else 1] for i, ring in enumerate((OUTER, HOLE, APART)))
     mask = rasterize([[[outer, hole], apart]], (10, 18))[0]
     expected = torch.zeros(10, 18)
     expected[1:8, 1:9], expected[2:6, 12:15], expected[2:6, 15] = 1.0, 1.0, 0.5

@@ -78,7 +78,7 @@ def polygon_of(name: str, value: Any) -> Float[Tensor, "v 2"]:
 
     Args:
         name: of the argument, for errors.
-        value: (V, 2); a ring as x, y, x, y, ... or rows; a list of rings, each a part; or a list in which some parts are lists of an
+        value: (V, 2); a ring as x, y, x, y, ... or rows; a list of rings, each a part; or one in which parts are lists of an
             outer ring and its holes. Rings are turned so that parts run as the first one does, and holes the other way.
     """
     if isinstance(value, Tensor | np.ndarray) or _is_ring(value):

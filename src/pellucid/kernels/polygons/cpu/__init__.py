@@ -34,6 +34,7 @@ def _fill(out: Tensor, points: Tensor, size: list[int]) -> None:
 
 
 def _back(found: list[Tensor], grad: Tensor, points: Tensor, size: list[int], needs: list[bool]) -> None:
+    del needs
     from pellucid.kernels.polygons.cpu.sweep import to_corners
 
     corners = _corners(points)

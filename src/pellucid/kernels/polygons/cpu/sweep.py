@@ -36,7 +36,7 @@ def _rows(low, high, height):  # type: ignore[no-untyped-def]
 @fused
 def _add(row, left, right, fall):  # type: ignore[no-untyped-def]
     """What an edge's part in a row adds, from x ``left`` to ``right``, which falls by so much."""
-    low, high = min(left, right), max(left, right)
+    low, high = (left, right) if left < right else (right, left)
     width = len(row) - 1
     if high <= 0.0:
         row[0] += fall
