@@ -56,7 +56,8 @@ def _add(row, left, right, fall):  # type: ignore[no-untyped-def]
         row[first + 1] += share
         return
     for column in range(first, last + 1):
-        begin, end = max(low, np.float64(column)), min(high, column + 1.0)
+        begin = low if low > column else np.float64(column)
+        end = high if high < column + 1.0 else column + 1.0
         here = rate * (end - begin)
         share = here * (0.5 * (begin + end) - column)
         row[column] += here - share
