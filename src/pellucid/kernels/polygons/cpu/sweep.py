@@ -49,15 +49,14 @@ def _add(row, left, right, fall):  # type: ignore[no-untyped-def]
         fall, low = fall + rate * low, 0.0
     if high > width:
         fall, high = fall - rate * (high - width), np.float64(width)
-    first, last = np.int64(low), min(np.int64(high), width - 1)
+    first, last = np.int64(low), np.int64(high) if high < width else width - 1
     if first == last:
         share = fall * (0.5 * (low + high) - first)
         row[first] += fall - share
         row[first + 1] += share
         return
     for column in range(first, last + 1):
-        begin = low if low > column else np.float64(column)
-        end = high if high < column + 1.0 else column + 1.0
+        begin, end = max(low, np.float64(column)), min(high, column + 1.0)
         here = rate * (end - begin)
         share = here * (0.5 * (begin + end) - column)
         row[column] += here - share
