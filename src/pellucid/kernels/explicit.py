@@ -207,8 +207,8 @@ def _gradients(
     primitive: Primitive, static: tuple[Any, ...], needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None
 ) -> tuple[Tensor | None, ...]:
     """The gradient of every tensor, None where it is not needed."""
-    found = primitive.backward(grad, *tensors, *static, list(needed))
-    found = (found,) if isinstance(found, Tensor) else found  # an operator has no tuple of one
+    given: Any = primitive.backward(grad, *tensors, *static, list(needed))
+    found = (given,) if isinstance(given, Tensor) else given  # an operator has no tuple of one
     return tuple(_share(f, t) if need else None for f, t, need in zip(found, tensors, needed, strict=True))
 
 
