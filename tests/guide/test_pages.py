@@ -9,6 +9,7 @@ from tests.guide.pages import DOCS, FENCE, follow
 ROOT = DOCS.parent
 PAGES = {
     "index.md": 1,
+    "two-frames.md": 1,
     "start.md": 5,
     "targets.md": 7,
     "seeds.md": 4,

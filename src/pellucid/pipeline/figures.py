@@ -34,7 +34,7 @@ def show(self: Any, batch: Any, *, draws: int = 3, samples: int = 4, key: Key | 
     Args:
         batch: as in the call: tensors, lists of pictures, or a dict of targets; masks are tinted, boxes and keypoints drawn.
         draws: how many columns after the first. The last is what the step ``draws - 1`` calls from now would give.
-        samples: at most so many rows.
+        samples: at most so many rows; under ``share`` each picture of a sample has its own.
         key: of the first draw; default the pipeline's seed and step, which do not advance.
 
     Returns:
@@ -63,7 +63,7 @@ def show(self: Any, batch: Any, *, draws: int = 3, samples: int = 4, key: Key | 
     with torch.no_grad():
         keys = [Key(first.seed, first.step + i, first.index) for i in range(draws)]
         versions = [batch, *(self.apply(batch, self.draw(batch, key=one)) for one in keys)]
-    names = [_pictures(self, version) for version in versions]
+    names = [_rows(self, version) for version in versions]
     count = min(samples, len(names[0]))
     figure = Figure(figsize=(2.4 * len(versions), 2.5 * count), layout="constrained")
     axes = figure.subplots(count, len(versions), squeeze=False)
@@ -82,6 +82,12 @@ def displayable(transforms: Sequence[Any], image: Tensor) -> Tensor:
         if isinstance(transform, Normalize):
             shown = Denormalize(mean=transform.mean, std=transform.std)(shown)
     return shown
+
+
+def _rows(pipeline: Any, batch: Any) -> list[dict[str, tuple[str, Any]]]:
+    """What stands in each row: a sample, or one of its pictures where each has draws of its own."""
+    parts = [batch] if pipeline._scene is None else pipeline._scene.parts(batch).each.values()
+    return [row for rows in zip(*(_pictures(pipeline, part) for part in parts), strict=True) for row in rows]
 
 
 def _pictures(pipeline: Any, batch: Any) -> list[dict[str, tuple[str, Any]]]:

@@ -39,6 +39,7 @@ from pellucid.pipeline.ragged import (
 )
 from pellucid.pipeline.recipes import Recipe, Recipes, kind_of_call
 from pellucid.pipeline.records import Record, read_record, record_agrees, record_is_of
+from pellucid.pipeline.scenes import Scene
 from pellucid.pipeline.serialization import (
     VERSION,
     read_file,
@@ -104,6 +105,12 @@ class Pipeline(nn.Module):
             ``keypoints_valid`` tell from the others; off, they come back as lists.
         drop_invalid: leave boxes and keypoints out that are no longer valid, and with boxes the rows of ``labels``, ``iscrowd`` and
             ``masks`` beside them; of one picture or of a list. By default they stay, flagged: batches keep their shapes.
+        share: which pictures of a sample draw alike, such as ``{"colour": ["left", "right"]}``; all else is drawn for each picture
+            by its name, and each may have a size of its own. ``geometry`` is what moves points, ``colour`` all that does not, and
+            a part of a class's name decides for those transforms. A list of lists makes several groups. Without it the pictures
+            of a sample have one size, and one draw for all of them. Records are a dict then, one `Record` for each picture.
+        of: with ``share``, the pictures that targets belong to, such as ``{"boxes": "left"}``; by default that in their key, as in
+            ``boxes_left``, or else ``image``, or the only one.
 
     Gradient:
         To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
@@ -151,6 +158,8 @@ class Pipeline(nn.Module):
         return_valid: bool = False,
         pad_targets: bool = True,
         drop_invalid: bool = False,
+        share: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None = None,
+        of: Mapping[str, str] | None = None,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in Options.__dataclass_fields__}
         super().__init__()
@@ -167,6 +176,7 @@ class Pipeline(nn.Module):
         self._plans = Plans(self.transforms, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
         self._look, self._recipes = Look(), Recipes()
         self._settles = any(type(one).decides is not Transform.decides for one in self.transforms)
+        self._scene = Scene(self) if self.options.share else None
 
     @pinned
     def forward(
@@ -197,6 +207,8 @@ class Pipeline(nn.Module):
             batch = named_targets(batch, targets, self.options)
         if return_record is not False:
             check_flag("return_record", return_record)
+        if self._scene is not None:
+            return self._scene.forward(batch, key, return_record, gradient_scale)
         kind = kind_of_call(batch) if gradient_scale.__class__ is float and gradient_scale == 0.0 else None
         recipe = None if kind is None else self._recipes.get(kind)
         if recipe is not None:
@@ -238,6 +250,8 @@ class Pipeline(nn.Module):
             >>> record.params[0]["gate"].shape
             torch.Size([4])
         """
+        if self._scene is not None:
+            return self._scene.draw(batch, key)
         parsed, key = self._apart(batch, key)
         return draw_lists(self, batch, key) if parsed is None else self._draw(parsed, key)
 
@@ -294,6 +308,8 @@ class Pipeline(nn.Module):
             >>> torch.equal(a.params[0]["left"], b.params[0]["left"]), torch.equal(a.params[1]["gate"], b.params[1]["gate"])
             (True, False)
         """
+        if self._scene is not None:
+            return self._scene.views(batch, n, same, key)
         n, shared, parsed = whole_number("n", n, 1, 1 << 16), steps_named(self.transforms, same), self._parse(batch)
         at = self._at(parsed, key)
         records = draw_several(n, shared, parsed.lead, *at, self._raw(parsed, at[0]))
@@ -303,7 +319,7 @@ class Pipeline(nn.Module):
     def apply(
         self,
         batch: Any,
-        record: Record | RaggedRecord | None = None,
+        record: Record | RaggedRecord | Mapping[str, Any] | None = None,
         *,
         gradient_scale: Any = 0.0,
         over: tuple[Tensor, Tensor] | None = None,
@@ -340,6 +356,9 @@ class Pipeline(nn.Module):
         """
         if record is None and callable(batch) and not isinstance(batch, Tensor):
             return super().apply(batch)
+        if self._scene is not None and isinstance(record, Mapping):
+            check_nothing_over(over)
+            return self._scene.replayed(batch, record, lambda one, part, own: one.apply(part, own, gradient_scale=gradient_scale))
         if isinstance(record, RaggedRecord):
             check_no_scale(gradient_scale)
             check_nothing_over(over)
@@ -351,7 +370,7 @@ class Pipeline(nn.Module):
         return apply_targets(record, parsed, self.options, gradient_scale, None if over is None else read_sticker(over, images))
 
     @pinned
-    def inverse(self, batch: Any, record: Record | RaggedRecord, *, return_valid: bool = False) -> Any:
+    def inverse(self, batch: Any, record: Record | RaggedRecord | Mapping[str, Any], *, return_valid: bool = False) -> Any:
         """Undo the geometry: images are resampled back, boxes and keypoints mapped back without loss of precision.
 
         Colours stay as they are, and what the forward pass cut away is filled with zeros. Boxes come back as the hull of their
@@ -381,22 +400,25 @@ class Pipeline(nn.Module):
             True
         """
         check_flag("return_valid", return_valid)
+        if self._scene is not None and isinstance(record, Mapping):
+            return self._scene.replayed(batch, record, lambda one, part, own: one.inverse(part, own, return_valid=return_valid))
         if isinstance(record, RaggedRecord):
             if return_valid:
                 raise invalid("return_valid", expected="False for a list of pictures", got=True, fix="Call with one at a time.")
             return invert_lists(self, batch, record)
-        record_is_of(read_record(record).plan, self.transforms)
+        record = read_record(record)
+        record_is_of(record.plan, self.transforms)
         return invert_targets(record, self._parse(batch, record, inverse=True), self.options, return_valid=return_valid)
 
     @pinned
-    def valid_mask(self, record: Record | RaggedRecord) -> Any:
+    def valid_mask(self, record: Record | RaggedRecord | Mapping[str, Any]) -> Any:
         """Return the share of each output pixel that shows the input image.
 
         Args:
             record: of a call.
 
         Returns:
-            (B, 1, H, W) in [0, 1], float32; for the record of a list, one (1, H, W) for each picture.
+            (B, 1, H, W) in [0, 1], float32; for the record of a list, one (1, H, W) for each picture; a dict for a dict.
 
         Gradient:
             record.params: as each transform declares.
@@ -410,9 +432,12 @@ class Pipeline(nn.Module):
             >>> augment.valid_mask(augment.draw(torch.zeros(1, 3, 2, 2)))[0, 0, 1]
             tensor([0., 1., 1., 0.])
         """
+        if self._scene is not None and isinstance(record, Mapping):
+            return {name: self._scene.of(name).valid_mask(one) for name, one in record.items()}
         if isinstance(record, RaggedRecord):
             return valid_masks(record, self.valid_mask)
-        read_record(record)._check_still()
+        record = read_record(record)
+        record._check_still()
         spec = record.plan.specs[0]
         ones = torch.ones((record.samples, 1, spec.height, spec.width), device=record.device)
         options = Options(return_valid=True)
@@ -441,6 +466,8 @@ class Pipeline(nn.Module):
             if not isinstance(channels, int) or isinstance(channels, bool) or channels < 1:
                 raise wrong_type("channels", expected="a number of channels, an integer >= 1", got=repr(channels))
             spec = ImageSpec(channels, *as_size("size", size))
+        elif self._scene is not None:
+            return self._scene.explain(batch)
         else:
             parsed = self._parse(batch)
             spec = self._spec(parsed)
@@ -500,6 +527,7 @@ class Pipeline(nn.Module):
             >>> round(augment.learned.get_parameter("0_gate_p").grad.item(), 4)
             0.21
         """
+        self._check_one_draw("expected")
         if not callable(loss_fn):
             raise wrong_type("loss_fn", expected="a function of the augmented batch to (B,) losses", got=repr(loss_fn))
         parsed = self._parse(batch)
@@ -545,6 +573,7 @@ class Pipeline(nn.Module):
             >>> bool((out < 0.5).all())  # dark is where this loss is large
             True
         """
+        self._check_one_draw("worst")
         return worst_draw(self, loss_fn, batch, key=key, **search)
 
     def evaluations(self) -> int:
@@ -711,6 +740,12 @@ class Pipeline(nn.Module):
             record_agrees(parsed, record, inverse=inverse)
         return parsed
 
+    def _check_one_draw(self, call: str) -> None:
+        """Raise where each picture of a sample has draws of its own."""
+        if self._scene is not None:
+            fix = "Leave share= out, or call with one picture at a time in a pipeline without it."
+            raise invalid(call, expected="one draw for all pictures of a sample", got="share=", fix=fix)
+
     def _is_ragged(self, batch: Any) -> bool:
         return not isinstance(batch, Tensor) and is_ragged(batch, self.options)
 
@@ -731,7 +766,7 @@ class Pipeline(nn.Module):
         """For each sample the transforms with what decides sizes drawn; None where nothing does."""
         if not self._settles or not any(decides(self.transforms, spec) for spec in set(specs)):
             return None
-        return settle_each(self.transforms, specs, seed, step, index, same_on_batch=self.same_on_batch)
+        return settle_each(self.transforms, specs, seed, step, index, same_on_batch=self.same_on_batch, streams=self._plans.streams)
 
     def _spec(self, parsed: Parsed) -> ImageSpec:
         pictures = [entry for entry in parsed.entries if not entry.kind.move]
@@ -781,6 +816,8 @@ class Pipeline(nn.Module):
             >>> torch.equal(augment(images, key=key), augment(images, key=key))
             True
         """
+        if self._scene is not None:
+            return self._scene.key_of(batch, key)
         if self._is_ragged(batch):
             return key_of_list(self, batch, key)
         parsed = self._parse(batch)

@@ -41,6 +41,7 @@ def settle_each(
     index: Int64[Tensor, "b"],
     *,
     same_on_batch: bool,
+    streams: Sequence[str] = (),
 ) -> list[tuple[Transform, ...]]:
     """For each sample the transforms, those settled whose draws decide sizes.
 
@@ -48,10 +49,10 @@ def settle_each(
         transforms: of the pipeline.
         specs: of each sample.
         seed, step, index: what is drawn with; words do not depend on what is settled.
-        same_on_batch: of the pipeline.
+        same_on_batch, streams: of the pipeline's plans.
     """
     steps = steps_of(transforms)
-    draws, slots, shared = layout_of(steps, [ANY_IMAGE] * len(steps), same_on_batch)
+    draws, slots, shared = layout_of(steps, [ANY_IMAGE] * len(steps), same_on_batch, streams)
     words = uniforms(draw_words(seed, step, index, *as_slots(slots, shared, index.device)))
     places = [places_of(transforms, i)[0] for i in range(len(transforms))]
     deciding = {place for place, one in zip(places, transforms, strict=True) if type(one).decides is not Transform.decides}

@@ -58,8 +58,8 @@ def draw_several(
     return records
 
 
-def steps_named(transforms: tuple[Transform, ...], names: object) -> tuple[int, ...]:
-    """The steps that ``same=`` means: by place, by class, or by a part of the class's name; of a choice all that lies in it."""
+def steps_named(transforms: tuple[Transform, ...], names: object, *, option: str = "same") -> tuple[int, ...]:
+    """The steps that an option means: by place, class or a part of the class's name; of a choice all that lies in it."""
     steps = steps_of(transforms)
     found: set[int] = set()
     for name in ordered("same", names, "a sequence of names, classes or places of transforms", 'For example same=("crop",).'):
@@ -71,7 +71,7 @@ def steps_named(transforms: tuple[Transform, ...], names: object) -> tuple[int, 
                 here |= {i for i, step in enumerate(steps) if any(gate.choice == at for gate in step.gates)}
         if not here:
             known = sorted({type(step.transform).__name__ for step in steps})
-            raise invalid("same", expected=f"transforms of this pipeline ({', '.join(known)}) or their places", got=repr(name))
+            raise invalid(option, expected=f"transforms of this pipeline ({', '.join(known)}) or their places", got=repr(name))
         found |= here
     return tuple(sorted(found))
 

@@ -18,10 +18,10 @@ from pellucid.boxes import BoxFormat
 from pellucid.engine.plan import CANVAS_RULES
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import check_choice, check_flag, finite_number, is_number, table, texts
-from pellucid.targets.kinds import BOXES, KINDS, TargetKind, kind_of
+from pellucid.targets.kinds import BOXES, IMAGE, KINDS, TargetKind, kind_of
 from pellucid.types import FLOATING
 
-__all__ = ["FORMATS", "Options", "check_no_scale", "dtype_named", "named_targets"]
+__all__ = ["FORMATS", "SIDES", "Options", "check_no_scale", "dtype_named", "named_targets"]
 
 _MODES = {kind.name: kind.interpolation for kind in KINDS.values() if kind.interpolation}
 
@@ -34,6 +34,9 @@ FORMATS: Mapping[str, tuple[BoxFormat, bool]] = {
     "yolo": ("cxcywh", True),
 }
 """What boxes may be written in: the format of their numbers, and whether these are fractions of the picture's width and height."""
+
+SIDES = ("colour", "geometry")
+"""What pictures of a sample may share, beside transforms by name."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ class Options:
     return_valid: bool = False
     pad_targets: bool = True
     drop_invalid: bool = False
+    share: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    of: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check every option, and fill in the default interpolations."""
@@ -92,6 +97,11 @@ class Options:
             "box_format": dict(boxes) if isinstance(boxes, Mapping) else boxes,
             "interpolation": {**_MODES, **modes},
             "pairs": {key: _pairs(key, pairs, named) for key, pairs in table("pairs", self.pairs).items()},
+            "share": {
+                "colour" if name == "color" else name: _groups(name, groups, named)
+                for name, groups in table("share", self.share).items()
+            },
+            "of": {key: _picture(f"of[{key!r}]", name, named) for key, name in table("of", self.of).items()},
         }
         for name, value in read.items():
             object.__setattr__(self, name, value)
@@ -113,6 +123,7 @@ class Options:
         dtype = None if self.dtype is None else str(self.dtype).removeprefix("torch.")
         plain = {**self.settings(), "dtype": dtype, "passthrough": list(self.passthrough)}
         plain["interpolation"] = {kind: mode for kind, mode in self.interpolation.items() if mode != _MODES.get(kind)}
+        plain["share"] = {name: [list(group) for group in groups] for name, groups in self.share.items()}
         plain["pairs"] = {key: [list(pair) for pair in pairs] for key, pairs in self.pairs.items()}
         return {name: value for name, value in plain.items() if value not in (None, [], {})}
 
@@ -176,6 +187,25 @@ def _pairs(key: str, pairs: object, named: Mapping[str, str]) -> tuple[tuple[int
     if len(set(places)) < len(places) or min(places, default=0) < 0:
         raise invalid(name, expected=f"{expected}, none below 0 or twice", got=repr(pairs))
     return tuple((one[0], one[1]) for one in pairs)
+
+
+def _groups(name: str, groups: object, named: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
+    """Groups of pictures, each in one of them at most."""
+    name, expected = f"share[{name!r}]", "names of pictures, such as ['left', 'right'], or a list of such groups"
+    if not isinstance(groups, list | tuple) or not all(isinstance(one, str | list | tuple) for one in groups):
+        raise wrong_type(name, expected=expected, got=repr(groups))
+    single = all(isinstance(one, str) for one in groups)
+    read = tuple(texts(name, one) for one in ((groups,) if single else groups) if one)
+    pictures = [_picture(name, one, named) for group in read for one in group]
+    if len(set(pictures)) < len(pictures):
+        raise invalid(name, expected=f"{expected}, none twice", got=repr(groups))
+    return read
+
+
+def _picture(name: str, key: object, named: Mapping[str, str]) -> str:
+    if not isinstance(key, str) or kind_of(key, named) is not IMAGE:
+        raise invalid(name, expected="the key of a picture", got=repr(key), fix=f"Pass targets={{{key!r}: 'image'}}, too.")
+    return key
 
 
 def _check_dtype(dtype: object) -> None:

@@ -50,11 +50,20 @@ class Plans:
     the recorded one with other numbers, and shares its recordings.
 
     Args:
-        transforms, fuse, canvas, same_on_batch: as :func:`make_plan` takes them.
+        transforms, fuse, canvas, same_on_batch, streams: as :func:`make_plan` takes them.
     """
 
-    def __init__(self, transforms: tuple[Transform, ...], *, fuse: bool, canvas: str, same_on_batch: bool) -> None:
-        self._settings: dict[str, Any] = {"fuse": fuse, "canvas": canvas, "same_on_batch": same_on_batch}
+    def __init__(
+        self,
+        transforms: tuple[Transform, ...],
+        *,
+        fuse: bool,
+        canvas: str,
+        same_on_batch: bool,
+        streams: tuple[str, ...] = (),
+    ) -> None:
+        self.streams = streams
+        self._settings: dict[str, Any] = {"fuse": fuse, "canvas": canvas, "same_on_batch": same_on_batch, "streams": streams}
         self._plan: Callable[..., Plan] = partial(_for_size, transforms, **self._settings)
         self._recorded: Recent[int, Recording] = Recent(8)  # by channels
         self._made: Recent[ImageSpec, Plan] = Recent(64)
@@ -98,7 +107,13 @@ def _again(transforms: tuple[Transform, ...], channels: int, height: int, width:
 
 
 def make_plan(
-    transforms: tuple[Transform, ...], spec: ImageSpec, *, fuse: bool = True, canvas: str = "each", same_on_batch: bool = False
+    transforms: tuple[Transform, ...],
+    spec: ImageSpec,
+    *,
+    fuse: bool = True,
+    canvas: str = "each",
+    same_on_batch: bool = False,
+    streams: tuple[str, ...] = (),
 ) -> Plan:
     """Plan the transforms for one kind of image.
 
@@ -108,6 +123,7 @@ def make_plan(
         fuse: compose runs; off gives the step-by-step semantics.
         canvas: ``each``: what a step cuts off, no later one sees; ``image``: a run sees the whole of its source.
         same_on_batch: share every draw across the batch.
+        streams: for each step a name that its draws depend on, too; empty for none.
     """
     if any(count < 1 for count in (spec.channels, spec.height, spec.width)):
         raise invalid("image", expected="at least one channel, row and column", got=f"{spec.channels}x{spec.height}x{spec.width}")
@@ -115,7 +131,7 @@ def make_plan(
     specs: list[ImageSpec] = []
     segments: list[SegmentSpec | None] = []
     specs.append(_through(transforms, spec, specs, segments, nested=False))
-    draws, slots, shared = layout_of(steps, specs, same_on_batch)
+    draws, slots, shared = layout_of(steps, specs, same_on_batch, streams)
     tree = Tree(segments, specs, partial(exclude, steps), _excluding(steps), _resizing(steps, segments, specs), canvas)
     order = order_of(transforms, segments)
     groups = _groups(order, tree, fuse=fuse)
@@ -282,7 +298,7 @@ def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> No
 
 
 def layout_of(
-    steps: Sequence[Step], specs: Sequence[ImageSpec], same_on_batch: bool
+    steps: Sequence[Step], specs: Sequence[ImageSpec], same_on_batch: bool, streams: Sequence[str] = ()
 ) -> tuple[tuple[Draw, ...], tuple[int, ...], tuple[bool, ...]]:
     """Give every draw slots of its own by position, class and name, so that it depends on nothing else in the pipeline."""
     draws: list[Draw] = []
@@ -293,7 +309,7 @@ def layout_of(
                 continue
             draws.append(Draw(index, name, distribution, 4 * len(slots)))
             for block in range(-(-distribution.words // 4)):
-                slot = slot_of(index, type(transform).__name__, name, block, taken=slots)
+                slot = slot_of(index, type(transform).__name__, name, block, *streams[index : index + 1], taken=slots)
                 slots[slot] = same_on_batch or getattr(transform, "same_on_batch", False)
     return tuple(draws), tuple(slots), tuple(slots.values())
 

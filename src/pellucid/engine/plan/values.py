@@ -178,7 +178,7 @@ class Plan:
         segments: what each step lowers to; None for choices.
         groups: the passes, in order.
         draws: everything drawn.
-        slots: which number of the hash gives each four words.
+        slots: which number of the hash gives each four words. Plans that differ in them alone run the same, and are equal.
         shared: whether the draw in that slot is the same for the whole batch.
         fuse: whether runs were composed.
         canvas: what a run sees of its source, of ``CANVAS_RULES``.
@@ -197,7 +197,7 @@ class Plan:
     segments: tuple[SegmentSpec | None, ...]
     groups: tuple[Group, ...]
     draws: tuple[Draw, ...]
-    slots: tuple[int, ...]
+    slots: tuple[int, ...] = field(compare=False)
     shared: tuple[bool, ...]
     fuse: bool = True
     canvas: str = "each"
