@@ -4,11 +4,11 @@ import inspect
 from dataclasses import fields
 
 import pellucid
-from pellucid import ALL, Pipeline, Record
+from pellucid import ALL, VOLUMES, Pipeline, Record
 from pellucid.targets.options import Options
 
 NAMES = {
-    *(kind.__name__ for kind in ALL),
+    *(kind.__name__ for kind in (*ALL, *VOLUMES)),
     *(
         "ALL",
         "Bernoulli",
@@ -35,6 +35,7 @@ NAMES = {
         "TargetKind",
         "Transform",
         "Uniform",
+        "VOLUMES",
         "__version__",
         "functional",
         "register",

@@ -32,7 +32,7 @@ from pellucid.random import (
 )
 from pellucid.targets.kinds import TargetKind
 from pellucid.transforms import *  # noqa: F403 - the table in transforms is the single list of them
-from pellucid.transforms import ALL, Lambda
+from pellucid.transforms import ALL, VOLUMES, Lambda
 from pellucid.transforms.base import Transform
 
 __all__ = [
@@ -58,12 +58,13 @@ __all__ = [
     "TargetKind",
     "Transform",
     "Uniform",
+    "VOLUMES",
     "__version__",
     "functional",
     "register",
-    *(kind.__name__ for kind in (*ALL, Lambda)),
+    *(kind.__name__ for kind in (*ALL, *VOLUMES, Lambda)),
 ]
 
 
 def __getattr__(name: str) -> object:
-    raise _missing(__name__, name, _names_here(ALL))
+    raise _missing(__name__, name, _names_here((*ALL, *VOLUMES)))

@@ -200,9 +200,6 @@ class PatchAdversary:
         targeted: the loss is lowered instead: labels are those that the model is to say.
         universal: one patch for all pictures.
         low, high: the range of the patch, which begins in its middle.
-        batch: how many pictures a step looks at, one after another; by default all. For a universal patch.
-        penalty: takes the patch (1 or B, C, h, w), returns what is lowered beside the loss, (1 or B,): roughness, or colours that
-            no printer has.
 
     Example:
         >>> import torch, pellucid
@@ -235,43 +232,28 @@ class PatchAdversary:
     universal: bool = True
     low: float = 0.0
     high: float = 1.0
-    batch: int | None = None
-    penalty: Callable[[Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
         _check_ascent(self)
         _check_pipeline(self.placement, "placement")
-        if self.batch is not None and not self.universal:
-            raise invalid("batch", expected="None where each picture has a patch of its own", got=self.batch)
-        whole_number("batch", 1 if self.batch is None else self.batch, 1, 1 << 20)
         object.__setattr__(self, "size", as_size("size", self.size))
         if finite_number("step_size", self.step_size) <= 0:
             raise invalid("step_size", expected="a number > 0", got=self.step_size)
 
-    def __call__(
-        self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None, start: Tensor | None = None
-    ) -> Float[Tensor, "*b c h2 w2"]:
-        """The patch, (1, C, h, w), or one for each picture; it begins as ``start``. Of ``key`` seed and step count."""
+    def __call__(self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None) -> Float[Tensor, "*b c h2 w2"]:
+        """The patch, (1, C, h, w), or one for each picture. Of ``key`` seed and step count."""
         _check_pictures(images, labels, key)
         still = images.detach()
-        shape = (1 if self.universal else len(still), still.shape[1], *self.size)
-        patch = still.new_full(shape, (self.low + self.high) / 2) if start is None else start.detach().to(still)
-        if patch.shape != shape:
-            raise invalid("start", expected=f"a patch of shape {shape}", got=tuple(patch.shape))
-        places = torch.arange(len(still), device=still.device)
+        patch = still.new_full((1 if self.universal else len(still), still.shape[1], *self.size), (self.low + self.high) / 2)
+        many, answers = still.repeat(self.draws, 1, 1, 1), labels.repeat(self.draws, *[1] * (labels.dim() - 1))
         for step in range(self.steps):
-            some = places if self.batch is None else places.roll(-step * self.batch)[: self.batch]
-            many, answers = still[some].repeat(self.draws, 1, 1, 1), labels[some].repeat(self.draws, *[1] * (labels.dim() - 1))
             leaf = patch.detach().requires_grad_()
             at = None if key is None else Key(key.seed, key.step + step)
             with torch.enable_grad():
                 covers = leaf if self.universal else leaf.repeat(self.draws, 1, 1, 1)
                 slope = _slope(self.loss_fn(self.show(many, covers, key=at), answers), len(many), leaf)
-                slope = -slope if self.targeted else slope
-                if self.penalty is not None:
-                    share = self.draws * (len(some) if self.universal else 1)  # as if every loss held it
-                    slope = slope - share * torch.autograd.grad(self.penalty(leaf).sum(), [leaf])[0]
-            patch = (patch + self.step_size * slope.sign()).clamp(self.low, self.high)
+            move = -slope.sign() if self.targeted else slope.sign()
+            patch = (patch + self.step_size * move).clamp(self.low, self.high)
         return patch
 
     def paste(
@@ -380,13 +362,7 @@ def _length(rows: Tensor) -> Tensor:
 
 
 def flow_attack(
-    images: Float[Tensor, "b c h w"],
-    loss_fn: Loss,
-    *,
-    steps: int = 50,
-    smoothness: float = 0.05,
-    learning_rate: float = 0.05,
-    goal: float | None = None,
+    images: Float[Tensor, "b c h w"], loss_fn: Loss, *, steps: int = 50, smoothness: float = 0.05, learning_rate: float = 0.05
 ) -> tuple[Float[Tensor, "b c h w"], Float[Tensor, "b 2 h w"]]:
     """Move pixels instead of changing them: a smooth displacement field that raises a loss (stAdv).
 
@@ -396,8 +372,6 @@ def flow_attack(
         steps: of Adam on the field.
         smoothness: weight of the term that is lowered: the mean length of the difference of neighbouring displacements, in pixels.
         learning_rate: of Adam, in pixels.
-        goal: a loss that is enough, such as a margin of 0 by which a wrong class leads. Once a picture reaches it, only smoothness
-            acts on its field, and what comes back is the shortest field that reached it; without a goal, the last one.
 
     Returns:
         The moved pictures and the field: pixel p shows what was at p + field(p), x before y, in pixels.
@@ -422,28 +396,14 @@ def flow_attack(
     still = images.detach()
     field = torch.zeros((len(images), 2, *images.shape[2:]), dtype=images.dtype, device=images.device, requires_grad=True)
     optimizer = torch.optim.Adam([field], lr=learning_rate)
-    best, least = field.detach(), still.new_full((len(images),), torch.inf)
-    for step in range(steps + 1):
+    for _ in range(steps):
         with torch.enable_grad():
             losses = _losses(loss_fn, _moved(still, field))
-            best, least = _shorter(field.detach(), losses.detach(), goal, best, least)
-            if step == steps:
-                break
-            aim = losses if goal is None else torch.where(losses < goal, losses, 0.0)
-            (slope,) = torch.autograd.grad((smoothness * _roughness(field) - aim).sum(), [field])
+            (slope,) = torch.autograd.grad((smoothness * _roughness(field) - losses).sum(), [field])
         field.grad = slope
         optimizer.step()
-    result = torch.where(torch.isfinite(least)[:, None, None, None], best, field.detach())
+    result = field.detach()
     return _moved(still, result).detach(), result
-
-
-def _shorter(field: Tensor, losses: Tensor, goal: float | None, best: Tensor, least: Tensor) -> tuple[Tensor, Tensor]:
-    """For each picture the shortest field that has reached the goal, and its mean length."""
-    if goal is None:
-        return best, least
-    length = field.square().sum(1).sqrt().mean((1, 2))
-    length = torch.where(losses >= goal, length, torch.inf)
-    return torch.where((length < least)[:, None, None, None], field, best), torch.minimum(length, least)
 
 
 def _losses(loss_fn: Loss, images: Tensor) -> Float[Tensor, "b"]:

@@ -7,7 +7,7 @@ Read next: ``random/key.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import torch
@@ -29,6 +29,7 @@ __all__ = [
     "Point",
     "RandomNoise",
     "Size",
+    "Size3",
     "Subsampling",
 ]
 
@@ -41,6 +42,9 @@ DEEP = {torch.uint16: 65535, torch.int16: 32767}
 
 Size: TypeAlias = tuple[int, int]
 """(height, width), in pixels."""
+
+Size3: TypeAlias = tuple[int, int, int]
+"""(depth, height, width), in voxels."""
 
 Fill: TypeAlias = float | tuple[float, ...]
 """One value for every channel, or one value per channel, in the image's own units."""
@@ -65,17 +69,32 @@ Magnitude: TypeAlias = Literal["secant", "straight_through", "none"]
 
 @dataclass(frozen=True, slots=True)
 class ImageSpec:
-    """What a transform may know of the images before any value exists: channels, height and width."""
+    """What a transform may know of the images before any value exists: channels, height and width.
+
+    ``depth`` is 0 for pictures. The slices of a volume lie one below another: it is a picture of ``depth`` times their height.
+    """
 
     channels: int
     height: int
     width: int
+    depth: int = field(default=0, repr=False)
+
+    @staticmethod
+    def of(channels: int, extent: tuple[int, ...]) -> ImageSpec:
+        """Pictures of (height, width), or volumes of (depth, height, width)."""
+        depth = extent[0] if len(extent) == 3 else 0
+        return ImageSpec(channels, extent[-2] * (depth if len(extent) == 3 else 1), extent[-1], depth)
 
     @property
     def size(self) -> Size:
         """(height, width)."""
         return (self.height, self.width)
 
-    def resized(self, size: Size) -> ImageSpec:
-        """This kind of image at another (height, width)."""
-        return ImageSpec(self.channels, size[0], size[1])
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """(height, width), or (depth, height, width) of volumes."""
+        return (self.depth, self.height // self.depth, self.width) if self.depth else self.size
+
+    def resized(self, extent: tuple[int, ...]) -> ImageSpec:
+        """This kind of image at another (height, width), or (depth, height, width)."""
+        return ImageSpec.of(self.channels, extent)

@@ -68,7 +68,8 @@ def names(page: str) -> list[str]:
     if page != "pipeline":
         return listed
     elsewhere = {name for other in ("transforms", "random") for name in import_module(PACKAGES[other][0]).__all__} - {"Key"}
-    return [name for name in listed if name not in elsewhere and not name.startswith("__") and name not in ("ALL", "functional")]
+    elsewhere |= {"ALL", "VOLUMES", "functional"}
+    return [name for name in listed if name not in elsewhere and not name.startswith("__")]
 
 
 def generated(repository: str) -> Iterator[tuple[str, str]]:

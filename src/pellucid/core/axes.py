@@ -46,6 +46,6 @@ def check_axes(name: str, shape: Sequence[int], *, option: str = "") -> None:
             name,
             expected="a video (B, T, C, H, W)",
             got=f"shape {tuple(shape)}, which reads as {frames[1]} frame{'s' * (frames[1] > 1)} of {channels} channels",
-            fix="A video (B, C, T, H, W): .transpose(1, 2). A volume (B, 1, D, H, W): the same makes its slices frames, which all "
-            "move alike; pellucid.functional.warp3 moves volumes in space.",
+            fix="A video (B, C, T, H, W): .transpose(1, 2). A volume (B, 1, D, H, W): pass {'volume': ...}, or "
+            "Pipeline(targets={'image': 'volume'}).",
         )

@@ -22,12 +22,13 @@ from pellucid.engine.lowering import Lowered, Openings, as_bend, copies, keeps_l
 from pellucid.engine.lowering.compose import Geometry, unmoved
 from pellucid.engine.overlays import Sticker, goes_along
 from pellucid.engine.passes import apply_open, compute_dtype, in_units, patch_value
-from pellucid.engine.plan import Canvas, Group, Part, Run, Single, sources
+from pellucid.engine.plan import Canvas, Group, Part, Run, Single, Space, sources
+from pellucid.engine.space import apply_space, field_through, hops_in_space, total_in_space
 from pellucid.errors import invalid
 from pellucid.geometry.bends import Bend, BentMap
-from pellucid.geometry.matrices import inverse
 from pellucid.geometry.paths import Hop
 from pellucid.geometry.rectangles import cover
+from pellucid.geometry.space import turned
 from pellucid.kernels import blend, bytewise, color, curve
 from pellucid.kernels.conversion import as_bytes, in_levels
 from pellucid.kernels.derivatives import needs_grad
@@ -40,15 +41,7 @@ from pellucid.kernels.several import Pictures
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
 from pellucid.kernels.warp.packing import canvas_kind, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
-from pellucid.segments import (
-    BlendSpec,
-    Layers,
-    LayerSpec,
-    Mixture,
-    Patch,
-    Warp,
-    WarpSpec,
-)
+from pellucid.segments import BlendSpec, Layers, LayerSpec, Mixture, Patch, Warp, WarpSpec
 from pellucid.transforms.mixture import Mixture as MixtureTransform
 from pellucid.types import ImageSpec, Size
 
@@ -75,6 +68,8 @@ def hops(lowered: Lowered) -> list[BackHop]:
     Canvases that no later step can leave are none: whatever the plan composes, the same ones remain.
     """
     plan = lowered.plan
+    if plan.volumes:
+        return hops_in_space(lowered)  # type: ignore[return-value] # sizes of three numbers
     total = total_src_from_dst(lowered)
     if len(plan.hops) == 1 and not plan.bends:
         assert total is not None
@@ -115,7 +110,7 @@ def stretches(lowered: Lowered) -> list[list[BackHop] | int]:
 
 def forwards(hops: Sequence[BackHop]) -> list[Hop]:
     """To each canvas from the one before, and its size."""
-    return [(inverse(step) if isinstance(step, Tensor) else step.turned(), size) for step, size in hops]
+    return [(turned(step) if isinstance(step, Tensor) else step.turned(), size) for step, size in hops]
 
 
 def backwards(lowered: Lowered) -> list[Hop]:
@@ -146,8 +141,10 @@ def _hop(lowered: Lowered, indices: Sequence[int]) -> BackHop:
     return BentMap(still if total is None else total, bend, src_from_mid), size
 
 
-def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b 3 3"] | None:
-    """Output pixel to input pixel across the whole plan, fields left aside; None where nothing moves."""
+def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b n n"] | None:
+    """Output pixel to input pixel across the whole plan, fields left aside; None where nothing moves, of pictures."""
+    if lowered.plan.volumes:
+        return total_in_space(lowered)
     total: Tensor | None = None
     for layer in lowered.plan.moving_layers:
         raise invalid(
@@ -289,6 +286,9 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
 
 def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
     """One pass, from whatever the image is to this dtype."""
+    if isinstance(group, Space):
+        assert isinstance(image, Tensor)
+        return apply_space(group, lowered, image, scale, impl, dtype)
     if isinstance(group, Run) and group.settled:
         return _settled(group, lowered, image, scale, impl, dtype)
     if isinstance(group, Run):
@@ -454,6 +454,9 @@ def apply_field(
             field = _apply_layers(lowered, group.index, field, kept, impl, fill=fill, interpolation=interpolation)
         if masks and isinstance(group, Single) and group.index in lowered.plan.hiding:
             field = _under_holes(lowered, group.index, field)
+        if isinstance(group, Space):
+            how: dict[str, Any] = {"interpolation": interpolation, "padding_mode": padding_mode, "impl": impl}
+            field = field_through(group, lowered, field, fill=fill, masks=masks, **how)
         if not isinstance(group, Run) or not group.warps:
             continue
         geometry = lowered.geometry(group, compute_dtype(field.dtype) if interpolation == "nearest" else None)

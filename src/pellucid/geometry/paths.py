@@ -51,7 +51,7 @@ def follow(points: Tensor, path: Path) -> tuple[Tensor, Tensor]:
 
 def expanded(step: Tensor | BentMap, rows: int) -> Tensor | BentMap:
     """A map with a row for each of so many samples, or one that does so itself."""
-    return step.expand(rows, 3, 3) if isinstance(step, Tensor) else step
+    return step.expand(rows, *step.shape[1:]) if isinstance(step, Tensor) else step
 
 
 def places_of(back: Sequence[Tensor | BentMap], canvases_of: Sequence[Size], size: Size, rows: int) -> Float[Tensor, "b 2 h w"]:

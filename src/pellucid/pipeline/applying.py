@@ -32,12 +32,13 @@ from pellucid.engine.lowering import Lowered
 from pellucid.engine.lowering.compose import unmoved
 from pellucid.engine.overlays import Sticker
 from pellucid.engine.passes import compute_dtype
-from pellucid.engine.plan import Plan, Run
+from pellucid.engine.plan import Plan, Run, Space
+from pellucid.engine.space import unwarp_volume
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor
 from pellucid.functional.reaching import read_scale
-from pellucid.geometry.matrices import inverse
 from pellucid.geometry.paths import Hop, expanded, follow, places_of
+from pellucid.geometry.space import mirrors3, turned
 from pellucid.geometry.vectors import mirrors
 from pellucid.kernels.several import Pictures
 from pellucid.pipeline.records import Record
@@ -45,13 +46,13 @@ from pellucid.segments import Warp
 from pellucid.targets.arrays import as_given
 from pellucid.targets.dropping import sieved
 from pellucid.targets.instances import Instances, instances_of
-from pellucid.targets.kinds import BOXES, IMAGE, VALID, turned_along
+from pellucid.targets.kinds import BOXES, IMAGES, VALID, turned_along
 from pellucid.targets.layers import laid_rows, mixed_labels, rows_beside_holes
 from pellucid.targets.options import Options
 from pellucid.targets.parsing import Entry, Parsed, batch_of, flatten, unflatten
 from pellucid.targets.torchvision import wrap_like
 from pellucid.transforms.choices import exclude
-from pellucid.types import Size
+from pellucid.types import ImageSpec, Size
 
 __all__ = [
     "apply_targets",
@@ -102,7 +103,7 @@ def results_of(
                 valid = valid[0] if parsed.lead == 0 else valid.unflatten(0, entry.tensor.shape[: parsed.lead])
                 valid = valid.unflatten(-1, (-1, entry.points)) if entry.points else valid
                 result[f"{entry.key}_valid"] = valid
-        elif entry.kind is IMAGE:
+        elif entry.kind in IMAGES:
             out = image_of(lowered, flat, options, over)
         else:
             out = _field(lowered, entry, flat, options)
@@ -177,20 +178,25 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
             out, _ = _moved(entry, flat, backwards(lowered), options)
         elif src_from_dst is None:
             out = flat.clone()
+        elif plan.volumes:
+            how = "nearest" if options.interpolation_of(entry.kind) == "nearest" else "trilinear"
+            out = unwarp_volume(lowered, flat, interpolation=how, impl=options.impl)
         else:
             mode = options.interpolation_of(entry.kind)
             out = _unwarp(flat, path, plan.size_in, mode, options, places)
         if src_from_dst is not None and (entry.kind.turn or entry.key in options.pairs):
             following = _following(lowered, entry, len(flat))
             ways = (path, backwards(following)) if plan.bends or following is not lowered else None
-            out = _turned(entry, out, inverse(src_from_dst), ways, plan.size_in, options, result)
+            out = _turned(entry, out, turned(src_from_dst), ways, plan.size_in, options, result)
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_in, plan), entry.tensor, plan.size_in)
     if return_valid:
         samples, frames = batch_of(parsed)
-        valid = torch.ones((samples * frames, 1, *plan.size_out), device=device)
-        if src_from_dst is not None:
+        valid = torch.ones((samples * frames, 1, *plan.specs[-1].size), device=device)
+        if plan.volumes:
+            valid = unwarp_volume(lowered, valid, interpolation="trilinear", impl=options.impl)
+        elif src_from_dst is not None:
             valid = _unwarp(valid, path, plan.size_in, "bilinear", options, places)
-        result["valid"] = _led(valid, parsed)
+        result["valid"] = _led(valid, parsed, plan.specs[0])
     return result
 
 
@@ -250,9 +256,9 @@ def dtype_of_result(plan: Plan, options: Options, dtype: torch.dtype) -> torch.d
 
 def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Tensor:
     mode = options.interpolation_of(entry.kind)
-    fill = options.mask_fill if entry.kind.name == "mask" else 0.0
+    masks = entry.kind.name in ("mask", "labelmap")
+    fill = options.mask_fill if masks else 0.0
     floating = flat.is_floating_point()
-    masks = entry.kind.name == "mask"
     if not floating:
         _check_label("mask_fill", fill, flat.dtype)
     if masks and not floating:
@@ -262,7 +268,7 @@ def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Te
     if not floating and mode != "nearest":
         out = torch.round(out)
     movers = lowered.plan.moving_layers or lowered.plan.hiding
-    moved = movers or any(isinstance(group, Run) and group.warps for group in lowered.plan.groups)
+    moved = movers or any(isinstance(group, Space) or (isinstance(group, Run) and group.warps) for group in lowered.plan.groups)
     return out.to(flat.dtype) if moved else flat.clone()
 
 
@@ -299,6 +305,8 @@ def _turned(
     pairs = options.pairs.get(entry.key, ())
     if not pairs:
         return out
+    if entry.kind.name == "labelmap":
+        return _exchanged(out, pairs, mirrors3(src_from_dst))
     rows, flag = out.shape[1], f"{entry.key}_{VALID}"
     count = entry.points or rows
     if max(map(max, pairs)) >= count:
@@ -307,11 +315,19 @@ def _turned(
     for first in range(0, rows, count):
         for left, right in pairs:
             order[first + left], order[first + right] = first + right, first + left
-    mirrored = mirrors(src_from_dst, size)
+    mirrored = mirrors3(src_from_dst) if entry.kind.space else mirrors(src_from_dst, size)
     if flag in result:
         valid = result[flag]
         result[flag] = _swapped(valid.reshape(-1, rows), order, mirrored).reshape(valid.shape)
     return _swapped(out, order, mirrored)
+
+
+def _exchanged(labels: Tensor, pairs: Sequence[tuple[int, int]], where: Tensor) -> Tensor:
+    """Labels of which pairs have changed places, for the samples that are to have it."""
+    found = labels
+    for left, right in pairs:
+        found = torch.where(labels == left, right, torch.where(labels == right, left, found))
+    return torch.where(where.reshape(-1, *[1] * (labels.dim() - 1)), found, labels)
 
 
 def _swapped(rows: Tensor, order: list[int], where: Tensor) -> Tensor:
@@ -343,13 +359,14 @@ def _check_label(name: str, fill: float, dtype: torch.dtype) -> None:
 
 def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.device, options: Options) -> Tensor:
     samples, frames = batch_of(parsed)
-    height, width = record.plan.size_in
-    ones = torch.ones((samples * frames, 1, height, width), device=device)
-    return _led(apply_field(lowered, ones, interpolation="bilinear", padding_mode="zeros", fill=0.0, impl=options.impl), parsed)
+    ones = torch.ones((samples * frames, 1, *record.plan.specs[0].size), device=device)
+    valid = apply_field(lowered, ones, interpolation="bilinear", padding_mode="zeros", fill=0.0, impl=options.impl)
+    return _led(valid, parsed, record.plan.specs[-1])
 
 
-def _led(fields: Tensor, parsed: Parsed) -> Tensor:
-    """With the leading axes of the batch."""
+def _led(fields: Tensor, parsed: Parsed, spec: ImageSpec) -> Tensor:
+    """With the leading axes of the batch, and the slices of volumes one behind another."""
+    fields = fields.unflatten(2, spec.extent[:2]) if spec.depth else fields
     return fields[0] if parsed.lead == 0 else fields.unflatten(0, batch_of(parsed)[: parsed.lead])
 
 
@@ -379,7 +396,7 @@ def _rows(
         _check_one_picture(lowered.plan, entry)
         return _moved(entry, flat, forwards(hops(lowered)), options)
     first, *rest = stretches(lowered)
-    still: list[Hop] = [(unmoved(wide_dtype(flat.device), flat.device), lowered.plan.size_in)]
+    still: list[Hop] = [(_unmoved(lowered.plan, flat.device), lowered.plan.size_in)]
     out, valid = _moved(entry, flat, (not isinstance(first, int) and forwards(first)) or still, options)
     if entry.valid is not None:
         valid = valid & _flags(entry.valid, lead)
@@ -397,6 +414,12 @@ def _rows(
             out, there = _moved(entry, out, forwards(part), options)
             valid = valid & there
     return out, valid
+
+
+def _unmoved(plan: Plan, device: torch.device) -> Tensor:
+    """The map that moves nothing."""
+    wide = wide_dtype(device)
+    return torch.eye(4, dtype=wide, device=device)[None] if plan.volumes else unmoved(wide, device)
 
 
 def _check_one_picture(plan: Plan, entry: Entry) -> None:
@@ -444,7 +467,16 @@ def _check_unmoved(plan: Plan, index: int, movers: Iterable[int]) -> None:
 def targets_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
     """Boxes and masks of each sample, for the draws that read them: of all frames; where a draw is shared, of all samples."""
     masks = any(draw.distribution.masks for draw in plan.looking)
-    return (_masks_seen(plan, parsed) if masks else {}) | _boxes_seen(plan, parsed)
+    return (_masks_seen(plan, parsed) if masks else {}) | _boxes_seen(plan, parsed) | _spacing_seen(plan, parsed)
+
+
+def _spacing_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
+    affine = next((entry for entry in parsed.entries if entry.kind.name == "affine"), None)
+    if affine is None:
+        return {}
+    matrix = affine.tensor if parsed.lead else affine.tensor[None]
+    found = {"spacing": torch.linalg.vector_norm(matrix[:, :3, :3].to(wide_dtype(matrix.device)), dim=1)}
+    return {(draw.transform, draw.name): found for draw in plan.looking if draw.distribution.spacing}
 
 
 def _masks_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:

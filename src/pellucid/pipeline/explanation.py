@@ -12,11 +12,12 @@ from dataclasses import fields
 
 import torch
 
-from pellucid.engine.plan import Plan, Run, Single
-from pellucid.kernels import blend, codec, convolve, explicit, resize, warp
+from pellucid.engine.plan import Plan, Run, Single, Space
+from pellucid.kernels import blend, codec, convolve, explicit, resize, volume, warp
 from pellucid.kernels.dispatch import choose
-from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec
+from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec, Warp3Spec
 from pellucid.transforms.choices import Choice
+from pellucid.types import ImageSpec
 
 __all__ = ["explain"]
 
@@ -35,20 +36,25 @@ def explain(plan: Plan, *, impl: str, device: str) -> str:
     spec, result = plan.specs[0], plan.specs[-1]
     lines = [
         f"{plan}",
-        f"input  {spec.channels} x {spec.height} x {spec.width}, output {result.channels} x {result.height} x {result.width}",
+        f"input  {_extent(spec)}, output {_extent(result)}",
         f"impl   {impl} -> {_all(plan, impl, device)} on {device}",
     ]
     bytewise = " -> ".join(str(group) for part in plan.parts for group in part.groups)
     lines += [f"bytes  {bytewise}, rounded after each pass of a choice that rounds"] * bool(bytewise)
     lines += [f"choice [{i}] {_choice(plan, i)}" for i, segment in enumerate(plan.segments) if segment is None]
     for number, group in enumerate(plan.groups, 1):
-        who = "" if isinstance(group, Run) else _alone(plan, group, impl, device)
+        who = _alone(plan, group, impl, device) if isinstance(group, Single) else ""
         how = _how(plan, group, impl, device) if isinstance(group, Run) else f"by {who}" if who else ""
+        how = _how_in_space(plan, group, impl, device) if isinstance(group, Space) else how
         lines.append(f"pass {number}: {group}" + (f"  ({how})" if how else ""))
-        for index in group.indices if isinstance(group, Run) else (group.index,):
+        for index in group.indices:
             branches = "".join(f"  in [{gate.choice}].{gate.branch}" for gate in plan.steps[index].gates[-1:])
             lines.append(f"    [{index}] {plan.steps[index].transform}{_drawn(plan, index)}{branches}")
     return "\n".join(lines)
+
+
+def _extent(spec: ImageSpec) -> str:
+    return " x ".join(map(str, (spec.channels, *spec.extent)))
 
 
 def _drawn(plan: Plan, index: int) -> str:
@@ -69,7 +75,7 @@ def _all(plan: Plan, impl: str, device: str) -> str:
     """Who computes, with the passes of each where they differ; what has one implementation only counts as the reference."""
     passes: dict[str, list[str]] = {}
     for number, group in enumerate(plan.groups, 1):
-        name = _who(group, impl, device) if isinstance(group, Run) else _alone(plan, group, impl, device) or "reference"
+        name = _alone(plan, group, impl, device) or "reference" if isinstance(group, Single) else _who(group, impl, device)
         passes.setdefault(name, []).append(str(number))
     if len(passes) < 2:
         return next(iter(passes), choose(impl, available=warp.AVAILABLE, device=device))
@@ -118,8 +124,18 @@ def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
     return "" if available is None else choose(impl, available=available, device=device)
 
 
-def _who(run: Run, impl: str, device: str) -> str:
+def _how_in_space(plan: Plan, run: Space, impl: str, device: str) -> str:
+    spec = None if run.outside is None else plan.segments[run.outside]
+    parts = ["one resample" if len(run.indices) > 1 else "resample", run.interpolation] if run.resamples else ["whole voxels"]
+    parts.append(f"padding {spec.padding_mode}" if isinstance(spec, Warp3Spec) else "never outside")
+    parts += [f"the field of [{run.indices[-1]}]"] * run.bends
+    return ", ".join([*parts, f"by {_who(run, impl, device)}"])
+
+
+def _who(run: Run | Space, impl: str, device: str) -> str:
     """The implementation of the run's resample, for images in floating point."""
+    if isinstance(run, Space):
+        return choose(impl, available=volume.AVAILABLE, device=device)
     if run.separable:
         return choose(impl, available=resize.AVAILABLE, device=device)
     what = warp.unsupported(torch.float32, run.interpolation)

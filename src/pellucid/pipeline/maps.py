@@ -8,7 +8,7 @@ Read next: ``records.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from jaxtyping import Bool, Float
@@ -18,6 +18,7 @@ from pellucid.core.constants import wide_dtype
 from pellucid.engine.execution import forwards, hops
 from pellucid.errors import invalid
 from pellucid.geometry.paths import expanded, follow, inside
+from pellucid.geometry.space import follow3
 from pellucid.transforms.base import as_size
 from pellucid.types import Size
 
@@ -185,6 +186,8 @@ def _centres(size: Size, of: Size, dtype: torch.dtype, device: torch.device) -> 
 def forth(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
     """Where points of the picture come to lie in the view, and which are seen there."""
     path = forwards(hops(record._lowered()))
+    if record.plan.volumes:
+        return follow3(points, cast(Any, path))
     if not path:
         return points, inside(points, record.size_out)
     return follow(points, [(expanded(step, len(points)), size) for step, size in path])

@@ -51,11 +51,11 @@ from pellucid.pipeline.serialization import (
 from pellucid.pipeline.settling import decides, settle_each
 from pellucid.pipeline.view_draws import View, draw_several, steps_named
 from pellucid.pipeline.worst_draws import worst_draw
-from pellucid.random.arguments import whole_number
+from pellucid.random.arguments import table, whole_number
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, key_for
 from pellucid.random.stream import claim, own_seed
-from pellucid.targets.kinds import IMAGE
+from pellucid.targets.kinds import IMAGE, IMAGES, VOLUME
 from pellucid.targets.options import Options, check_no_scale, dtype_named, named_targets
 from pellucid.targets.parsing import Parsed, batch_of, parse
 from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag
@@ -166,6 +166,8 @@ class Pipeline(nn.Module):
         self.transforms = as_transforms(transforms)
         self.steps = steps_of(self.transforms)
         Key(seed=0 if seed is None else seed)
+        if any(step.transform.dimensions == (3,) for step in self.steps):  # whose pictures, under whatever name, are volumes
+            given["targets"] = {"image": VOLUME.name, **table("targets", targets or {})}
         self.options = Options(**given)
         self._named = seed is not None
         with torch.inference_mode(False):  # whose tensors could be neither counted with nor trained outside of it
@@ -770,19 +772,20 @@ class Pipeline(nn.Module):
 
     def _spec(self, parsed: Parsed) -> ImageSpec:
         pictures = [entry for entry in parsed.entries if not entry.kind.move]
-        images = [entry for entry in pictures if entry.kind is IMAGE] or pictures
+        images = [entry for entry in pictures if entry.kind in IMAGES] or pictures
         if not images:
             raise invalid(
                 "batch",
                 expected="at least one image (or another picture, which tells the size)",
                 got=[e.key for e in parsed.entries],
             )
-        channels = images[0].tensor.shape[-3] if images[0].kind is IMAGE else 3
-        return ImageSpec(channels, images[0].tensor.shape[-2], images[0].tensor.shape[-1])
+        first = images[0]
+        assert first.size is not None
+        return ImageSpec.of(first.tensor.shape[-1 - len(first.size)] if first.kind in IMAGES else 3, first.size)
 
     def _pictures(self, parsed: Parsed) -> Tensor:
         """What predictors see: the images in floating point, one leading axis more than a sample has."""
-        entry = next((entry for entry in parsed.entries if entry.kind is IMAGE), None)
+        entry = next((entry for entry in parsed.entries if entry.kind in IMAGES), None)
         if entry is None:
             raise invalid("batch", expected="an image, from which numbers are predicted", got=[e.key for e in parsed.entries])
         image = entry.tensor if parsed.lead else entry.tensor[None]

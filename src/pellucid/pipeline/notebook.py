@@ -63,7 +63,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _size(size: Sequence[int]) -> str:
-    return f"{size[0]} x {size[1]}"
+    return " x ".join(map(str, size))
 
 
 def _number(value: Tensor) -> str:

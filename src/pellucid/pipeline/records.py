@@ -26,8 +26,8 @@ from pellucid.engine.execution import total_src_from_dst
 from pellucid.engine.lowering import Lowered, Replayed, opened
 from pellucid.engine.plan import CANVAS_RULES, Plan, keeps_partners, make_plan
 from pellucid.errors import invalid, wrong_type
-from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import pixel_centers
+from pellucid.geometry.space import turned
 from pellucid.pipeline.maps import ViewMap, back, forth
 from pellucid.pipeline.notebook import record_html, record_text
 from pellucid.pipeline.serialization import transforms_from_list, transforms_to_list
@@ -161,7 +161,7 @@ class Record:
         matrix = total_src_from_dst(self._lowered())
         if matrix is None:
             matrix = torch.eye(3, dtype=wide_dtype(self.device), device=self.device)[None]
-        return matrix.expand(self.samples, 3, 3)
+        return matrix.expand(self.samples, *matrix.shape[1:])
 
     @property
     def matrix(self) -> Float[Tensor, "b 3 3"]:
@@ -173,10 +173,11 @@ class Record:
         Errors:
             As ``src_from_dst``.
         """
-        return inverse(self.src_from_dst)
+        return turned(self.src_from_dst)
 
     def map_points(self, points: Float[Tensor, "b_or_1 n 2"]) -> Float[Tensor, "b n 2"]:
         """Send points (x, y) of the input, in pixel-centre coordinates, to the output; NaN for those that have no image there.
+        Of volumes they are (x, y, z).
 
         Nothing is cut off: a point outside of the picture is a point all the same.
 
@@ -198,10 +199,12 @@ class Record:
             >>> record.map_points(torch.tensor([[[0.0, 2.0]]]))
             tensor([[[9., 2.]]])
         """
-        if not isinstance(points, Tensor) or points.ndim != 3 or points.shape[-1] != 2 or points.shape[0] not in (1, self.samples):
+        axes = 3 if self.plan.volumes else 2
+        fits = isinstance(points, Tensor) and points.ndim == 3 and points.shape[-1] == axes and points.shape[0] in (1, self.samples)
+        if not fits:
             got = tuple(points.shape) if isinstance(points, Tensor) else type(points).__name__
-            raise invalid("points", expected=f"a tensor ({self.samples}, n, 2)", got=got)
-        wide = points.to(self.device, wide_dtype(self.device)).expand(self.samples, -1, 2)
+            raise invalid("points", expected=f"a tensor ({self.samples}, n, {axes})", got=got)
+        wide = points.to(self.device, wide_dtype(self.device)).expand(self.samples, -1, axes)
         return forth(self, wide)[0].to(points.dtype)
 
     def flow(self) -> Float[Tensor, "b 2 h w"]:
@@ -222,6 +225,10 @@ class Record:
             >>> record.flow()[0, :, 0, 0]
             tensor([-2.,  0.], dtype=torch.float64)
         """
+        if self.plan.volumes:
+            raise invalid(
+                "record.flow", expected="pictures", got="volumes", fix="record.map_points and record.src_from_dst have maps."
+            )
         pixels = pixel_centers(self.size_out, wide_dtype(self.device), self.device)
         moved, _ = back(self, pixels.expand(self.samples, -1, 2))
         return (moved - pixels).mT.unflatten(2, self.size_out)
@@ -534,7 +541,7 @@ class Record:
         state: dict[str, Any] = {
             "pellucid_record": _VERSION,
             "transforms": transforms_to_list(self.plan.transforms),
-            "image": [spec.channels, spec.height, spec.width],
+            "image": [spec.channels, *spec.extent],
             "fuse": self.plan.fuse,
             "canvas": self.plan.canvas,
             "samples": self.samples,
@@ -570,12 +577,13 @@ class Record:
         missing = [name for name in _FIELDS if name not in state]
         if missing:
             raise invalid(str(path), expected=f"a record with {', '.join(_FIELDS)}", got=f"none of {', '.join(missing)}")
-        channels, height, width = _whole_numbers(path, "image", state["image"], 3)
+        image = state["image"]
+        channels, *extent = _whole_numbers(path, "image", image, 4 if isinstance(image, list) and len(image) == 4 else 3)
         (samples,) = _whole_numbers(path, "samples", [state["samples"]], 1)
         rule = state.get("canvas", "image")  # which was the only one when records did not say
         check_choice(f"{path}: canvas", rule, CANVAS_RULES)
         transforms = transforms_from_list(state["transforms"], allow=allow)
-        plan = make_plan(transforms, ImageSpec(channels, height, width), fuse=bool(state["fuse"]), canvas=rule)
+        plan = make_plan(transforms, ImageSpec.of(channels, tuple(extent)), fuse=bool(state["fuse"]), canvas=rule)
         _check_params(path, plan, state["params"], samples)
         if state["lead"] not in (0, 1, 2):
             raise invalid(f"{path}: lead", expected="0, 1 or 2", got=state["lead"])

@@ -25,7 +25,7 @@ from pellucid.random.arguments import texts
 from pellucid.random.distributions import DISTRIBUTIONS, Distribution
 from pellucid.random.learnable import Learnable
 from pellucid.targets.kinds import KINDS, OURS, TargetKind
-from pellucid.transforms import ALL
+from pellucid.transforms import ALL, VOLUMES
 from pellucid.transforms.base import Transform, check_kind
 
 __all__ = ["VERSION", "read_file", "register", "settings_from_dict", "transforms_from_list", "transforms_to_list", "write_file"]
@@ -33,7 +33,7 @@ __all__ = ["VERSION", "read_file", "register", "settings_from_dict", "transforms
 VERSION = 1
 _DEEPEST = 32
 
-_TRANSFORMS: dict[str, type[Transform]] = {kind.__name__: kind for kind in ALL}
+_TRANSFORMS: dict[str, type[Transform]] = {kind.__name__: kind for kind in (*ALL, *VOLUMES)}
 
 Kind = TypeVar("Kind", bound=type[Transform] | TargetKind)
 

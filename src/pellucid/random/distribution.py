@@ -43,6 +43,8 @@ class Distribution:
     """Whether ``sample`` reads the boxes of each sample, as ``raw["boxes"]`` (b, n, 4) and ``raw["valid"]`` (b, n)."""
     masks: ClassVar[bool] = False
     """Whether ``sample`` reads where the masks of each sample are not 0, as ``raw["mask"]`` (b, h, w)."""
+    spacing: ClassVar[bool] = False
+    """Whether ``sample`` reads how far apart voxels are along x, y and z, as ``raw["spacing"]`` (b, 3)."""
     estimator: str = "reparameterised"
     """How the gradient to the distribution's own numbers is formed; see ``pellucid.pipeline.estimators``."""
     names: ClassVar[tuple[str, ...]] = ()

@@ -124,6 +124,17 @@ class Uniforms(Distribution):
 
 
 @dataclass(frozen=True)
+class Spacing(Distribution):
+    """How far apart the voxels of a sample are along x, y and z; 1 where nothing says so. Internal: it is read, not drawn."""
+
+    vector: ClassVar[bool] = True
+    spacing: ClassVar[bool] = True
+
+    def sample(self, u: Float[Tensor, "b 1"], raw: Raw) -> Float[Tensor, "b 3"]:
+        return raw["spacing"].to(u) if raw else torch.ones_like(u).expand(-1, 3)
+
+
+@dataclass(frozen=True)
 class Bits(Distribution):
     """Two raw 32-bit words: the key of a noise field. Internal."""
 

@@ -14,6 +14,7 @@ from pellucid.segments.specs import (
     CurveSpec,
     LayerSpec,
     SegmentSpec,
+    Warp3Spec,
     WarpSpec,
 )
 from pellucid.segments.values import (
@@ -35,6 +36,7 @@ from pellucid.segments.values import (
     Sharpen,
     Tone,
     Warp,
+    Warp3,
 )
 
 __all__ = [
@@ -64,5 +66,7 @@ __all__ = [
     "Sharpen",
     "Tone",
     "Warp",
+    "Warp3",
+    "Warp3Spec",
     "WarpSpec",
 ]

@@ -10,9 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pellucid.types import ClipRule, Fill, Pairing, Size
+from pellucid.types import ClipRule, Fill, Pairing, Size, Size3
 
-__all__ = ["BlendSpec", "CallSpec", "CodecSpec", "ColorSpec", "ConvolveSpec", "CurveSpec", "LayerSpec", "SegmentSpec", "WarpSpec"]
+__all__ = [
+    "BlendSpec",
+    "CallSpec",
+    "CodecSpec",
+    "ColorSpec",
+    "ConvolveSpec",
+    "CurveSpec",
+    "LayerSpec",
+    "SegmentSpec",
+    "Warp3Spec",
+    "WarpSpec",
+]
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,35 @@ class WarpSpec:
     bends: bool = False
     linear: bool = False
     centers: bool = False
+    mask_fill: float | None = None
+
+
+@dataclass(frozen=True)
+class Warp3Spec:
+    """A map of volumes.
+
+    Args:
+        size: (depth, height, width) of the output.
+        resamples: False for maps that only move whole voxels.
+        exposes: output voxels may lie outside the input, so padding and fill matter.
+        bends: the segment comes with displacements.
+        padding_mode, fill, interpolation: ``zeros`` shows the fill.
+        mask_fill: what label volumes show in the place of the fill; None for what the pipeline says.
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.types import ImageSpec
+        >>> pellucid.RandomFlip3("x").segment(ImageSpec.of(1, (4, 8, 8))).size
+        (4, 8, 8)
+    """
+
+    size: Size3
+    resamples: bool = True
+    exposes: bool = True
+    bends: bool = False
+    padding_mode: str = "zeros"
+    fill: Fill = 0.0
+    interpolation: str = "trilinear"
     mask_fill: float | None = None
 
 
@@ -191,4 +231,4 @@ class CallSpec:
     """
 
 
-SegmentSpec: TypeAlias = WarpSpec | ColorSpec | CurveSpec | ConvolveSpec | BlendSpec | CodecSpec | CallSpec | LayerSpec
+SegmentSpec: TypeAlias = WarpSpec | Warp3Spec | ColorSpec | CurveSpec | ConvolveSpec | BlendSpec | CodecSpec | CallSpec | LayerSpec

@@ -35,6 +35,7 @@ __all__ = [
     "Sharpen",
     "Tone",
     "Warp",
+    "Warp3",
 ]
 
 
@@ -56,6 +57,25 @@ class Warp(NamedTuple):
     src_from_dst: Float[Tensor, "b 3 3"]
     window: Float[Tensor, "b 4"] | None = None
     bend: Bend | None = None
+
+
+class Warp3(NamedTuple):
+    """Where each output voxel p reads: at src_from_dst (p + d(p)), in voxels (x, y, z).
+
+    Args:
+        src_from_dst: output voxel to input voxel.
+        control: numbers of the cubic B-spline d, along x, y and z in voxels of the output; as `pellucid.functional.warp3` takes
+            them.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Warp3
+        >>> Warp3(torch.eye(4)[None]).control is None
+        True
+    """
+
+    src_from_dst: Float[Tensor, "b 4 4"]
+    control: Float[Tensor, "b 3 gd gh gw"] | None = None
 
 
 class Color(NamedTuple):
@@ -405,6 +425,7 @@ Segment: TypeAlias = (
     Call
     | Codec
     | Warp
+    | Warp3
     | Color
     | ColorSteps
     | Curve

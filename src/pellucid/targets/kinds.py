@@ -22,6 +22,7 @@ from pellucid.geometry.bends import BentMap
 from pellucid.geometry.cameras import camera_along
 from pellucid.geometry.paths import Path, follow
 from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
+from pellucid.geometry.space import follow3, inverse4, transform_points3
 from pellucid.geometry.vectors import turn_disparity, turn_flow, turn_normals
 from pellucid.random.arguments import check_choice
 from pellucid.targets.torchvision import class_of
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
 __all__ = [
     "BOXES",
     "IMAGE",
+    "IMAGES",
     "KINDS",
     "OURS",
     "VALID",
+    "VOLUME",
     "TargetKind",
     "classes_in",
     "kind_in",
@@ -72,6 +75,7 @@ class TargetKind:
             nothing is cut off there.
         whole: the rows belong to the picture as a whole, as a camera's matrix does: no key says which of them are valid, and steps
             that show several pictures in one are refused.
+        space: it belongs to volumes: what is not rows ends in (D, H, W), maps are (b, 4, 4), and points (x, y, z).
 
     A kind with neither interpolation nor move is handed through, as labels are.
 
@@ -98,6 +102,7 @@ class TargetKind:
     reaches: bool = False
     move: Move | None = None
     whole: bool = False
+    space: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier() or self.name.endswith(f"_{VALID}"):
@@ -219,6 +224,51 @@ def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[
     return torch.where(known[..., None], clipped, 0.0), valid if there is None else valid & there
 
 
+def _points3(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    del entry, options
+    return follow3(values, path)  # type: ignore[arg-type] # of maps in space
+
+
+def _cuboids(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    """Hulls of the eight corners, cut to the last volume; what no volume on the way showed a part of is gone."""
+    del entry
+    low, high = values.split(3, -1)
+    sized = (high > low).all(-1)
+    corner = torch.cartesian_prod(*[torch.arange(2, device=values.device)] * 3)  # 8 3
+    ends = torch.stack((low, high), -1)[..., torch.arange(3, device=values.device), corner]  # b n 8 3
+    moved, there = ends.flatten(1, 2) - 0.5, sized
+    for step, size in path:
+        moved = transform_points3(moved, step)  # type: ignore[arg-type] # of maps in space
+        hull = _hull(moved + 0.5, values.shape[1])
+        if size is not None:
+            edges = torch.tensor(tuple(reversed(size)), dtype=values.dtype, device=values.device)
+            cut = torch.minimum(torch.relu(hull), torch.cat((edges, edges)))
+            there = there & (cut[..., 3:] > cut[..., :3]).all(-1)
+    known = torch.isfinite(hull).all(-1) & sized
+    if path[-1][1] is None:
+        return torch.where(known[..., None], hull, 0.0), known
+    share = _bulk(cut) / torch.where(known, _bulk(hull), 1.0)
+    there = there & known & (share >= options.min_visibility)
+    return torch.where(known[..., None], cut, 0.0), there
+
+
+def _hull(corners: Tensor, count: int) -> Tensor:
+    corners = corners.unflatten(1, (count, 8))
+    return torch.cat((corners.amin(2), corners.amax(2)), -1)
+
+
+def _bulk(cuboid: Tensor) -> Tensor:
+    return (cuboid[..., 3:] - cuboid[..., :3]).prod(-1)
+
+
+def _world(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    """Voxel to world, of the volume at the end of the path."""
+    del entry, options
+    for step, _ in path:
+        values = values @ inverse4(step)  # type: ignore[arg-type] # of maps in space
+    return values, torch.ones_like(values[..., 0], dtype=torch.bool)
+
+
 _TYPED = {
     **dict.fromkeys(("pixel_values", "input"), "image"),
     **dict.fromkeys(("label", "image_id", "iscrowd", "class_labels", "category_ids"), "labels"),
@@ -231,6 +281,10 @@ _INTEGERS = (torch.int32, torch.int64)  # wide enough for the coordinates of any
 
 BOXES = TargetKind("boxes", "(B, N, 4), or (B, N, 5) for cxcywhr", (2,), integers=_INTEGERS, move=_boxes)
 IMAGE = TargetKind("image", "(B, C, H, W), (C, H, W) or (B, T, C, H, W)", (3,), integers=(torch.uint8, *DEEP))
+
+VOLUME = TargetKind("volume", "(B, C, D, H, W) or (C, D, H, W)", (4,), integers=(torch.uint8,), space=True)
+IMAGES = (IMAGE, VOLUME)
+"""What colours change."""
 
 KINDS: dict[str, TargetKind] = {
     kind.name: kind
@@ -256,6 +310,11 @@ KINDS: dict[str, TargetKind] = {
         TargetKind("uv", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2),
         TargetKind("intrinsics", "(B, 3, 3)", (2,), (3,), move=_camera, whole=True),
         TargetKind("projection", "(B, 3, 4)", (2,), (4,), move=_camera, whole=True),
+        VOLUME,
+        TargetKind("labelmap", "(B, D, H, W) or (B, C, D, H, W)", (3, 4), integers=None, interpolation="nearest", space=True),
+        TargetKind("points3", "(B, N, 3), in voxels (x, y, z)", (2,), (3,), _INTEGERS, move=_points3, space=True),
+        TargetKind("cuboids", "(B, N, 6), edges (x0, y0, z0, x1, y1, z1)", (2,), (6,), _INTEGERS, move=_cuboids, space=True),
+        TargetKind("affine", "(B, 4, 4), voxel (x, y, z) to world", (2,), (4,), move=_world, whole=True, space=True),
         TargetKind("labels", integers=None),
     )
 }

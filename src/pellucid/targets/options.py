@@ -177,8 +177,10 @@ def _pairs(key: str, pairs: object, named: Mapping[str, str]) -> tuple[tuple[int
     """Places of left and right under a key, each in one pair at most."""
     name, expected = f"pairs[{key!r}]", "pairs of places that differ, such as [(1, 2), (3, 4)]"
     kind = kind_of(key, named)
-    if kind is None or kind.name not in ("keypoints", "heatmap", "mask"):
-        raise invalid(name, expected="the key of keypoints, or of heatmaps or masks with channels", got=repr(key))
+    if kind is None or kind.name not in ("keypoints", "heatmap", "mask", "labelmap", "points3"):
+        raise invalid(
+            name, expected="the key of keypoints or points3, of heatmaps or masks with channels, or of a labelmap", got=repr(key)
+        )
     if not isinstance(pairs, list | tuple) or not all(isinstance(one, list | tuple) and len(one) == 2 for one in pairs):
         raise wrong_type(name, expected=expected, got=repr(pairs))
     places = [place for one in pairs for place in one]

@@ -24,7 +24,7 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import is_number
 from pellucid.targets.arrays import as_tensor, given_as, is_array
 from pellucid.targets.containers import Form, opened
-from pellucid.targets.kinds import BOXES, IMAGE, KINDS, VALID, TargetKind, kind_in
+from pellucid.targets.kinds import BOXES, IMAGE, IMAGES, KINDS, VALID, VOLUME, TargetKind, kind_in
 from pellucid.targets.options import FORMATS, Options
 from pellucid.targets.torchvision import box_format_of, canvas_of, is_clip, is_picture, wrap_like
 from pellucid.types import DEEP, FLOATING, Size
@@ -63,10 +63,10 @@ class Entry:
 
     @property
     def size(self) -> Size | None:
-        """(height, width) of the picture, or of the one that boxes and keypoints say they belong to, where they do."""
+        """(height, width) of the picture, (depth, height, width) of the volume, or those that rows say they belong to."""
         if self.kind.move is not None:
             return canvas_of(self.tensor)
-        return (self.tensor.shape[-2], self.tensor.shape[-1])
+        return cast(Size, tuple(self.tensor.shape[-3 if self.kind.space else -2 :]))
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,8 @@ def sort(batch: object, options: Options) -> Sorted:
     """Name the parts of a batch."""
     batch, form = opened(batch)
     if isinstance(batch, Tensor | list | tuple) or is_array(batch):
-        bare = IMAGE if type(batch) is Tensor else kind_in("image", batch, _BARE) or IMAGE
+        said = KINDS[options.targets.get("image", "image")]
+        bare = said if type(batch) is Tensor or said.space else kind_in("image", batch, _BARE) or IMAGE
         return Sorted({"image": batch}, {"image": bare}, {}, {}, form)
     if not isinstance(batch, Mapping):
         raise wrong_type(
@@ -198,9 +199,10 @@ def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed
     entries = []
     for key, tensor in named.values.items():
         entries.append(_entry(key, named.kinds[key], tensor, named.flags.get(key), options))
-    images = [entry for entry in entries if entry.kind is IMAGE]
+    images = [entry for entry in entries if entry.kind in IMAGES]
+    _check_one_space(entries)
     if images:
-        lead = images[0].tensor.dim() - 3
+        lead = images[0].tensor.dim() - images[0].kind.axes[0]
     elif entries:
         lead = _lead_without_image(entries, lead)
     lead = lead or 0
@@ -228,6 +230,19 @@ def _in_one_row(entry: Entry, lead: int) -> Entry:
     return replace(entry, tensor=flat, valid=None if flags is None else flags.flatten(-2), points=rows.shape[-2])
 
 
+def _check_one_space(entries: list[Entry]) -> None:
+    """Raise where kinds of volumes stand beside kinds of pictures."""
+    for entry in entries:
+        if entry.kind.space != entries[0].kind.space:
+            names = [kind.name for kind in KINDS.values() if kind.space == entries[0].kind.space]
+            raise invalid(
+                f"batch[{entry.key!r}]",
+                expected=f"a kind that goes with {entries[0].kind.name}: {', '.join(names)}",
+                got=entry.kind.name,
+                fix=f"targets={{{entry.key!r}: ...}} says what a key is; passthrough=({entry.key!r},) leaves it alone.",
+            )
+
+
 def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, options: Options) -> Entry:
     """One entry as it is computed with."""
     name = f"batch[{key!r}]"
@@ -238,7 +253,7 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
     if array:
         tensor = as_tensor(name, kind.name, tensor)
     if not isinstance(tensor, Tensor):
-        fix = "" if kind is IMAGE else "Convert with torch.as_tensor."
+        fix = "" if kind in IMAGES else "Convert with torch.as_tensor."
         raise wrong_type(name, expected="a tensor, an array or a PIL image", got=type(tensor).__name__, fix=fix)
     _check_tensor(name, kind, tensor)
     if not torch.compiler.is_compiling() and tensor.is_neg():  # which kernels, who read memory, would not see
@@ -307,9 +322,13 @@ def _check_tensor(name: str, kind: TargetKind, tensor: Tensor) -> None:
     allowed = kind.integers
     if tensor.is_complex() or not (tensor.is_floating_point() or allowed is None or tensor.dtype in allowed):
         expected = " or ".join(filter(None, [", ".join(str(one)[6:] for one in allowed or ()), "a floating-point tensor"]))
-        scale = " and scale to [0, 1]" if kind is IMAGE else ""
+        scale = " and scale to [0, 1]" if kind in IMAGES else ""
         raise wrong_type(name, expected=expected, got=tensor.dtype, fix=f"Use .float(){scale}.")
-    if (kind is IMAGE and not 3 <= tensor.dim() <= 5) or (kind.last and tensor.dim() and tensor.shape[-1] not in kind.last):
+    if (
+        (kind is VOLUME and not 4 <= tensor.dim() <= 5)
+        or (kind is IMAGE and not 3 <= tensor.dim() <= 5)
+        or (kind.last and tensor.dim() and tensor.shape[-1] not in kind.last)
+    ):
         raise invalid(name, expected=kind.shapes, got=f"shape {tuple(tensor.shape)}")
 
 
@@ -382,6 +401,8 @@ def flatten(entry: Entry, lead: int, size: Size) -> Tensor:
         return tensor.to(wide_dtype(tensor.device))
     if entry.fractions:
         return tensor.to(wide_dtype(tensor.device)) * _sides(size, tensor.device)
+    if entry.kind.space and not entry.kind.move:  # slices one below another
+        return (tensor if inner == 4 else tensor[:, None]).flatten(2, 3)
     return tensor[:, None] if inner == 2 and entry.kind.interpolation else tensor
 
 
@@ -401,7 +422,10 @@ def unflatten(result: Tensor, entry: Entry, lead: int, size: Size, plan: Plan) -
     Rows of whole numbers stay such where the plan does that; else they become floating-point numbers.
     """
     inner = entry.tensor.dim() - lead
-    if inner == 2 and entry.kind.interpolation:
+    if entry.kind.space and not entry.kind.move:
+        result = result.unflatten(2, (size[0], size[1]))
+        result = result if inner == 4 else result[:, 0]
+    elif inner == 2 and entry.kind.interpolation:
         result = result[:, 0]
     if entry.kind.move:
         result = to_degrees(result, entry.degrees) if entry.degrees else result

@@ -37,6 +37,7 @@ from pellucid.transforms.paste import *
 from pellucid.transforms.choices import *
 from pellucid.transforms.mixture import *
 from pellucid.transforms.function import *
+from pellucid.transforms.space import *
 from pellucid.transforms.base import Transform
 from pellucid.transforms.docstrings import tell
 from pellucid.transforms.function import Lambda
@@ -44,11 +45,19 @@ from pellucid.transforms.function import Lambda
 ALL: tuple[type[Transform], ...] = tuple(
     kind
     for kind in tuple(globals().values())
-    if isinstance(kind, type) and issubclass(kind, Transform) and kind not in (Transform, Lambda)
+    if isinstance(kind, type) and issubclass(kind, Transform) and kind not in (Transform, Lambda) and 2 in kind.dimensions
 )
-"""Every transform there is and that a file can name; serialisation, tests and documentation read this."""
+"""Every transform of pictures there is and that a file can name; serialisation, tests and documentation read this."""
 
-for _kind in ALL:
+VOLUMES: tuple[type[Transform], ...] = tuple(
+    kind for kind in tuple(globals().values()) if isinstance(kind, type) and issubclass(kind, Transform) and kind.dimensions == (3,)
+)
+"""The same of those that are for volumes alone; of the others those take volumes whose ``dimensions`` hold 3."""
+
+for _kind in (*ALL, *VOLUMES):
     tell(_kind)
 
-vars()["__all__"] = [*(kind.__name__ for kind in ALL), "Lambda"]  # type checkers follow the stars; of a sum they would read nothing
+vars()["__all__"] = [
+    *(kind.__name__ for kind in (*ALL, *VOLUMES)),
+    "Lambda",
+]  # type checkers follow the stars; of a sum they would read nothing

@@ -138,6 +138,9 @@ class Transform:
     channels: ClassVar[tuple[int, ...]] = ()
     """How many channels images may have; none here allows all."""
 
+    dimensions: ClassVar[tuple[int, ...]] = (2,)
+    """What it takes: 2 for pictures, 3 for volumes, whose slices it sees as one picture of many rows."""
+
     lowers_to: ClassVar[SegmentSpec | None] = None
     """What `segment` returns, where it is the same for all images."""
 

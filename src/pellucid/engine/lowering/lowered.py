@@ -8,7 +8,7 @@ Read next: ``../execution.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,10 +24,10 @@ from pellucid.engine.lowering.replayed import Replayed, joined
 from pellucid.engine.lowering.segments_of import Segments
 from pellucid.engine.lowering.slopes import play_along, play_open
 from pellucid.engine.lowering.tapes import Lowering, Params, RunTape, WordsTape
-from pellucid.engine.plan import Plan, Plans, Run, make_plan
+from pellucid.engine.plan import Plan, Plans, Run, Space, make_plan
 from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.packing import Opened, Resample, pack
-from pellucid.segments import Segment, Warp
+from pellucid.segments import Segment, Warp, Warp3
 from pellucid.transforms.base import Transform
 from pellucid.transforms.warping import Bending
 from pellucid.types import ImageSpec
@@ -94,6 +94,7 @@ class Lowered:
             if taped is not None
             else (
                 device.type == "cpu"
+                and not plan.volumes  # whose voxels take longer than any code
                 and is_plain_eager()
                 and (isinstance(params, Replayed) or plain(value for values in params for value in values.values()))
                 and numba_works()
@@ -138,6 +139,11 @@ class Lowered:
             function = partial(_geometry, nearest, self.device)
             self._geometry[at] = self._lower(run, ("geometry", nearest), function, None, torch.float64)
         return self._geometry[at]
+
+    def space(self, run: Space) -> Warp3:
+        """The maps of volumes in a pass as one, and its field."""
+        segments = [segment for segment in map(self.segment, run.indices) if isinstance(segment, Warp3)]
+        return Warp3(reduce(torch.matmul, (segment.src_from_dst for segment in segments)), segments[-1].control)
 
     def frame(self, run: Run) -> Int64[Tensor, "b_or_1 4"]:
         """What the run's first crops leave of its source, as in :func:`frame`."""

@@ -19,7 +19,7 @@ from torch import Tensor
 from pellucid.core.tape import Rows, cached_recording
 from pellucid.engine.lowering.lowered import Lowered
 from pellucid.engine.lowering.segments_of import Segments
-from pellucid.engine.plan import Group, Plan, Run
+from pellucid.engine.plan import Group, Plan, Run, Space
 from pellucid.kernels.curve import Bend, bend_of
 from pellucid.segments import CallSpec, CodecSpec, Curve, CurveSpec, LayerSpec, Segment, SegmentSpec, Tone
 from pellucid.types import Size
@@ -69,7 +69,7 @@ class Openings:
         steps: tuple[Tensor | None, ...] = lowered.of_all("openings", _gates)
         open_in = np.ones((len(groups), len(image)), bool)
         for g, group in enumerate(groups):
-            indices = _indices(group)
+            indices = group.indices
             gates = [steps[index] for index in indices]
             known = {
                 i: gate.numpy() != 0.0
@@ -109,9 +109,9 @@ def may_close(lowered: Lowered, groups: Sequence[Group]) -> bool:
 
     def found() -> bool:
         gates: tuple[Tensor | None, ...] = lowered.of_all("openings", _gates)
-        return any(all(gates[index] is not None for index in _indices(group)) for group in groups)
+        return any(all(gates[index] is not None for index in group.indices) for group in groups)
 
-    return cached_recording(lowered.plan.owner, ("closes", *map(_indices, groups)), found) is not False
+    return cached_recording(lowered.plan.owner, ("closes", *(group.indices for group in groups)), found) is not False
 
 
 def as_bend(segment: Segment | None) -> Bend | None:
@@ -119,10 +119,6 @@ def as_bend(segment: Segment | None) -> Bend | None:
     if isinstance(segment, Curve):
         return bend_of("power", segment.exponent, None, segment.gain, clip=segment.clip)
     return bend_of(segment.name, segment.amount, segment.gate) if isinstance(segment, Tone) else None
-
-
-def _indices(group: Group) -> tuple[int, ...]:
-    return group.indices if isinstance(group, Run) else (group.index,)
 
 
 def _gates(plan: Plan, segments: Segments) -> tuple[Tensor | None, ...]:
@@ -163,6 +159,8 @@ def keeps_levels(plan: Plan, group: Group) -> bool:
 
 def _bounded(plan: Plan, group: Group) -> bool:
     """Whether a pass leaves what is in [0, 1] there."""
+    if isinstance(group, Space):
+        return False
     if not isinstance(group, Run):
         segment = plan.segments[group.index]
         clip = getattr(plan.steps[group.index].transform, "clip", None)

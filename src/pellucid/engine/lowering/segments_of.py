@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.core.constants import wide_dtype
 from pellucid.engine.plan import Plan
-from pellucid.segments import Color, Segment, Warp, WarpSpec
+from pellucid.segments import Color, Segment, Warp, Warp3, Warp3Spec, WarpSpec
 from pellucid.transforms.base import Transform, gated, gated_matrix
 from pellucid.transforms.choices import Choice, Gate
 from pellucid.transforms.warping import Bending
@@ -65,6 +65,8 @@ class Segments:
         like = torch.zeros((), dtype=wide_dtype(self._device), device=self._device)
         if not self._fields and isinstance(transform, Bending):
             return transform.without_field(like)
+        if "spacing" in values:
+            values = {**values, "spacing": self._spacing(index, values["spacing"])}
         gate = self.opened(index)
         if gate is None:
             return transform.lower(values, spec, like)
@@ -72,6 +74,14 @@ class Segments:
             values = {**values, "gate": values["gate"] * gate if "gate" in values else gate}
             return transform.lower(values, spec, like)
         return _resting(transform.lower(values, spec, like), gate)
+
+    def _spacing(self, index: int, spacing: Float[Tensor, "b 3"]) -> Float[Tensor, "b 3"]:
+        """The distance of voxels where a step stands, from that of the input's: maps before it may have changed it."""
+        before = [self(i) for i in range(index) if isinstance(self.plan.segments[i], Warp3Spec)]
+        if not before:
+            return spacing
+        linear = reduce(torch.matmul, (segment.src_from_dst[:, :3, :3] for segment in before if isinstance(segment, Warp3)))
+        return torch.linalg.vector_norm(spacing[:, :, None] * linear, dim=1)
 
 
 def opened(plan: Plan, params: Params, index: int) -> Float[Tensor, "b"] | None:
@@ -88,7 +98,7 @@ def opened(plan: Plan, params: Params, index: int) -> Float[Tensor, "b"] | None:
 
 def takes_gate(transform: Transform, spec: ImageSpec) -> bool:
     """Whether a transform has a probability, and so a way to rest; a warp's may be another size, so it is pulled to rest."""
-    return "gate" in transform.gradients and not isinstance(transform.segment(spec), WarpSpec)
+    return "gate" in transform.gradients and not isinstance(transform.segment(spec), WarpSpec | Warp3Spec)
 
 
 def _resting(segment: Segment, gate: Float[Tensor, "b"]) -> Segment:
@@ -98,6 +108,9 @@ def _resting(segment: Segment, gate: Float[Tensor, "b"]) -> Segment:
         window = None if segment.window is None else widened(segment.window, gate)
         bend = None if segment.bend is None else segment.bend._replace(control=gated(values, segment.bend.control, 0.0))
         return Warp(gated_matrix(values, segment.src_from_dst), window, bend)
+    if isinstance(segment, Warp3):
+        control = None if segment.control is None else gated(values, segment.control, 0.0)
+        return Warp3(gated_matrix(values, segment.src_from_dst), control)
     assert isinstance(segment, Color)
     offset, pivot, hue = (
         None if part is None else gated(values, part, 0.0) for part in (segment.offset, segment.pivot, segment.hue_shift)

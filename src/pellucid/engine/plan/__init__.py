@@ -7,7 +7,7 @@ Read next: ``values.py``.
 
 from pellucid.engine.plan.make import Plans, ends_of, for_size, layout_of, make_plan
 from pellucid.engine.plan.partners import keeps_partners, sources
-from pellucid.engine.plan.values import CANVAS_RULES, Canvas, Draw, Group, Kind, Part, Plan, Run, Single
+from pellucid.engine.plan.values import CANVAS_RULES, Canvas, Draw, Group, Kind, Part, Plan, Run, Single, Space
 
 __all__ = [
     "CANVAS_RULES",
@@ -20,6 +20,7 @@ __all__ = [
     "Plans",
     "Run",
     "Single",
+    "Space",
     "ends_of",
     "for_size",
     "keeps_partners",

@@ -19,12 +19,24 @@ from pellucid.core.compilers import numba_works
 from pellucid.core.tape import Recording, is_plain_eager, settled
 from pellucid.engine.plan.runs import Pending, cuts
 from pellucid.engine.plan.schedule import order_of
+from pellucid.engine.plan.spaces import with_warp3
 from pellucid.engine.plan.tree import Tree
 from pellucid.engine.plan.values import Draw, Group, Kind, Part, Plan, Run, Single
 from pellucid.errors import invalid
 from pellucid.random.distributions import Bernoulli, Distribution, Smooth
 from pellucid.random.stream import slot_of
-from pellucid.segments import BlendSpec, CallSpec, CodecSpec, ColorSpec, ConvolveSpec, CurveSpec, LayerSpec, SegmentSpec, WarpSpec
+from pellucid.segments import (
+    BlendSpec,
+    CallSpec,
+    CodecSpec,
+    ColorSpec,
+    ConvolveSpec,
+    CurveSpec,
+    LayerSpec,
+    SegmentSpec,
+    Warp3Spec,
+    WarpSpec,
+)
 from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Choice, Step, exclude, steps_of
 from pellucid.transforms.mixture import rounds
@@ -79,11 +91,13 @@ class Plans:
     def of(self, spec: ImageSpec) -> Plan:
         """The plan for one kind of image."""
         if torch.compiler.is_compiling():
-            return self._plan(spec.channels, *spec.size)
+            return self._plan(spec.channels, *spec.extent)
         return self._made.get(spec, lambda: self._make(spec))
 
     def _make(self, spec: ImageSpec) -> Plan:
         plan = partial(self._plan, spec.channels)
+        if spec.depth:
+            return plan(*spec.extent)
         if not (is_plain_eager() and numba_works()):
             return plan(*spec.size)
         recording = self._recorded.get(spec.channels, lambda: Recording(plan, spec.size))
@@ -91,8 +105,8 @@ class Plans:
         return made
 
 
-def _for_size(transforms: tuple[Transform, ...], channels: int, height: int, width: int, **options: Any) -> Plan:
-    return make_plan(transforms, ImageSpec(channels, height, width), **options)
+def _for_size(transforms: tuple[Transform, ...], channels: int, *extent: int, **options: Any) -> Plan:
+    return make_plan(transforms, ImageSpec.of(channels, extent), **options)
 
 
 def for_size(plan: Plan) -> Callable[[int, int], Plan]:
@@ -140,7 +154,7 @@ def make_plan(
     in_bytes = _parts(_groups(order, tree._replace(rounded=rounded), fuse=fuse), rounded, segments) if any(rounded) else ()
     hops = _hops(groups, tree)
     kind = None if torch.compiler.is_compiling() else Kind()
-    looking = tuple(draw for draw in draws if draw.distribution.boxes or draw.distribution.masks)
+    looking = tuple(draw for draw in draws if draw.distribution.boxes or draw.distribution.masks or draw.distribution.spacing)
     smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth))
     layers = tuple(i for i, segment in enumerate(segments) if isinstance(segment, LayerSpec) and segment.moves)
     parts = steps, tuple(specs), tuple(segments), tuple(groups)
@@ -154,7 +168,9 @@ def _groups(order: Sequence[int], tree: Tree, *, fuse: bool) -> list[Group]:
     last = None
     for index in order:
         segment, choice = tree.segments[index], tree.resizing[index]
-        if not pending.takes(index, fuse=fuse):
+        if isinstance(segment, Warp3Spec):
+            groups = with_warp3([*groups, *pending.closed()], index, tree, fuse=fuse)
+        elif not pending.takes(index, fuse=fuse):
             groups += [*pending.closed(), Single(index, _NAMES[type(segment)])]
         elif fuse or (choice is not None and choice == last):
             groups += pending.add(index)
@@ -169,7 +185,7 @@ def _parts(groups: Sequence[Group], rounded: Sequence[bool], segments: Sequence[
     parts: list[Part] = []
     alone = False
     for group in groups:
-        index = group.indices[0] if isinstance(group, Run) else group.index
+        index = group.indices[0]
         mixes = isinstance(segments[index], CallSpec)
         if not parts or parts[-1].rounds != rounded[index] or alone or (mixes and rounded[index]):
             parts.append(Part((), rounded[index]))
@@ -195,12 +211,13 @@ def _through(
                 ends = [_through(branch, spec, specs, segments, nested=True) for branch in transform.branches]
                 spec = _one_size(transform, ends, None if transform.whole and turn + 1 == transform.turns == 1 else spec)
             continue
+        _check_dimensions(transform, spec)
         segment = transform.segment(spec)
         _check_fill(transform, segment, spec.channels)
         if nested:
-            _check_inside(transform, segment)
+            _check_inside(transform, segment, spec)
         segments.append(segment)
-        spec = spec.resized(segment.size) if isinstance(segment, WarpSpec) else spec
+        spec = spec.resized(segment.size) if isinstance(segment, WarpSpec | Warp3Spec) else spec
     return spec
 
 
@@ -215,14 +232,31 @@ def _one_size(choice: Choice, ends: list[ImageSpec], before: ImageSpec | None) -
     return ends[0]
 
 
-def _check_inside(transform: Transform, segment: SegmentSpec) -> None:
+def _check_dimensions(transform: Transform, spec: ImageSpec) -> None:
+    """Raise for a transform of volumes that is given pictures, or the other way round."""
+    wanted = 3 if spec.depth else 2
+    if wanted not in transform.dimensions:
+        name = type(transform).__name__
+        raise invalid(
+            name,
+            expected="pictures (B, C, H, W)" if wanted == 3 else "volumes (B, C, D, H, W), alone or under the key 'volume'",
+            got="volumes" if wanted == 3 else "pictures",
+            fix="pellucid.VOLUMES are the transforms made for them; of others those take them whose ``dimensions`` hold 3."
+            if wanted == 3
+            else "",
+        )
+
+
+def _check_inside(transform: Transform, segment: SegmentSpec, spec: ImageSpec) -> None:
     """Raise for what cannot rest while another branch is taken."""
     name = type(transform).__name__
+    if isinstance(segment, Warp3Spec) and segment.size != spec.extent:
+        raise invalid(name, expected="a place before or after a choice", got="one inside", fix="It changes the size of volumes.")
     if transform.units is not None:
         raise invalid(
             name, expected="a place before or after a choice", got="one inside", fix="A batch has one unit of brightness."
         )
-    if "gate" not in transform.gradients and not isinstance(segment, WarpSpec | ColorSpec):
+    if "gate" not in transform.gradients and not isinstance(segment, WarpSpec | Warp3Spec | ColorSpec):
         raise invalid(name, expected="a transform with a probability p, inside of a choice", got="one without", fix="Give it p.")
 
 

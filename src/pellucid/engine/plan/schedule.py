@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import TypeAlias
 
-from pellucid.segments import ColorSpec, SegmentSpec, WarpSpec
+from pellucid.segments import ColorSpec, SegmentSpec, Warp3Spec, WarpSpec
 from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Choice
 
@@ -55,7 +55,7 @@ def order_of(transforms: Sequence[Transform], segments: Sequence[SegmentSpec | N
 
 
 def _kind(segment: SegmentSpec | None) -> int:
-    if isinstance(segment, WarpSpec):
+    if isinstance(segment, WarpSpec | Warp3Spec):
         return _WARP
     return _COLOR if isinstance(segment, ColorSpec) and not segment.stepwise else _BARRIER
 

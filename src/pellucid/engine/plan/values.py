@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from pellucid.random.distributions import Distribution
-from pellucid.segments import BlendSpec, SegmentSpec, WarpSpec
+from pellucid.segments import BlendSpec, SegmentSpec, Warp3Spec, WarpSpec
 from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import Step
-from pellucid.types import ImageSpec, Size
+from pellucid.types import ImageSpec, Size, Size3
 
-__all__ = ["CANVAS_RULES", "Canvas", "Draw", "Group", "Kind", "Part", "Plan", "Run", "Single"]
+__all__ = ["CANVAS_RULES", "Canvas", "Draw", "Group", "Kind", "Part", "Plan", "Run", "Single", "Space"]
 
 CANVAS_RULES = ("each", "image")
 """What a run sees of its source: what every step's own canvas leaves of it, or all of it."""
@@ -133,17 +133,47 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Space:
+    """Maps of volumes that become one resample.
+
+    Args:
+        indices: the steps, in the order they run in; of these the last alone may have a field.
+        size_in, size_out: (depth, height, width) before and after.
+        outside: the step whose padding and fill show what lies outside of the source; None where none shows it.
+        resamples: whether some step interpolates, and is no move of whole voxels.
+        interpolation: of those steps.
+        bends: whether the last has a field.
+    """
+
+    indices: tuple[int, ...]
+    size_in: Size3
+    size_out: Size3
+    outside: int | None = None
+    resamples: bool = False
+    interpolation: str = "nearest"
+    bends: bool = False
+
+    def __str__(self) -> str:
+        return f"Warp3[{','.join(map(str, self.indices))}]"
+
+
+@dataclass(frozen=True)
 class Single:
     """A segment that runs on its own."""
 
     index: int
     name: str
 
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """Its one step."""
+        return (self.index,)
+
     def __str__(self) -> str:
         return f"{self.name}[{self.index}]"
 
 
-Group: TypeAlias = Run | Single
+Group: TypeAlias = Run | Space | Single
 
 
 class Part(NamedTuple):
@@ -160,7 +190,7 @@ class Part(NamedTuple):
     @property
     def indices(self) -> tuple[int, ...]:
         """The steps, in the order they are written in."""
-        return tuple(sorted(i for group in self.groups for i in (group.indices if isinstance(group, Run) else (group.index,))))
+        return tuple(sorted(i for group in self.groups for i in group.indices))
 
 
 class Kind:
@@ -215,13 +245,18 @@ class Plan:
 
     @property
     def size_in(self) -> Size:
-        """(height, width) of the input."""
-        return self.specs[0].size
+        """(height, width) of the input; of volumes (depth, height, width)."""
+        return cast(Size, self.specs[0].extent)
 
     @property
     def size_out(self) -> Size:
-        """(height, width) of the output."""
-        return self.specs[-1].size
+        """(height, width) of the output; of volumes (depth, height, width)."""
+        return cast(Size, self.specs[-1].extent)
+
+    @property
+    def volumes(self) -> bool:
+        """Whether these are volumes."""
+        return self.specs[0].depth > 0
 
     @property
     def pasting(self) -> tuple[int, ...]:
@@ -231,7 +266,7 @@ class Plan:
     @property
     def whole(self) -> bool:
         """Whether rows of whole numbers stay such: pictures are cut, padded and turned by whole pixels, and nothing else moves."""
-        moves = any(isinstance(segment, WarpSpec) and segment.resamples for segment in self.segments)
+        moves = any(isinstance(segment, WarpSpec | Warp3Spec) and segment.resamples for segment in self.segments)
         return not (moves or self.moving_layers or self.hiding)
 
     @property
@@ -254,7 +289,7 @@ class Plan:
     @property
     def bends(self) -> tuple[int, ...]:
         """The steps with a field, which have no matrix."""
-        return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, WarpSpec) and segment.bends)
+        return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, WarpSpec | Warp3Spec) and segment.bends)
 
     def _repr_html_(self) -> str:
         """For notebooks: what shares a pass."""

@@ -28,17 +28,7 @@ from pellucid.random.key import Key
 if TYPE_CHECKING:
     from pellucid.pipeline import Pipeline
 
-__all__ = [
-    "applied_lists",
-    "apply_lists",
-    "draw_lists",
-    "forward_lists",
-    "invert_lists",
-    "key_of_list",
-    "planned_lists",
-    "read_lists",
-    "valid_masks",
-]
+__all__ = ["apply_lists", "draw_lists", "forward_lists", "invert_lists", "key_of_list", "valid_masks"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -60,27 +50,27 @@ def _eager(function: Callable[_P, _R]) -> Callable[_P, _R]:
 @_eager
 def forward_lists(pipeline: Pipeline, batch: Any, key: Key | None, return_record: bool) -> Any:
     """`Pipeline.forward` on lists."""
-    ragged, records = _drawn(pipeline, read_lists(pipeline, batch), key, unpacked=return_record)
-    result = applied_lists(pipeline, ragged, records)
+    ragged, records = _drawn(pipeline, _read(pipeline, batch), key, unpacked=return_record)
+    result = _applied(pipeline, ragged, records)
     return (result, _together(ragged, records)) if return_record else result
 
 
 @_eager
 def draw_lists(pipeline: Pipeline, batch: Any, key: Key | None) -> RaggedRecord:
     """`Pipeline.draw` for lists."""
-    return _together(*_drawn(pipeline, read_lists(pipeline, batch), key, unpacked=True))
+    return _together(*_drawn(pipeline, _read(pipeline, batch), key, unpacked=True))
 
 
 @_eager
 def apply_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
     """`Pipeline.apply` with the record of a list."""
-    ragged = read_lists(pipeline, batch, record)
-    return applied_lists(pipeline, ragged, [record.part(part.where) for part in ragged.parts])
+    ragged = _read(pipeline, batch, record)
+    return _applied(pipeline, ragged, [record.part(part.where) for part in ragged.parts])
 
 
 def invert_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
     """`Pipeline.inverse` with the record of a list; pictures come back as a list."""
-    ragged = read_lists(pipeline, batch, record, inverse=True)
+    ragged = _read(pipeline, batch, record, inverse=True)
     results = [inverted(record.part(part.where), part.parsed, pipeline.options) for part in ragged.parts]
     result = gather(ragged, results, {}, stacked=False, padded=_padded(pipeline, ragged), sizes=record.sizes_in)
     return ragged.form.closed(handed_back({**result, **ragged.untouched}, ragged.samples[0], listed=pipeline.options.out == "same"))
@@ -93,12 +83,11 @@ def valid_masks(record: RaggedRecord, valid_mask: Callable[[Record], Tensor]) ->
 
 def key_of_list(pipeline: Pipeline, batch: Any, key: Key | None) -> Key:
     """`Pipeline.key_of` for lists."""
-    ragged = read_lists(pipeline, batch)
+    ragged = _read(pipeline, batch)
     return Key(*pipeline._key_parts(ragged.parts[0].parsed, key, len(ragged.samples)))
 
 
-def read_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *, inverse: bool = False) -> Ragged:
-    """A list in parts of one size each."""
+def _read(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *, inverse: bool = False) -> Ragged:
     ragged = read_ragged(batch, pipeline.options, record=record, inverse=inverse)
     if record is not None:
         record_is_of(record.plans[0], pipeline.transforms)
@@ -117,19 +106,13 @@ def _check_apart(plan: Plan) -> None:
         )
 
 
-def planned_lists(pipeline: Pipeline, batch: Ragged, key: Key | None) -> tuple[Ragged, list[Plan], tuple[Tensor, Tensor, Tensor]]:
-    """A list in parts whose samples go from one size to one size, the plan of each, and (seed, step, index) of the whole list."""
-    seed, step, whole = pipeline._key_parts(batch.parts[0].parsed, key, len(batch.samples))
-    settled = pipeline._settled([pipeline._spec(sample) for sample in batch.samples], seed, step, whole)
-    ragged = batch if settled is None else replace(batch, parts=parts_of(batch.samples, settled))
+def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: bool) -> tuple[Ragged, list[Record]]:
+    """One draw for all, and its rows for each part; the samples of a part end in one size."""
+    seed, step, whole = pipeline._key_parts(ragged.parts[0].parsed, key, len(ragged.samples))
+    settled = pipeline._settled([pipeline._spec(sample) for sample in ragged.samples], seed, step, whole)
+    ragged = ragged if settled is None else replace(ragged, parts=parts_of(ragged.samples, settled))
     plans = [pipeline._planned(part.parsed, settled[part.where[0]] if settled else None) for part in ragged.parts]
     _check_apart(plans[0])
-    return ragged, plans, (seed, step, whole)
-
-
-def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: bool) -> tuple[Ragged, list[Record]]:
-    """One draw for all, and its rows for each part."""
-    ragged, plans, (seed, step, whole) = planned_lists(pipeline, ragged, key)
     learned = [pipeline._raw(part.parsed, plan) for part, plan in zip(ragged.parts, plans, strict=True)]
     places = torch.tensor([i for part in ragged.parts for i in part.where], device=whole.device)
     index = whole[places].split([len(part.where) for part in ragged.parts])
@@ -147,8 +130,7 @@ def _together(ragged: Ragged, records: Sequence[Record]) -> RaggedRecord:
     return RaggedRecord.of([(part.where, record) for part, record in zip(ragged.parts, records, strict=True)])
 
 
-def applied_lists(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record]) -> Any:
-    """The result of a list, from the record of each of its parts."""
+def _applied(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record]) -> Any:
     images = images_together(records, ragged.parts, pipeline.options)
     results = [
         results_of(record, part.parsed, pipeline.options, known_images=images)

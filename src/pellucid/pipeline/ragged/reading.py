@@ -145,10 +145,11 @@ def _check(sample: Parsed, first: Parsed) -> None:
         if sample.lead:
             raise invalid(name, expected="one picture (C, H, W)", got=f"shape {tuple(entry.tensor.shape)}")
         shape, wanted = entry.tensor.shape, model.tensor.shape
+        axes = 3 if entry.kind.space else 2
         if not entry.kind.move and 0 in (shape if entry.kind.name != "mask" else shape[-2:]):
             raise invalid(name, expected="at least one row and column", got=f"shape {tuple(shape)}")
-        if not entry.kind.move and entry.kind.name != "mask" and shape[:-2] != wanted[:-2]:
-            raise invalid(name, expected=f"{_channels(wanted)} channels, like sample 0", got=_channels(shape))
+        if not entry.kind.move and entry.kind.name != "mask" and shape[:-axes] != wanted[:-axes]:
+            raise invalid(name, expected=f"{_channels(wanted[:-axes])} channels, like sample 0", got=_channels(shape[:-axes]))
         if entry.kind.move and shape[-1] != wanted[-1]:
             raise invalid(name, expected=f"{wanted[-1]} numbers each, like sample 0", got=shape[-1])
         for what, other in ((entry.tensor.dtype, model.tensor.dtype), (entry.tensor.device, model.tensor.device)):
@@ -156,8 +157,8 @@ def _check(sample: Parsed, first: Parsed) -> None:
                 raise invalid(name, expected=f"{other}, like sample 0", got=what)
 
 
-def _channels(shape: Sequence[int]) -> object:
-    return shape[-3] if len(shape) > 2 else "no"
+def _channels(lead: Sequence[int]) -> object:
+    return lead[-1] if lead else "no"
 
 
 def parts_of(samples: Sequence[Parsed], kinds: Sequence[Hashable]) -> tuple[Part, ...]:
@@ -235,8 +236,10 @@ def gather(
 
 def ends_static(transforms: Sequence[Transform], spec: ImageSpec) -> bool:
     """Whether the result has one size whatever the pictures have: other shapes say so, as far as the transforms take them."""
-    sizes = {ends_of(transforms, spec).size}
+    sizes = {ends_of(transforms, spec).extent}
     for up, along in ((2, 2), (2, 3), (3, 2)):
         with suppress(InvalidArgument):  # a crop may be larger, say
-            sizes.add(ends_of(transforms, ImageSpec(spec.channels, up * spec.height, along * spec.width)).size)
+            *depth, height, width = spec.extent
+            larger = spec.resized((*(up * along * d for d in depth), up * height, along * width))
+            sizes.add(ends_of(transforms, larger).extent)
     return len(sizes) == 1

@@ -1,0 +1,76 @@
+"""Putting maps of volumes together: what goes with what in one resample.
+
+Owns: `with_warp3`.
+Must not: know of transforms; it sees segments, and which steps exclude one another.
+Read next: ``../space.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from pellucid.engine.plan.tree import Tree
+from pellucid.engine.plan.values import Group, Space
+from pellucid.segments import Warp3Spec
+from pellucid.types import Size3
+
+__all__ = ["with_warp3"]
+
+
+def with_warp3(groups: Sequence[Group], index: int, tree: Tree, *, fuse: bool) -> list[Group]:
+    """The passes with another map of volumes, which joins the last of them where one resample shows what two would.
+
+    So it is unless the last ends in a field, or the map shows what lies outside of a canvas that was cut to size (with the canvas
+    rule ``image``: nothing is cut), or shows it in another way.
+    """
+    spec = _spec(tree, index)
+    alone = Space(
+        (index,),
+        cast(Size3, tree.specs[index].extent),
+        spec.size,
+        outside=index if spec.exposes else None,
+        resamples=spec.resamples,
+        interpolation=spec.interpolation if spec.resamples else "nearest",
+        bends=spec.bends,
+    )
+    last = groups[-1] if groups else None
+    if not (fuse and isinstance(last, Space)) or not _meets(last, alone, tree):
+        return [*groups, alone]
+    both = replace(
+        alone,
+        indices=(*last.indices, index),
+        size_in=last.size_in,
+        outside=last.outside if alone.outside is None else alone.outside,
+        resamples=last.resamples or alone.resamples,
+        interpolation=alone.interpolation if alone.resamples else last.interpolation,
+    )
+    return [*groups[:-1], both]
+
+
+def _meets(run: Space, step: Space, tree: Tree) -> bool:
+    if run.bends or (run.resamples and step.resamples and run.interpolation != step.interpolation):
+        return False
+    if step.outside is None:
+        return True
+    if run.outside is not None and _shown(tree, run.outside) != _shown(tree, step.outside):
+        return False
+    return tree.rule == "image" or not any(_cuts(tree, i) and not tree.apart(i, step.outside) for i in run.indices)
+
+
+def _cuts(tree: Tree, index: int) -> bool:
+    """Whether a step may leave something of its volume out: none that moves whole voxels, and keeps as many or adds some."""
+    spec = _spec(tree, index)
+    return spec.resamples or any(after < before for after, before in zip(spec.size, tree.specs[index].extent, strict=True))
+
+
+def _shown(tree: Tree, index: int) -> tuple[object, ...]:
+    spec = _spec(tree, index)
+    return spec.padding_mode, spec.fill, spec.mask_fill
+
+
+def _spec(tree: Tree, index: int) -> Warp3Spec:
+    spec = tree.segments[index]
+    assert isinstance(spec, Warp3Spec)
+    return spec

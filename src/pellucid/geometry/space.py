@@ -1,0 +1,117 @@
+"""Maps of volumes, as 4 x 4 matrices on voxels (x, y, z), and points through them.
+
+Owns: the matrices' conventions (x along the width, z along the depth), and where paths lead points.
+Must not: know of records or plans.
+Read next: ``paths.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.geometry.matrices import cos_sin_degrees, inverse
+from pellucid.types import Size3
+
+__all__ = [
+    "centre_of",
+    "follow3",
+    "inside3",
+    "inverse4",
+    "mirrors3",
+    "placed",
+    "rotation3",
+    "spread",
+    "transform_points3",
+    "turned",
+    "voxel_centres",
+]
+
+
+def spread(linear: Float[Tensor, "*b 3 3"], shift: Float[Tensor, "*b 3"]) -> Float[Tensor, "*b 4 4"]:
+    """The map p -> linear p + shift."""
+    top = torch.cat((linear, shift[..., None]), -1)
+    last = torch.zeros_like(top[..., :1, :]) + torch.eye(4, dtype=top.dtype, device=top.device)[3]
+    return torch.cat((top, last), -2)
+
+
+def placed(linear: Float[Tensor, "*b 3 3"], dst: Float[Tensor, "*b 3"], src: Float[Tensor, "*b 3"]) -> Float[Tensor, "*b 4 4"]:
+    """The linear map that takes one point to another."""
+    return spread(linear, src - (linear @ dst[..., None])[..., 0])
+
+
+def centre_of(size: Size3, like: Tensor) -> Float[Tensor, "3"]:
+    """The middle of a volume of (depth, height, width)."""
+    ends = torch.eye(3, dtype=like.dtype, device=like.device)
+    return sum((0.5 * (length - 1.0) * end for length, end in zip(reversed(size), ends, strict=True)), torch.zeros_like(ends[0]))
+
+
+def rotation3(degrees: Float[Tensor, "*b 3"]) -> Float[Tensor, "*b 3 3"]:
+    """Turns about x, then y, then z, exact at quarter turns: about each axis the way pictures turn, from the third of the axes to
+    the second (about z from y to x), which is counter-clockwise where z points away.
+    """
+    cosine, sine = (part.unbind(-1) for part in cos_sin_degrees(degrees))
+    zero, one = torch.zeros_like(cosine[0]), torch.ones_like(cosine[0])
+    about_x = (one, zero, zero, zero, cosine[0], sine[0], zero, -sine[0], cosine[0])
+    about_y = (cosine[1], zero, -sine[1], zero, one, zero, sine[1], zero, cosine[1])
+    about_z = (cosine[2], sine[2], zero, -sine[2], cosine[2], zero, zero, zero, one)
+    x, y, z = (torch.stack(entries, -1).unflatten(-1, (3, 3)) for entries in (about_x, about_y, about_z))
+    return z @ y @ x
+
+
+def inverse4(matrix: Float[Tensor, "*b 4 4"]) -> Float[Tensor, "*b 4 4"]:
+    """The inverse of an affine map; of one that has none, numbers that are not finite."""
+    linear = matrix[..., :3, :3]
+    a, b, c = linear.unbind(-1)  # columns
+    rows = torch.stack((torch.linalg.cross(b, c), torch.linalg.cross(c, a), torch.linalg.cross(a, b)), -2)
+    determinant = (rows[..., 0, :] * a).sum(-1)
+    back = rows / determinant[..., None, None]
+    return spread(back, -(back @ matrix[..., :3, 3:])[..., 0])
+
+
+def mirrors3(matrix: Float[Tensor, "*b 4 4"]) -> Bool[Tensor, "*b"]:
+    """Whether a map swaps left and right."""
+    a, b, c = matrix[..., :3, :3].unbind(-1)
+    return (a * torch.linalg.cross(b, c)).sum(-1) < 0.0
+
+
+def turned(matrix: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b n n"]:
+    """The way back through a map of pictures or of volumes."""
+    return inverse(matrix) if matrix.shape[-1] == 3 else inverse4(matrix)
+
+
+def transform_points3(points: Float[Tensor, "b n 3"], dst_from_src: Float[Tensor, "b 4 4"]) -> Float[Tensor, "b n 3"]:
+    """Send points (x, y, z), in voxel-centre coordinates, through a map; NaN, with zero gradient, for those that are not finite."""
+    whole = torch.isfinite(dst_from_src).all(-1).all(-1)[..., None, None]
+    known = torch.isfinite(points).all(-1, keepdim=True) & whole
+    matrix = torch.where(whole, dst_from_src, torch.eye(4, dtype=dst_from_src.dtype, device=dst_from_src.device))
+    moved = torch.where(known, points, 0.0) @ matrix[..., :3, :3].mT + matrix[..., None, :3, 3]
+    return torch.where(known, moved, torch.nan)
+
+
+def inside3(points: Float[Tensor, "b n 3"], size: Size3 | None) -> Bool[Tensor, "b n"]:
+    """Which points are finite and lie in a volume of (depth, height, width), if there is one."""
+    here = torch.isfinite(points).all(-1)
+    if size is None:
+        return here
+    for at, length in zip(points.unbind(-1), reversed(size), strict=True):
+        here = here & (at >= -0.5) & (at < length - 0.5)
+    return here
+
+
+def follow3(points: Float[Tensor, "b n 3"], path: Sequence[tuple[Tensor, Size3 | None]]) -> tuple[Tensor, Bool[Tensor, "b n"]]:
+    """Lead points along maps from volume to volume; and which of them lay in every one on the way."""
+    seen = torch.isfinite(points).all(-1)
+    for step, size in path:
+        points = transform_points3(points, step)
+        seen = seen & inside3(points, size)
+    return points, seen
+
+
+def voxel_centres(size: Sequence[int], like: Tensor) -> Float[Tensor, "1 n 3"]:
+    """The voxels (x, y, z) of a volume of (depth, height, width), slice by slice and row by row."""
+    z, y, x = (torch.arange(length, dtype=like.dtype, device=like.device) for length in size)
+    return torch.stack(torch.broadcast_tensors(x, y[:, None], z[:, None, None]), -1).reshape(1, -1, 3)

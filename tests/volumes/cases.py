@@ -1,0 +1,58 @@
+"""One row per transform of volumes: the source of their contract tests."""
+
+from dataclasses import dataclass, field
+
+import torch
+
+import pellucid as P
+
+
+@dataclass(frozen=True)
+class Case:
+    """A transform in its usual form, in the form that changes nothing, and values where its gradient is smooth."""
+
+    transform: P.Transform
+    identity: P.Transform
+    off_kinks: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return type(self.transform).__name__
+
+
+CASES = (
+    Case(
+        P.RandomAffine3((20, 10, 30), 0.1, (0.8, 1.2), p=0.7),
+        P.RandomAffine3(),
+        off_kinks={"gate": 0.9},
+    ),
+    Case(
+        P.RandomAffine3(30, 0.1, ((0.8, 1.2), (0.9, 1.1), (0.7, 1.3)), padding_mode="border"), P.RandomAffine3(scale=((1, 1),) * 3)
+    ),
+    Case(P.RandomFlip3("x"), P.RandomFlip3("x", p=0.0), off_kinks={"gate": 0.317}),
+    Case(P.RandomFlip3("y"), P.RandomFlip3("y", p=0.0), off_kinks={"gate": 0.317}),
+    Case(P.RandomFlip3("z"), P.RandomFlip3("z", p=0.0), off_kinks={"gate": 0.317}),
+)
+
+
+def voxels(samples=3, size=(6, 8, 7), channels=2, dtype=torch.float32, seed=0):
+    """Smooth volumes with noise, (B, C, D, H, W)."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand((samples, channels, *size), generator=generator, dtype=torch.float64).to(dtype)
+
+
+def everything(samples=3, size=(6, 8, 7), dtype=torch.float32, spacing=(1.0, 1.0, 2.5)):
+    """A batch with every kind of target."""
+    generator = torch.Generator().manual_seed(1)
+    ends = torch.tensor(tuple(reversed(size)), dtype=torch.float64)
+    low = torch.rand((samples, 4, 3), generator=generator, dtype=torch.float64) * (ends - 3)
+    affine = torch.diag(torch.tensor((*spacing, 1.0), dtype=torch.float64))
+    affine[:3, 3] = torch.tensor((-10.0, 4.0, 7.0))
+    return {
+        "volume": voxels(samples, size, dtype=dtype),
+        "labelmap": torch.randint(0, 5, (samples, *size), generator=generator),
+        "points3": torch.rand((samples, 5, 3), generator=generator, dtype=torch.float64) * (ends - 1),
+        "cuboids": torch.cat((low, low + 2.0), -1),
+        "affine": affine.expand(samples, 4, 4).clone(),
+        "labels": torch.arange(samples),
+    }

@@ -1,0 +1,138 @@
+"""Every transform of volumes keeps to the interface: rest, replay, batches, lists, records, gradients."""
+
+import pytest
+import torch
+
+import pellucid
+from pellucid import Key, Pipeline, Record
+from pellucid.segments import Warp3Spec
+from pellucid.types import ImageSpec
+from tests.volumes.cases import CASES, everything, voxels
+
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def test_every_transform_has_a_row():
+    assert {type(case.transform) for case in CASES} == set(pellucid.VOLUMES)
+    assert not set(pellucid.VOLUMES) & set(pellucid.ALL)
+
+
+@every
+def test_resting_form_changes_nothing(case):
+    for dtype in (torch.float32, torch.float64):
+        x = voxels(dtype=dtype)
+        assert torch.equal(Pipeline([case.identity])(x), x)
+    x = (voxels() * 255).to(torch.uint8)
+    assert torch.equal(Pipeline([case.identity])(x), x)
+
+
+@every
+def test_replay_and_purity(case):
+    batch = everything()
+    before = {key: value.clone() for key, value in batch.items()}
+    augment = Pipeline([case.transform], seed=3)
+    out, record = augment(batch, return_record=True)
+    again = augment.apply(batch, record)
+    assert out.keys() == again.keys() == {*batch, "points3_valid", "cuboids_valid"}
+    assert all(torch.equal(out[key], again[key]) for key in out)
+    assert all(torch.equal(batch[key], before[key]) for key in batch)
+    assert torch.equal(out["labels"], batch["labels"])
+
+
+@every
+def test_prefix_of_a_larger_batch_and_single_samples(case):
+    batch, augment = everything(samples=4), Pipeline([case.transform])
+    out = augment(batch, key=Key(5))
+    for index in ([0, 1], [3]):
+        part = augment({key: value[index] for key, value in batch.items()}, key=Key(5, index=torch.tensor(index)))
+        assert all(torch.equal(part[key], out[key][index]) for key in part)
+    one = augment({key: value[0] for key, value in batch.items()}, key=Key(5))
+    assert all(torch.equal(one[key], out[key][0]) for key in one if key != "labels")
+
+
+@every
+def test_lists_equal_single_calls(case):
+    sizes = ((6, 8, 7), (5, 8, 7), (6, 8, 7), (9, 10, 11))
+    each = [{key: value[0] for key, value in everything(1, size).items() if key != "labels"} for size in sizes]
+    batch = {key: [one[key] for one in each] for key in each[0]}
+    augment = Pipeline([case.transform], pad_targets=False)
+    out, record = augment(batch, key=Key(7), return_record=True)
+    assert record.sizes_in == sizes
+    for i, one in enumerate(each):
+        alone = augment(one, key=Key(7, index=torch.tensor([i])))
+        assert all(torch.equal(alone[key], out[key][i]) for key in alone)
+    back = augment.inverse(out, record)
+    assert [tuple(one.shape) for one in back["volume"]] == [(2, *size) for size in sizes]
+
+
+@every
+def test_records_and_pipelines_from_files(case, tmp_path):
+    augment = Pipeline([case.transform], seed=11)
+    augment.save(tmp_path / "augment.toml")
+    batch = everything()
+    out, record = augment(batch, return_record=True)
+    assert torch.equal(Pipeline.load(tmp_path / "augment.toml")(batch)["volume"], out["volume"])
+    record.save(tmp_path / "record.pt")
+    loaded = Record.load(tmp_path / "record.pt")
+    assert loaded.size_in == record.size_in == (6, 8, 7)
+    assert torch.equal(augment.apply(batch, loaded)["volume"], out["volume"])
+    assert "Warp3" in augment.explain(batch)
+
+
+@every
+def test_gradients_by_finite_differences(case):
+    batch = voxels(2, (4, 5, 4), channels=1, dtype=torch.float64).requires_grad_()
+    augment = Pipeline([case.transform], seed=2)
+    record = augment.draw(batch)
+    for name, value in case.off_kinks.items():
+        record = record.with_param(0, name, torch.full((2,), value, dtype=torch.float64)) if name in record.params[0] else record
+    declared = {"image", *record.params[0]} - {"words"}
+    assert declared <= case.transform.gradients.keys()
+    names = [name for name in record.params[0] if case.transform.gradients[name] != "none"]
+    values = [record.params[0][name].detach().clone().requires_grad_() for name in names]
+
+    def of(volume, *values):
+        here = record
+        for name, value in zip(names, values, strict=True):
+            here = here.with_param(0, name, value)
+        return augment.apply(volume, here)
+
+    assert torch.autograd.gradcheck(of, (batch, *values))
+
+
+@every
+def test_a_transform_is_refused_where_it_means_nothing(case):
+    with pytest.raises(pellucid.InvalidArgument, match="volumes"):
+        Pipeline([case.transform]).plan(ImageSpec(3, 8, 8))
+    assert isinstance(case.transform.segment(ImageSpec.of(1, (16, 16, 16))), Warp3Spec)
+
+
+def test_pictures_and_volumes_do_not_mix():
+    augment = Pipeline([pellucid.RandomFlip3("x")])
+    with pytest.raises(pellucid.InvalidArgument, match="goes with volume"):
+        augment({"volume": voxels(), "mask": torch.zeros(3, 8, 7)})
+    with pytest.raises(pellucid.InvalidArgument, match="RandomCrop: expected pictures"):
+        Pipeline([pellucid.RandomFlip3("x"), pellucid.RandomCrop(2)])(voxels())
+    with pytest.raises(pellucid.InvalidArgument, match=r"\(C, D, H, W\)"):
+        augment(torch.zeros(4, 4, 4))
+    with pytest.raises(pellucid.InvalidType, match=r"\.float\(\)"):
+        augment(voxels().to(torch.int16))
+    with pytest.raises(pellucid.InvalidArgument, match=r"a tensor \(3, n, 3\)"):
+        augment.draw(voxels()).map_points(torch.zeros(1, 4, 2))
+
+
+def test_a_clip_stays_a_clip():
+    clip = torch.rand(2, 5, 3, 6, 6)
+    out = Pipeline([pellucid.RandomHorizontalFlip(p=1.0)])(clip)
+    assert torch.equal(out, clip.flip(-1))
+
+
+def test_other_names_for_volumes():
+    """A pipeline with a map in space takes pictures for volumes, as other libraries' dicts have them."""
+    x, labels = voxels(), everything()["labelmap"]
+    augment = Pipeline([pellucid.RandomFlip3("x", p=1.0)], targets={"label": "labelmap"})
+    out = augment({"image": x, "label": labels})
+    assert torch.equal(out["image"], x.flip(-1))
+    assert torch.equal(out["label"], labels.flip(-1))
+    arrays = Pipeline([pellucid.RandomFlip3("z", p=1.0)], out="same")(x[0].numpy())
+    assert (arrays == x[0].flip(1).numpy()).all()
