@@ -24,7 +24,7 @@ AREA, JITTER = (0.3, 1.0), 0.2
 
 
 def ours(size: int, impl: str, dtype: torch.dtype | None = None) -> Pipeline:
-    jitter = ColorJitter(JITTER, JITTER, JITTER)
+    jitter = ColorJitter(JITTER, JITTER, saturation=JITTER)
     crop = RandomResizedCrop((size, size), scale=AREA)
     return Pipeline([crop, RandomHorizontalFlip(), jitter, Normalize(MEAN, STD)], impl=impl, dtype=dtype, seed=0)
 

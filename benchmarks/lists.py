@@ -33,7 +33,7 @@ PIPELINES = {
     "crop, flip, jitter, normalise": [
         RandomResizedCrop(224),
         RandomHorizontalFlip(),
-        ColorJitter(0.2, 0.2, 0.2, 0.05),
+        ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05),
         Normalize(0.5, 0.2),
     ],
     "affine, crop": [RandomAffine(15), CenterCrop(224)],

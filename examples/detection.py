@@ -38,7 +38,7 @@ def main(steps: int) -> float:
             RandomHorizontalFlip(),
             RandomResizedCrop(SIZE, scale=(0.5, 1.0)),
             RandomAffine(translate=(0.1, 0.1), degrees=0),
-            ColorJitter(0.2, 0.2, 0.2),
+            ColorJitter(0.2, 0.2, saturation=0.2),
         ],
         seed=0,
         min_visibility=0.4,

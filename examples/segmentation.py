@@ -36,8 +36,8 @@ def main(steps: int) -> float:
         [
             RandomRotation90(),
             RandomHorizontalFlip(),
-            RandomAffine(20, (0.1, 0.1), (0.8, 1.2)),
-            ColorJitter(0.3, 0.3, 0.3),
+            RandomAffine(20, (0.1, 0.1), scale=(0.8, 1.2)),
+            ColorJitter(0.3, 0.3, saturation=0.3),
             RandomGaussianNoise(sigma=(0.0, 0.1)),
         ],
         seed=0,

@@ -96,7 +96,7 @@ def distortions(arm: str, seed: int) -> pl.Pipeline:
         [
             pl.RandomResizedCrop(SIZE, scale=(0.6, 1.0), ratio=(0.9, 1.1), p=0.5),
             pl.RandomRotation(12, p=0.7),
-            pl.ColorJitter(0.2, 0.2, 0.2, p=0.3),
+            pl.ColorJitter(0.2, 0.2, saturation=0.2, p=0.3),
             pl.RandomJPEG((40, 95), p=0.6, image_gradient=arm),
         ],
         seed=seed,

@@ -21,7 +21,7 @@ CASES = [
     pellucid.RandomRain(p=0.5),
     pellucid.RandomJPEG(p=0.5),
     pellucid.RandomErasing(p=0.5),
-    pellucid.RandomErasing(p=0.5, value="random"),
+    pellucid.RandomErasing(p=0.5, fill="random"),
     pellucid.RandomGaussianNoise(p=0.5, clip="none"),
     pellucid.RandomGaussianBlur(5, p=0.5),
 ]

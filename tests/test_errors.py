@@ -49,7 +49,7 @@ from pellucid import ImplementationError, InvalidArgument, InvalidType, Pipeline
         lambda: P.RandomGaussianBlur(5, sigma=0.0),
         lambda: P.RandomGaussianNoise(sigma=-0.1),
         lambda: P.RandomErasing(scale=(0.5, 2.0)),
-        lambda: P.RandomErasing(value="noise"),
+        lambda: P.RandomErasing(fill="noise"),
         lambda: P.Normalize((0.5,), (0.0,)),
         lambda: P.Normalize((0.5,), (0.1, 0.2)),
         lambda: P.Normalize(torch.ones(2, 2), torch.ones(2, 2)),
@@ -82,7 +82,7 @@ def test_constructors_explain(build):
         (P.ColorJitter(saturation=0.2), (1, 4, 4, 4)),
         (P.RandomGrayscale(), (1, 2, 4, 4)),
         (P.Normalize((0.1, 0.2), (1.0, 1.0)), (1, 3, 4, 4)),
-        (P.RandomErasing(value=(0.1, 0.2)), (1, 3, 4, 4)),
+        (P.RandomErasing(fill=(0.1, 0.2)), (1, 3, 4, 4)),
         (RandomRotation(10, fill=(0.1, 0.2)), (1, 3, 4, 4)),
     ],
 )

@@ -82,7 +82,8 @@ def test_what_cannot_be_shown_is_said():
 
 def test_records_are_a_line():
     augment = Pipeline(
-        [RandomAffine(degrees=10, translate=(0.1, 0.1)), RandomHorizontalFlip(), ColorJitter(0.1, 0.1, 0.1, 0.1)], seed=0
+        [RandomAffine(degrees=10, translate=(0.1, 0.1)), RandomHorizontalFlip(), ColorJitter(0.1, 0.1, saturation=0.1, hue=0.1)],
+        seed=0,
     )
     for batch in (torch.rand(64, 3, 16, 24), [torch.rand(3, 8, 9), torch.rand(3, 9, 8)]):
         _, record = augment(batch, return_record=True)

@@ -28,10 +28,10 @@ from pellucid.engine.lowering import lowered, tapes
 from pellucid.engine.plan import make_plan
 from pellucid.types import ImageSpec
 
-FLIP, TURN, JITTER = RandomHorizontalFlip(), RandomRotation(10), ColorJitter(0.2, 0.2, 0.2)
+FLIP, TURN, JITTER = RandomHorizontalFlip(), RandomRotation(10), ColorJitter(0.2, 0.2, saturation=0.2)
 MIXED = (
     TURN,
-    ColorJitter(0.2, 0.2, 0.2, 0.1),
+    ColorJitter(0.2, 0.2, saturation=0.2, hue=0.1),
     FLIP,
     RandomGamma(),
     RandomResizedCrop(16),

@@ -15,7 +15,7 @@ RARE = [
     P.RandomGaussianNoise(p=0.4),
     P.RandomRotation(20, p=0.4),
     P.RandomPosterize(p=0.4),
-    P.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.4),
+    P.ColorJitter(0.4, 0.4, saturation=0.4, hue=0.1, p=0.4),
     P.RandomGamma(p=0.4),
 ]
 ONE_OF = P.OneOf(TrivialAugmentWide().transforms)

@@ -94,7 +94,7 @@ def _decoded(path: Path) -> int:
 def _ours(paths: list[Path], workers: int, *, draft: bool, backend: str = "pillow") -> DataLoader[Any]:
     if backend == "opencv":
         import cv2  # noqa: F401 - or the row is missing
-    jitter = ColorJitter(_JITTER, _JITTER, _JITTER)
+    jitter = ColorJitter(_JITTER, _JITTER, saturation=_JITTER)
     augment = Pipeline([RandomResizedCrop(_SIZE), RandomHorizontalFlip(), jitter, Normalize(MEAN, STD)], seed=0)
     data = Indexed(_Files(paths, _itself))
     return DataLoader(

@@ -141,7 +141,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "hue, saturation, value": Operation(P.HueSaturationValue(), lambda A: A.HueSaturationValue(p=1)),
     "colour jitter": Operation(
-        P.ColorJitter(0.3, 0.3, 0.3, 0.1),
+        P.ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1),
         lambda A: A.ColorJitter((0.7, 1.3), (0.7, 1.3), (0.7, 1.3), (-0.1, 0.1), p=1),
         lambda T: T.ColorJitter(0.3, 0.3, 0.3, 0.1),
         lambda K: K.ColorJitter(0.3, 0.3, 0.3, 0.1, p=1),

@@ -116,7 +116,12 @@ def one_picture(*, impl: str = "auto") -> dict[str, Any]:
     calls: dict[str, Any] = {}
     named: dict[str, list[P.Transform]] = {
         "flip": [P.RandomHorizontalFlip()],
-        "four": [P.RandomResizedCrop(16), P.RandomHorizontalFlip(), P.ColorJitter(0.4, 0.4, 0.4, 0.1), P.Normalize((0.5,), (0.2,))],
+        "four": [
+            P.RandomResizedCrop(16),
+            P.RandomHorizontalFlip(),
+            P.ColorJitter(0.4, 0.4, saturation=0.4, hue=0.1),
+            P.Normalize((0.5,), (0.2,)),
+        ],
     }
     for name, transforms in named.items():
         ours = P.Pipeline(transforms, seed=0, impl=impl)

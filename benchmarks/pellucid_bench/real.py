@@ -66,7 +66,7 @@ def _ours(*, antialias: bool = True) -> Mapping[str, Callable[..., Any]]:
         "letterbox": partial(pl.Letterbox, antialias=antialias),
         "flip": pl.RandomHorizontalFlip,
         "flip up": pl.RandomVerticalFlip,
-        "jitter": lambda b, c, s, h, p: pl.ColorJitter(b, c, s, h, p=p),
+        "jitter": lambda b, c, s, h, p: pl.ColorJitter(b, c, saturation=s, hue=h, p=p),
         "gray": lambda p: pl.RandomGrayscale(p=p),
         "blur": lambda size, p: pl.RandomGaussianBlur(size, sigma=(0.1, 2.0), p=p),
         "affine": lambda d, t, scale, shear: pl.RandomAffine(d, translate=(t, t), scale=scale, shear=shear),

@@ -32,7 +32,7 @@ __all__ = ["MOST", "PIPELINES", "measure_sizes", "ratios", "sizes_table"]
 MOST = 1.15
 """A new size may cost this many times what a seen one does."""
 
-_JITTER, _NORMALIZE = ColorJitter(0.2, 0.2, 0.2, 0.05), Normalize(MEAN, STD)
+_JITTER, _NORMALIZE = ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05), Normalize(MEAN, STD)
 
 PIPELINES: dict[str, Sequence[Transform]] = {
     "classification: RandomResizedCrop(224), flip, jitter, normalise": [

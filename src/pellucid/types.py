@@ -31,6 +31,7 @@ __all__ = [
     "Size",
     "Size3",
     "Subsampling",
+    "Surrogate",
 ]
 
 FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -64,7 +65,8 @@ RandomNoise: TypeAlias = Literal["random"]
 CodecGradient: TypeAlias = Literal["proximity", "cubic", "straight_through", "none"]
 Pairing: TypeAlias = Literal["xor", "roll"]
 Subsampling: TypeAlias = Literal["4:2:0", "4:2:2", "4:4:4"]
-Magnitude: TypeAlias = Literal["secant", "straight_through", "none"]
+Surrogate: TypeAlias = Literal["secant", "straight_through", "none"]
+Magnitude: TypeAlias = Surrogate  # its name up to 0.2
 
 
 @dataclass(frozen=True, slots=True)

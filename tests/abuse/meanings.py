@@ -340,7 +340,6 @@ BY_NAME: dict[str, Kind] = {
     "zooms": number(2, 32, whole=True),
     "ChannelDropout.fill": NUMBER,
     "mask_fill": optional(NUMBER),
-    "mask_value": optional(NUMBER),
     "spacing": number(2),
     "RandomElastic.magnitude": drawn(0, 0.48866),
     "GridDistortion.cells": first(number(2, 64, whole=True), sequence(number(2, 64, whole=True), 2)),

@@ -23,7 +23,12 @@ register = importlib.import_module("pellucid.cli.register")
 
 @pytest.fixture
 def record():
-    steps = [P.RandomAffine(degrees=15), P.RandomHorizontalFlip(), P.ColorJitter(0.2, 0.2, 0.2, 0.1), P.RandomCrop(4)]
+    steps = [
+        P.RandomAffine(degrees=15),
+        P.RandomHorizontalFlip(),
+        P.ColorJitter(0.2, 0.2, saturation=0.2, hue=0.1),
+        P.RandomCrop(4),
+    ]
     choice = P.OneOf([P.RandomInvert(p=1.0), P.RandomRotation(4)])
     return Pipeline([*steps, choice], seed=2).draw(torch.rand(16, 3, 6, 7))
 

@@ -19,7 +19,7 @@ def pixels(height, width, channels=3, seed=0):
 @pytest.fixture
 def pipeline(tmp_path):
     file = tmp_path / "pipeline.toml"
-    stack = [RandomAffine(degrees=15), ColorJitter(0.2, 0.2, 0.2, 0.05), Normalize((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))]
+    stack = [RandomAffine(degrees=15), ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05), Normalize((0.5, 0.5, 0.5), (0.2, 0.2, 0.2))]
     Pipeline(stack).save(file)
     return file
 

@@ -65,7 +65,7 @@ def flagship():
         RandomResizedCrop((12, 12), scale=(0.5, 1.0)),
         RandomAffine(degrees=Learnable(15.0), translate=(0.1, 0.1), shear=5),
         RandomHorizontalFlip(),
-        ColorJitter(0.2, 0.2, 0.2, 0.05),
+        ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05),
         Normalize(MEAN, STD),
         RandomGaussianNoise(sigma=0.02, clip="none"),
     ]
@@ -130,7 +130,9 @@ def test_dynamic_shapes_from_the_first_call(case):
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("transform", [Normalize(MEAN, STD), ColorJitter(0.2, 0.2, 0.2, 0.05), RandomAffine(10)], ids=repr)
+@pytest.mark.parametrize(
+    "transform", [Normalize(MEAN, STD), ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05), RandomAffine(10)], ids=repr
+)
 def test_dynamic_shapes_with_gradients_by_default(transform, backend):
     """As users call it: no ``impl``, sizes that change, a backward pass."""
     eager = Pipeline([transform], seed=1)

@@ -8,7 +8,7 @@ from pellucid import Key, Pipeline
 
 def test_one_graph():
     shift = P.RandomTranslate(((0.25, 0.25), (0, 0)), mask_fill=9)
-    hole = P.CoarseDropout((1, 5), (0.1, 0.6), (0.1, 0.6), p=0.8, mask_value=7, hides=True)
+    hole = P.CoarseDropout((1, 5), height=(0.1, 0.6), width=(0.1, 0.6), p=0.8, mask_fill=7, hides=True)
     pipeline = Pipeline([shift, hole, P.RandomVerticalFlip()], mask_fill=3)
     batch = {
         "image": torch.rand(3, 3, 20, 24),

@@ -10,13 +10,13 @@ import pytest
 from pellucid import ALL, RandomAffine, RandomPosterize, RandomRotation
 from pellucid.transforms.choices import Choice
 from pellucid.transforms.mixture import Mixture
-from pellucid.types import ClipRule, CodecGradient, EndClip, ImageGradient, Interpolation, Magnitude
+from pellucid.types import ClipRule, CodecGradient, EndClip, ImageGradient, Interpolation, Surrogate
 from tests.cases import CASES
 
 KINDS = r"(?:exact|almost everywhere|surrogate|none)"
 OPTIONS = {
     "ImageGradient": ImageGradient,
-    "Magnitude": Magnitude,
+    "Surrogate": Surrogate,
     "CodecGradient": CodecGradient,
     "Interpolation": Interpolation,
     "ClipRule": ClipRule,
@@ -71,7 +71,7 @@ def test_declarations_are_in_the_agreed_words(kind):
 
 def test_options_decide_and_the_class_speaks_for_the_defaults():
     assert RandomPosterize(image_gradient="none").gradients["image"] == "none"
-    assert RandomPosterize(image_gradient="soft", magnitude="none").gradients["bits"] == "none"
+    assert RandomPosterize(image_gradient="soft", surrogate="none").gradients["bits"] == "none"
     assert RandomPosterize.gradients == RandomPosterize().gradients
     assert RandomPosterize.gradients["image"] == "surrogate: straight_through"
     assert RandomRotation(3, interpolation="nearest").gradients["degrees"] == "surrogate: bilinear"

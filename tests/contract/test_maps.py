@@ -152,7 +152,7 @@ def test_records_are_rows():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
 def test_a_record_of_one_row_applies_to_any_number(dtype):
-    augment = Pipeline([RandomAffine(30), ColorJitter(0.3, 0.3, 0.3, 0.1, clip="each"), RandomGamma()], seed=4)
+    augment = Pipeline([RandomAffine(30), ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1, clip="each"), RandomGamma()], seed=4)
     pictures = (torch.rand(4, 3, 10, 12) * 255).to(dtype) if dtype == torch.uint8 else torch.rand(4, 3, 10, 12)
     record = augment.draw(pictures[0])
     points = torch.rand(4, 5, 2) * 8

@@ -57,16 +57,16 @@ def test_of_alternatives_the_one_that_was_chosen():
 
 
 def test_values_that_a_mask_cannot_hold_are_refused():
-    for step, name in ((P.Pad(1, mask_fill=300), "Pad.mask_fill"), (P.GridDropout(p=1.0, mask_value=-1), "GridDropout.mask_value")):
+    for step, name in ((P.Pad(1, mask_fill=300), "Pad.mask_fill"), (P.GridDropout(p=1.0, mask_fill=-1), "GridDropout.mask_fill")):
         with pytest.raises(InvalidArgument, match=name):
             Pipeline([step])(batch(dtype=torch.uint8))
         Pipeline([step])(batch(dtype=torch.int64))
 
 
 HOLES = {
-    "erasing": P.RandomErasing(p=0.8, mask_value=7, hides=True),
-    "coarse": P.CoarseDropout((1, 5), (0.1, 0.6), (0.1, 0.6), p=0.8, mask_value=7, hides=True),
-    "grid": P.GridDropout(p=0.8, mask_value=7, hides=True),
+    "erasing": P.RandomErasing(p=0.8, mask_fill=7, hides=True),
+    "coarse": P.CoarseDropout((1, 5), height=(0.1, 0.6), width=(0.1, 0.6), p=0.8, mask_fill=7, hides=True),
+    "grid": P.GridDropout(p=0.8, mask_fill=7, hides=True),
 }
 AROUND = [P.RandomHorizontalFlip(p=1.0), P.RandomTranslate((0.2, 0.2), whole_pixels=True)]
 
@@ -134,7 +134,7 @@ def test_boxes_become_what_is_seen_of_them(name, least):
 
 def test_holes_hide_what_is_there_when_their_turn_comes():
     """Boxes that moved before, and move on: as in two pipelines, one after the other; lists as batches."""
-    hole = P.CoarseDropout((1, 3), (0.3, 0.6), (0.3, 0.6), p=1.0, mask_value=7, hides=True)
+    hole = P.CoarseDropout((1, 3), height=(0.3, 0.6), width=(0.3, 0.6), p=1.0, mask_fill=7, hides=True)
     pictures = _full(8)
     whole = Pipeline([*AROUND, hole, P.RandomVerticalFlip(p=1.0), P.CenterCrop((14, 24))])
     out, record = whole(pictures, key=KEY, return_record=True)
@@ -154,7 +154,7 @@ def test_holes_hide_what_is_there_when_their_turn_comes():
 
 def test_turned_boxes_go_with_their_centres():
     boxes = torch.tensor([[[5.0, 5, 4, 2, 0.3], [15.0, 15, 4, 2, 0.3], [5.0, 15, 30, 30, 0.3]]])
-    pipeline = Pipeline([P.CoarseDropout(1, (0.5, 0.5), (0.5, 0.5), p=1.0, hides=True)], box_format="cxcywhr")
+    pipeline = Pipeline([P.CoarseDropout(1, height=(0.5, 0.5), width=(0.5, 0.5), p=1.0, hides=True)], box_format="cxcywhr")
     pictures = {"image": torch.rand(1, 3, 20, 20), "boxes": boxes}
     record = pipeline.draw(pictures)
     for name in ("x", "y"):

@@ -331,7 +331,7 @@ EMPTY = [(0, 3, 8, 8), (0, 4, 3, 8, 8), (2, 0, 3, 8, 8)]
 @pytest.mark.parametrize(
     "transform",
     [
-        ColorJitter(0.1, 0.1, 0.1, 0.1),
+        ColorJitter(0.1, 0.1, saturation=0.1, hue=0.1),
         RandomChannelShuffle(),
         RandomAffine(10),
         RandomResizedCrop(4),

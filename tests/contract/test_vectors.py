@@ -24,7 +24,7 @@ from pellucid.geometry.points import transform_points
 from pellucid.geometry.vectors import mirrors, turn_flow, turn_normals
 
 MAPS = {
-    "affine": [RandomAffine(40, (0.1, 0.1), (0.7, 1.4), 12), RandomHorizontalFlip(0.5)],
+    "affine": [RandomAffine(40, (0.1, 0.1), scale=(0.7, 1.4), shear=12), RandomHorizontalFlip(0.5)],
     "perspective": [RandomPerspective(0.5, p=1.0), RandomVerticalFlip(0.5)],
 }
 

@@ -8,7 +8,7 @@ from pellucid import ColorJitter, Key, Pipeline, RandomAffine, RandomGaussianNoi
 
 def flagship():
     affine = RandomAffine(20, translate=(0.1, 0.1))
-    return Pipeline([RandomResizedCrop(8), affine, ColorJitter(0.2, 0.2, 0.2, 0.1), RandomGaussianNoise()], seed=7)
+    return Pipeline([RandomResizedCrop(8), affine, ColorJitter(0.2, 0.2, saturation=0.2, hue=0.1), RandomGaussianNoise()], seed=7)
 
 
 def _rank_draws(rank: int, world: int, store: str, queue) -> None:

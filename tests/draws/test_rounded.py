@@ -9,7 +9,7 @@ from pellucid.engine.lowering import Replayed
 from pellucid.types import ImageSpec
 
 ROUNDED = [
-    [RandomResizedCrop(8), ColorJitter(0.2, 0.2, 0.2, 0.1)],
+    [RandomResizedCrop(8), ColorJitter(0.2, 0.2, saturation=0.2, hue=0.1)],
     [RandomErasing(), RandomResizedCrop(8), RandomScale(LogUniform(0.5, 2.0))],
     [RandomRotation(Normal(0.0, 5.0)), RandomScale(LogUniform(0.5, 2.0))],
 ]

@@ -45,7 +45,7 @@ def independent(one, other):
 def test_every_draw_has_a_slot_of_its_own():
     transforms = (
         RandomAffine(10, translate=(0.1, 0.1), shear=5),
-        ColorJitter(0.1, 0.1, 0.1, 0.1),
+        ColorJitter(0.1, 0.1, saturation=0.1, hue=0.1),
         RandomGaussianNoise(),
         *[RandomRotation(5)] * 9,
     )

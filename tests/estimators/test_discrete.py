@@ -131,7 +131,7 @@ def test_the_soft_slope_of_posterize_integrates_to_the_staircase():
         (lambda **o: P.RandomSolarize(0.5, p=1.0, **o), "threshold", 0.07),
     ],
 )
-def test_magnitude_surrogates_are_what_they_are_called(build, name, h):
+def test_surrogates_are_what_they_are_called(build, name, h):
     x = photographs(dtype=F64)
     weights = torch.rand(x.shape, generator=torch.Generator().manual_seed(1), dtype=F64)
 
@@ -148,13 +148,13 @@ def test_magnitude_surrogates_are_what_they_are_called(build, name, h):
         return found
 
     secant = ((at(middle + h) - at(middle - h)) * weights).sum((1, 2, 3)) / (2 * h)
-    assert torch.allclose(gradient(magnitude="secant", h=h), secant, rtol=1e-12)
-    assert torch.allclose(gradient(magnitude="straight_through"), weights.sum((1, 2, 3)), rtol=1e-12)
-    assert torch.equal(gradient(magnitude="none"), torch.zeros(3, dtype=F64))
+    assert torch.allclose(gradient(surrogate="secant", h=h), secant, rtol=1e-12)
+    assert torch.allclose(gradient(surrogate="straight_through"), weights.sum((1, 2, 3)), rtol=1e-12)
+    assert torch.equal(gradient(surrogate="none"), torch.zeros(3, dtype=F64))
 
 
 def test_a_learned_magnitude_that_is_declared_none_still_has_a_gradient_of_zero():
-    augment = Pipeline([P.RandomPosterize(Learnable(4.0), p=1.0, magnitude="none")])
+    augment = Pipeline([P.RandomPosterize(Learnable(4.0), p=1.0, surrogate="none")])
     augment(photographs()).sum().backward()
     assert all(parameter.grad is not None and parameter.grad == 0 for parameter in augment.parameters())
 
@@ -200,7 +200,7 @@ def test_the_boundary_is_right_for_a_threshold(loss_weight):
     [
         lambda: P.RandomPosterize(9),
         lambda: P.RandomPosterize(4, image_gradient="soft_ish"),
-        lambda: P.RandomPosterize(4, magnitude="exact"),
+        lambda: P.RandomPosterize(4, surrogate="exact"),
         lambda: P.RandomPosterize(4, h=0.0),
         lambda: P.RandomSolarize(1.5),
         lambda: P.RandomSolarize(0.5, h=-1.0),

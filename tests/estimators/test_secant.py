@@ -81,11 +81,11 @@ def measure(seed, steps, trials, augment=None):
     pictures = photographs()
     net = classifier(pictures, seed, steps, augment)
     posterize = {
-        how: agreement(net, pictures, P.RandomPosterize(4, p=1.0, magnitude=how), "bits", 1.5, 6.5, 1.0, seed, trials)
+        how: agreement(net, pictures, P.RandomPosterize(4, p=1.0, surrogate=how), "bits", 1.5, 6.5, 1.0, seed, trials)
         for how in ("secant", "straight_through")
     }
     solarize = {
-        how: agreement(net, pictures, P.RandomSolarize(0.5, p=1.0, magnitude=how), "threshold", 0.1, 0.9, 0.1, seed, trials)
+        how: agreement(net, pictures, P.RandomSolarize(0.5, p=1.0, surrogate=how), "threshold", 0.1, 0.9, 0.1, seed, trials)
         for how in ("secant", "straight_through")
     }
     return posterize, solarize

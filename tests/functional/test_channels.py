@@ -12,7 +12,7 @@ CALLS = {
     "warp": lambda image, **options: PF.warp(image, [[1.0, 0.1, 0.3], [0.2, 1.0, -0.2]], size=(3, 5), **options),
     "rotate": lambda image, **options: PF.rotate(image, 20.0, **options),
     "rotate, larger": lambda image, **options: PF.rotate(image, 90.0, expand=True, **options),
-    "affine": lambda image, **options: PF.affine(image, 10.0, (0.5, 0.2), 1.2, **options),
+    "affine": lambda image, **options: PF.affine(image, 10.0, (0.5, 0.2), scale=1.2, **options),
     "elastic": lambda image, **options: PF.elastic(image, FIELD, **options),
 }
 

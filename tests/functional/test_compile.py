@@ -12,7 +12,7 @@ CALLS = {
     "nested list": lambda x, p: PF.warp_affine(x * p.sum(), [[1, 0.1, 2], [-0.1, 1, 1]], (20, 18), border_value=0.5),
     "rotation": lambda x, p: PF.warp_affine(x, PF.get_rotation_matrix2d((3, 4), p.sum(), 1.1), (20, 18)),
     "quad": lambda x, p: PF.warp_perspective(x, PF.get_perspective_transform(p.new_tensor(SQUARE) + p.sum(), SQUARE), (9, 8)),
-    "affine": lambda x, p: PF.affine(x, p[0, 0], (1.0, 2.0), 1.1, p[:, 1], center=(3, 4)),
+    "affine": lambda x, p: PF.affine(x, p[0, 0], (1.0, 2.0), scale=1.1, shear=p[:, 1], center=(3, 4)),
     "colour": lambda x, p: PF.adjust_hue(PF.adjust_contrast(x, 1.2), p[0, 1]),
     "filters": lambda x, p: PF.adjust_sharpness(PF.gaussian_blur(x, 3, p[0, 0]), 1.5),
     "sizes": lambda x, p: PF.resize(PF.erase(PF.pad(x * p[0, 0], 3, fill=(1, 2, 3)), (1, 2, 5, 6.5)), (9, 13)),

@@ -168,7 +168,7 @@ BAD = {
     "hsv integers": (lambda: PF.rgb_to_hsv((IMAGE * 255).byte()), "image / 255"),
     "grey channels": (lambda: PF.rgb_to_grayscale(IMAGE, num_output_channels=2), "num_output_channels: expected 1 or 3"),
     "box": (lambda: PF.erase(IMAGE, (0, 0, 2)), "box: expected"),
-    "value": (lambda: PF.erase(IMAGE, (0, 0, 2, 2), value=torch.zeros(3, 4, 4)), "value: expected"),
+    "fill of erase": (lambda: PF.erase(IMAGE, (0, 0, 2, 2), fill=torch.zeros(3, 4, 4)), "fill: expected"),
     "scale 0": (lambda: PF.affine(IMAGE, scale=0), "scale: expected"),
     "translate": (lambda: PF.affine(IMAGE, translate=3), "translate: expected"),
     "center": (lambda: PF.get_rotation_matrix2d((1, 2, 3), 0, 1), "center: expected"),

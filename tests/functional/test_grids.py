@@ -98,8 +98,10 @@ def test_the_longer_side(size, expected):
 def test_channels_are_shifted_and_dropped():
     image = picture().numpy()
     shift = np.array([0.3, 0.0, -0.4])[:, None, None]
-    np.testing.assert_allclose(PF.rgb_shift(picture(), 0.3, blue=-0.4).numpy(), np.clip(image + shift, 0.0, 1.0), atol=1e-15)
-    np.testing.assert_allclose(PF.rgb_shift(picture(), 0.3, 0.0, -0.4, clip=False).numpy(), image + shift, atol=1e-15)
+    np.testing.assert_allclose(PF.rgb_shift(picture(), red=0.3, blue=-0.4).numpy(), np.clip(image + shift, 0.0, 1.0), atol=1e-15)
+    np.testing.assert_allclose(
+        PF.rgb_shift(picture(), red=0.3, green=0.0, blue=-0.4, clip=False).numpy(), image + shift, atol=1e-15
+    )
     expected = image.copy()
     expected[[0, 2]] = np.array([0.1, 0.3])[:, None, None]
     np.testing.assert_array_equal(PF.channel_dropout(picture(), [2, 0], fill=(0.1, 0.2, 0.3)).numpy(), expected)
@@ -115,13 +117,15 @@ def test_holes_of_whole_pixels_are_assignments():
     for top, left in ((0, 0), (15, 12), (5, 36)):
         expected[:, top : top + 5, left : left + 4] = 0.25
     x, y = (torch.tensor(numbers, dtype=torch.float64) for numbers in ([0, 12 / 36, 1], [0, 1, 5 / 15]))
-    assert torch.allclose(PF.coarse_dropout(image, x, y, 0.25, 0.1, value=0.25), expected, atol=1e-12)
+    assert torch.allclose(PF.coarse_dropout(image, x, y, height=0.25, width=0.1, fill=0.25), expected, atol=1e-12)
     cut = image.clone()
     cut[:, :5, 18:22] = 0.0  # two fifths of the hole lie above the picture
     centre = torch.tensor([0.5], dtype=torch.float64)
-    found = PF.coarse_dropout(image, centre, torch.tensor([0.0], dtype=torch.float64), 0.5, 0.1, inside=False)
+    found = PF.coarse_dropout(image, centre, torch.tensor([0.0], dtype=torch.float64), height=0.5, width=0.1, inside=False)
     assert torch.allclose(found, cut, atol=1e-12)
-    both = PF.coarse_dropout(image, torch.stack((x, x)), torch.stack((y, y)), torch.tensor([0.25, 0.0]), 0.1, value=0.25)
+    both = PF.coarse_dropout(
+        image, torch.stack((x, x)), torch.stack((y, y)), height=torch.tensor([0.25, 0.0]), width=0.1, fill=0.25
+    )
     assert torch.allclose(both[0], expected, atol=1e-7)
     assert torch.equal(both[1], image)
 
@@ -132,8 +136,8 @@ def test_a_grid_of_holes_is_an_assignment():
     for top in range(2, 24, 8):
         for left in range(3, 36, 12):
             expected[:, top : top + 4, left : left + 6] = 0.5
-    assert torch.allclose(PF.grid_dropout(image, 3.0, 0.5, 0.25, 0.25, value=0.5), expected, atol=1e-7)
-    several = PF.grid_dropout(image, torch.tensor([3.0, 3.0], dtype=torch.float64), 0.5, 0.25, 0.25, value=0.5)
+    assert torch.allclose(PF.grid_dropout(image, 3.0, 0.5, x=0.25, y=0.25, fill=0.5), expected, atol=1e-7)
+    several = PF.grid_dropout(image, torch.tensor([3.0, 3.0], dtype=torch.float64), 0.5, x=0.25, y=0.25, fill=0.5)
     assert torch.allclose(several, expected.expand(2, -1, -1, -1), atol=1e-7)
 
 
@@ -148,8 +152,8 @@ def test_a_grid_of_holes_is_an_assignment():
         (lambda x: PF.zoom_blur(x, 0.5), "factor"),
         (lambda x: PF.zoom_blur(x, 1.5, zooms=1), "zooms"),
         (lambda x: PF.coarse_dropout(x, [0.1], [0.1, 0.2]), "x, y"),
-        (lambda x: PF.coarse_dropout(x, [0.1], [0.1], 1.5), "height"),
-        (lambda x: PF.coarse_dropout(x, torch.rand(2, 3), torch.rand(2, 3), torch.rand(3)), "x|height"),
+        (lambda x: PF.coarse_dropout(x, [0.1], [0.1], height=1.5), "height"),
+        (lambda x: PF.coarse_dropout(x, torch.rand(2, 3), torch.rand(2, 3), height=torch.rand(3)), "x|height"),
         (lambda x: PF.grid_dropout(x, 0.5), "cells"),
         (lambda x: PF.letterbox(x, 0), "size"),
         (lambda x: PF.pad_if_needed(x, (0, 4)), "size"),

@@ -101,8 +101,11 @@ def test_one_image_and_several_numbers_are_several_images(name):
 @pytest.mark.parametrize(
     ("function", "transform"),
     [
-        (lambda x, key: PF.rain(x, 0.6, 0.02, 9.0, 12.0, key=key), P.RandomRain(0.6, 0.02, 9.0, P.Constant(12.0), p=1.0)),
-        (lambda x, key: PF.snow(x, 0.7, -80.0, severity=3, key=key), P.RandomSnow(0.7, -80.0, severity=3, p=1.0)),
+        (
+            lambda x, key: PF.rain(x, 0.6, 0.02, length=9.0, slant=12.0, key=key),
+            P.RandomRain(0.6, 0.02, length=9.0, slant=P.Constant(12.0), p=1.0),
+        ),
+        (lambda x, key: PF.snow(x, 0.7, -80.0, severity=3, key=key), P.RandomSnow(0.7, angle=-80.0, severity=3, p=1.0)),
     ],
 )
 def test_weather_falls_as_in_the_transform(function, transform):

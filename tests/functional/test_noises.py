@@ -71,7 +71,7 @@ def test_numbers_out_of_range_are_refused(name, values):
 
 def test_hue_is_that_of_colorsys():
     image = torch.rand(3, 4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    found = PF.shift_hsv(image, 0.2, -0.1, 0.15).flatten(1).mT.tolist()
+    found = PF.shift_hsv(image, hue=0.2, saturation=-0.1, value=0.15).flatten(1).mT.tolist()
     for before, after in zip(image.flatten(1).mT.tolist(), found, strict=True):
         h, s, v = colorsys.rgb_to_hsv(*before)
         wanted = colorsys.hsv_to_rgb((h + 0.2) % 1, max(0.0, s - 0.1), min(1.0, v + 0.15))
@@ -90,5 +90,5 @@ def test_light_is_that_of_the_transform():
 def test_several_holes_are_one_after_the_other():
     image = torch.rand(2, 3, 9, 9)
     boxes = torch.tensor([[[0.5, 0.0, 3.0, 2.25], [4.0, 4.0, 8.0, 6.5]], [[1.0, 1.0, 2.0, 2.0], [5.0, 1.0, 6.0, 8.0]]])
-    wanted = PF.erase(PF.erase(image, boxes[:, 0], value=0.3), boxes[:, 1], value=0.3)
-    torch.testing.assert_close(PF.erase(image, boxes, value=0.3), wanted, atol=1e-6, rtol=0)
+    wanted = PF.erase(PF.erase(image, boxes[:, 0], fill=0.3), boxes[:, 1], fill=0.3)
+    torch.testing.assert_close(PF.erase(image, boxes, fill=0.3), wanted, atol=1e-6, rtol=0)

@@ -175,7 +175,9 @@ def test_holes_in_pixels_need_a_size_that_is_known():
     def named(name, **options):
         return {"__class_fullname__": name, **options}
 
-    assert read(named("Resize", height=32, width=64))[1] == P.CoarseDropout(3.0, (0.25, 0.25), (0.25, 0.25), p=1.0, hides=True)
+    assert read(named("Resize", height=32, width=64))[1] == P.CoarseDropout(
+        3.0, height=(0.25, 0.25), width=(0.25, 0.25), p=1.0, hides=True
+    )
     assert read(named("RandomCrop", height=16, width=64))[1].height == (0.5, 0.5)
     resize = named("Resize", height=32, width=64)
     for before in ([], [resize, named("LongestMaxSize", max_size=9)], [resize, named("PadIfNeeded")], [{**resize, "p": 0.5}]):

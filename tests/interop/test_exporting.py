@@ -74,7 +74,7 @@ ALBUMENTATIONS = [
     P.RandomInvert(p=1.0),
     P.RandomGrayscale(p=1.0),
     P.RandomBrightnessContrast((0.2, 0.2), (-0.3, -0.3), p=1.0),
-    P.RGBShift((0.1, 0.1), (-0.2, -0.2), (0.0, 0.0), p=1.0),
+    P.RGBShift(red=(0.1, 0.1), green=(-0.2, -0.2), blue=(0.0, 0.0), p=1.0),
     P.RandomSolarize(0.4, p=1.0),
     P.RandomGamma(1.4),
     P.RandomCrop((21, 26)),
@@ -107,7 +107,7 @@ def test_what_is_certain_is_the_same_in_albumentations(ours):
 def test_ranges_come_back_from_albumentations():
     steps = [
         P.RandomBrightnessContrast(0.1, (-0.3, 0.2), p=0.4),
-        P.RGBShift(0.1, (0.0, 0.2), 0.3, p=0.2),
+        P.RGBShift(red=0.1, green=(0.0, 0.2), blue=0.3, p=0.2),
         P.RandomGamma((0.5, 1.5)),
     ]
     back = from_albumentations(to_albumentations(steps, plain=True))

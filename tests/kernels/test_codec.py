@@ -12,7 +12,7 @@ SIZES = ((37, 53), (8, 8), (17, 16), (16, 17), (1, 1), (33, 4), (2, 6), (15, 33)
 
 
 def decoded(image, quality, *, subsampling="4:2:0", slope="proximity", impl="auto"):
-    return jpeg(image, quality, subsampling=subsampling, image_gradient=slope, magnitude="none", h=1.0, impl=impl)
+    return jpeg(image, quality, subsampling=subsampling, image_gradient=slope, surrogate="none", h=1.0, impl=impl)
 
 
 def pictures(batch=3, channels=3, size=(21, 34), rows=None, dtype=torch.float64, seed=0):

@@ -122,7 +122,9 @@ def test_gradients_agree_with_finite_differences():
 
 
 def test_the_pipeline_uses_it_and_says_so():
-    made = [Pipeline([ColorJitter(0.4, 0.4, 0.4, 0.1, clip="each")], seed=3, impl=impl) for impl in ("auto", "reference")]
+    made = [
+        Pipeline([ColorJitter(0.4, 0.4, saturation=0.4, hue=0.1, clip="each")], seed=3, impl=impl) for impl in ("auto", "reference")
+    ]
     image = torch.rand(4, 3, 20, 30)
     assert "by cpu" in made[0].explain(image)
     torch.testing.assert_close(*(pipeline(image) for pipeline in made), atol=1e-6, rtol=0)

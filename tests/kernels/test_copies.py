@@ -120,9 +120,9 @@ def test_the_maps_gradient_is_still_that_of_interpolation():
 
 
 COLORS = [
-    [P.ColorJitter(0.3, 0.3, 0.3, 0.1), P.Normalize((0.4, 0.5, 0.6), (0.2, 0.3, 0.2))],
+    [P.ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1), P.Normalize((0.4, 0.5, 0.6), (0.2, 0.3, 0.2))],
     [P.Normalize((0.4, 0.5, 0.6), (0.2, 0.3, 0.2))],
-    [P.ColorJitter(hue=0.2), P.ColorJitter(0.3, 0.3, 0.3, 0.1)],  # more than one pass
+    [P.ColorJitter(hue=0.2), P.ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1)],  # more than one pass
     [P.RandomGrayscale(p=0.5), P.RandomInvert()],
 ]
 

@@ -35,7 +35,7 @@ def test_a_table_holds_what_the_reference_computes(name, gate, dtype):
         amount,
         gate,
         image_gradient="none",
-        magnitude="none",
+        surrogate="none",
         h=1.0,
         scale=255.0,
         impl="reference",

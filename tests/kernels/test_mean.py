@@ -24,7 +24,7 @@ TRANSFORMS = {
     "colour alone": [ColorJitter(contrast=0.5)],
     "more than one pass of colour": [ColorJitter(contrast=0.5), RandomAffine(30), ColorJitter(hue=0.2)],
     "crop": [RandomResizedCrop((13, 9), antialias=True), ColorJitter(contrast=0.5)],
-    "clipped": [ColorJitter(0.5, 0.5, 0.5, 0.2, clip="end")],
+    "clipped": [ColorJitter(0.5, 0.5, saturation=0.5, hue=0.2, clip="end")],
 }
 
 
@@ -193,7 +193,7 @@ MADE = {
     "nearest": [Resize((8, 9), interpolation="nearest"), RandomHorizontalFlip()],
     "resize, then crop": [Resize((10, 12)), RandomCrop(7)],
 }
-JITTER = ColorJitter(0.2, (0.3, 0.9), 0.4, 0.1)
+JITTER = ColorJitter(0.2, (0.3, 0.9), saturation=0.4, hue=0.1)
 
 
 @pytest.mark.parametrize("antialias", [False, True])
@@ -207,7 +207,11 @@ def test_behind_a_resize_the_mean_is_torchvisions(antialias):
 @pytest.mark.parametrize("impl", ["cpu", "reference"])
 @pytest.mark.parametrize("name", MADE)
 def test_behind_crops_and_resizes_the_mean_is_that_of_what_they_make(name, impl):
-    twice = [ColorJitter(contrast=0.5, clip="none"), RandomHorizontalFlip(), ColorJitter(0.2, (0.3, 0.9), 0.4, clip="none")]
+    twice = [
+        ColorJitter(contrast=0.5, clip="none"),
+        RandomHorizontalFlip(),
+        ColorJitter(0.2, (0.3, 0.9), saturation=0.4, clip="none"),
+    ]
     for steps in ([JITTER], [*twice, Normalize(0.4, 0.2)]):
         x, key = photos(torch.float64), Key(1, 2)
         made = Pipeline(MADE[name], impl=impl)(x, key=key)

@@ -87,7 +87,7 @@ def test_gradients_agree_with_finite_differences(kernel):
 
 def test_the_pipelines_use_it_and_say_so():
     image = torch.rand(3, 3, 20, 30)
-    transforms = RandomGaussianNoise(sigma=(0.1, 0.3)), RandomErasing(p=1.0, value="random")
+    transforms = RandomGaussianNoise(sigma=(0.1, 0.3)), RandomErasing(p=1.0, fill="random")
     noisy, erased = (
         [Pipeline([transform], seed=3, impl=impl)(image) for impl in ("auto", "reference")] for transform in transforms
     )

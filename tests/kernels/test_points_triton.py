@@ -19,7 +19,7 @@ def anywhere(monkeypatch):
 
 def bent(name):
     how = BENT[name]
-    given = {"image_gradient": how.image_gradient, "magnitude": how.magnitude, "scale": how.scale, "h": 0.5}
+    given = {"image_gradient": how.image_gradient, "surrogate": how.surrogate, "scale": how.scale, "h": 0.5}
     return lambda image, amount, gate, impl: curve.tone(image, how.name, amount, gate, impl=impl, **given)
 
 
@@ -47,7 +47,7 @@ def test_values_and_gradients_are_the_references(name, size, shared):
 
 def test_other_surrogates_are_the_references_own_and_empty_batches_stay_empty():
     image, amount = torch.rand(2, 3, 4, 5, device=DEVICE), torch.full((2,), 0.5, device=DEVICE)
-    given = {"image_gradient": "none", "magnitude": "none", "scale": 1.0, "h": 0.5}
+    given = {"image_gradient": "none", "surrogate": "none", "scale": 1.0, "h": 0.5}
     ours, theirs = (curve.tone(image, "solarize", amount, None, impl=impl, **given) for impl in ("triton", "reference"))
     assert torch.equal(ours, theirs)
     assert curve.power(image[:0], amount[:1], amount[:1], impl="triton").shape == (0, 3, 4, 5)

@@ -94,8 +94,8 @@ def test_rectangles_under_vmap_and_one_for_all():
 
 PIPELINES = {
     "resized": [RandomResizedCrop(24), RandomHorizontalFlip(), Normalize((0.5,) * 3, (0.2,) * 3), RandomErasing(p=0.5)],
-    "turned": [RandomAffine(20), RandomErasing(p=0.5, value=(0.1, 0.2, 0.3))],
-    "noise": [ColorJitter(0.2), RandomErasing(p=0.5, value="random")],
+    "turned": [RandomAffine(20), RandomErasing(p=0.5, fill=(0.1, 0.2, 0.3))],
+    "noise": [ColorJitter(0.2), RandomErasing(p=0.5, fill="random")],
     "alone": [RandomErasing(p=0.5)],
     "chosen": [RandomHorizontalFlip(), RandomErasing(p=0.0)],
 }
@@ -138,7 +138,7 @@ def test_bytes_that_nothing_rounds_are_painted_over_as_what_they_stand_for(befor
     painted, paint = [], blend.paint
     monkeypatch.setattr(blend, "paint", lambda out, *rest: (painted.append(out.dtype), paint(out, *rest))[1])
     image = torch.randint(0, 256, (6, 3, 41, 52), dtype=torch.uint8).transpose(2, 3)
-    kept, pipeline = image.clone(), Pipeline([*before, RandomErasing(p=0.7, value=value)], seed=2)
+    kept, pipeline = image.clone(), Pipeline([*before, RandomErasing(p=0.7, fill=value)], seed=2)
     result, record = pipeline(image, return_record=True)
     assert painted == ([torch.uint8] if exact else [])
     assert torch.equal(image, kept)

@@ -171,7 +171,7 @@ def test_a_pipeline_compiles_to_one_graph_that_keeps_the_operator(name, place):
         names.extend(str(node.target) for node in graph.graph.nodes)
         return make_boxed_func(graph.forward)
 
-    transforms = [place, pellucid.ColorJitter(0.2, 0.2, 0.2, 0.05), pellucid.Normalize((0.5,) * 3, (0.25,) * 3)]
+    transforms = [place, pellucid.ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05), pellucid.Normalize((0.5,) * 3, (0.25,) * 3)]
     pipeline = pellucid.Pipeline(transforms, seed=0)
     images = torch.rand(2, 3, 20, 22, requires_grad=True)
     key = pellucid.Key(1, 2)

@@ -81,7 +81,7 @@ def test_offsets_beyond_32_bits():
 TRANSFORMS = [
     pellucid.RandomResizedCrop((16, 18), scale=(0.3, 1.0)),
     pellucid.RandomHorizontalFlip(),
-    pellucid.ColorJitter(0.2, 0.2, 0.2, 0.05),
+    pellucid.ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05),
     pellucid.Normalize(MEAN, STD),
 ]
 

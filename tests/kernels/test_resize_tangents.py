@@ -45,7 +45,7 @@ STEPS = {
         Normalize(0.5, 0.2),
     ],
     "sharp": [RandomResizedCrop((5, 4), antialias=False)],
-    "hue and clip behind": [RandomResizedCrop((8, 9)), ColorJitter(0.4, 0.4, 0.4, 0.1)],
+    "hue and clip behind": [RandomResizedCrop((8, 9)), ColorJitter(0.4, 0.4, saturation=0.4, hue=0.1)],
 }
 
 

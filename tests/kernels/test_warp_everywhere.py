@@ -130,7 +130,7 @@ def test_whole_pixels_are_copied_bit_for_bit(dtype):
 @pytest.mark.parametrize("learned", [False, True])
 def test_pipelines_convert_nothing_before_or_after_the_pass(dtype, out, learned):
     image, _, _ = example(dtype)
-    transforms = [RandomAffine(20, scale=(0.8, 1.2)), RandomHorizontalFlip(), ColorJitter(0.3, 0.3, 0.3, 0.1)]
+    transforms = [RandomAffine(20, scale=(0.8, 1.2)), RandomHorizontalFlip(), ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1)]
     transforms += [] if out == BYTE else [Normalize(MEAN, STD)]
     pipeline, wide = Pipeline(transforms, dtype=out), Pipeline(transforms, dtype=SINGLE)
     record = pipeline.draw(image, key=Key(3, 4))

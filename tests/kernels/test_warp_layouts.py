@@ -32,7 +32,11 @@ def layouts(image):
 def test_8_bit_images_are_read_as_they_are(layout):
     generator = torch.Generator().manual_seed(0)
     image = torch.randint(0, 256, (4, 3, 23, 37), generator=generator, dtype=torch.uint8)
-    transforms = [RandomAffine(40, scale=(0.6, 1.4), fill=30.0), RandomHorizontalFlip(), ColorJitter(0.3, 0.3, 0.3, 0.1)]
+    transforms = [
+        RandomAffine(40, scale=(0.6, 1.4), fill=30.0),
+        RandomHorizontalFlip(),
+        ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1),
+    ]
     pipeline = Pipeline([*transforms, Normalize(MEAN, STD)], dtype=torch.float32)
     slow = Pipeline([*transforms, Normalize(MEAN, STD)], dtype=torch.float32, impl="reference")
     picture = layouts(image)[layout]
@@ -72,7 +76,7 @@ def test_strips_of_every_shape(size):
 @pytest.mark.slow
 def test_the_same_bits_a_hundred_times():
     image = torch.rand(3, 3, 61, 67)
-    pipeline = Pipeline([RandomAffine(30), ColorJitter(0.3, 0.3, 0.3, 0.1), Normalize(MEAN, STD)])
+    pipeline = Pipeline([RandomAffine(30), ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1), Normalize(MEAN, STD)])
     record = pipeline.draw(image).requires_grad_()
     leaves = [value for values in record.params for value in values.values() if value.requires_grad]
     weights = torch.rand(3, 3, 61, 67)

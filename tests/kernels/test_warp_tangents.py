@@ -157,7 +157,11 @@ def test_stages_behind_the_pass_do_not_send_it_to_the_reference():
 
 CHAINS = {
     "canvases": [RandomRotation(30, fill=0.3), RandomPerspective(0.3, p=1.0, fill=(0.1, 0.2, 0.3)), CenterCrop((9, 8))],
-    "canvases and colours": [RandomRotation(30), ColorJitter(0.4, 0.4, 0.4, 0.1), RandomTranslate((0.2, 0.2), fill=0.4)],
+    "canvases and colours": [
+        RandomRotation(30),
+        ColorJitter(0.4, 0.4, saturation=0.4, hue=0.1),
+        RandomTranslate((0.2, 0.2), fill=0.4),
+    ],
     "a border": [RandomRotation(30), RandomShear(20, padding_mode="border")],
     "a field": [RandomElastic(p=1.0), RandomRotation(30), RandomAffine(20)],
 }

@@ -82,7 +82,7 @@ class Call:
                 row = torch.broadcast_tensors(exponent, gain, torch.ones_like(gain), torch.ones_like(gain))
                 epilogue.append(CurveStage(torch.stack(row, 1), Curved("power")))
             elif stage == "solarize":
-                epilogue.append(CurveStage(given.pop("numbers"), Curved("solarize", magnitude="straight_through")))
+                epilogue.append(CurveStage(given.pop("numbers"), Curved("solarize", surrogate="straight_through")))
             else:
                 epilogue.append(AffineStage(given.pop(f"stage_matrix_{number}"), given.pop(f"stage_offset_{number}", None)))
         image = laid_out(given.pop("image"), self.layout)

@@ -25,7 +25,7 @@ SQUARES = ((11, 11), (24, 24), (11, 11), (17, 17), (13, 13), (24, 24))
 KEY = Key(7, 3, torch.tensor([4, 0, 11, 2, 9, 5]))
 
 CROP = pellucid.RandomCrop((17, 16), pad_if_needed=True, fill=0.2)
-WARP = pellucid.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), p=0.8)
+WARP = pellucid.RandomAffine(20, (0.1, 0.1), scale=(0.8, 1.2), p=0.8)
 FIELD = pellucid.RandomElastic(4, magnitude=(0.1, 0.3), p=0.8)
 PLACES = {
     "alone": ((), ()),
@@ -195,7 +195,12 @@ def by_chance(seed):
     cases = chance.sample([case for case in LEAVES.values() if not case.square], chance.randint(1, 4))
     steps = [case.transform for case in cases]
     size = (chance.randint(8, 26), chance.randint(8, 26))
-    crop = chance.choice((pellucid.RandomCrop(size, pad_if_needed=True), pellucid.RandomCrop(size, 1, True, 0.3, "reflection")))
+    crop = chance.choice(
+        (
+            pellucid.RandomCrop(size, pad_if_needed=True),
+            pellucid.RandomCrop(size, 1, pad_if_needed=True, fill=0.3, padding_mode="reflection"),
+        )
+    )
     steps.insert(chance.randint(0, len(steps)), crop)
     return steps, all(case.batch_exact for case in cases)
 

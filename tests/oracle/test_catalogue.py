@@ -43,7 +43,7 @@ def test_brightness_and_contrast_are_albumentations_formula():
 def test_hsv_is_changed_as_colorsys_has_it():
     x = pictures(3, 3, 5, 6)
     x[:, :, 0, 0], x[:, :, 0, 1] = 0.4, 0.0  # grey stays grey, black may turn grey
-    out, record = P.Pipeline([P.HueSaturationValue(0.4, 0.6, 0.5, p=1.0)], seed=3)(x, return_record=True)
+    out, record = P.Pipeline([P.HueSaturationValue(hue=0.4, saturation=0.6, value=0.5, p=1.0)], seed=3)(x, return_record=True)
     values = record.params[0]
     for b in range(3):
         for pixel, found in zip(x[b].flatten(1).T.tolist(), out[b].flatten(1).T.tolist(), strict=True):
@@ -102,7 +102,7 @@ def test_holes_cover_whole_pixels_exactly_once():
 
 def test_as_many_holes_as_were_drawn():
     x = torch.ones(40, 1, 32, 32, dtype=torch.float64)
-    holes = P.CoarseDropout((0.0, 3.0), (0.25, 0.25), (0.125, 0.125), p=1.0)
+    holes = P.CoarseDropout((0.0, 3.0), height=(0.25, 0.25), width=(0.125, 0.125), p=1.0)
     out, record = P.Pipeline([holes], seed=1)(x, return_record=True)
     count = record.params[0]["count"]
     covered = (1 - out).sum((1, 2, 3)) / (8 * 4)
@@ -334,7 +334,7 @@ def test_perspective_is_opencvs():
 def test_a_choice_opens_one_of_them():
     x = pictures(12, 3, 16, 18)
     branches = [
-        P.CoarseDropout(1, value=9.0, p=1.0),
+        P.CoarseDropout(1, fill=9.0, p=1.0),
         P.RandomMedianBlur(3),
         P.RandomPhotometricDistort(p=1.0),
         P.ShotNoise(9.0, p=1.0),

@@ -112,7 +112,7 @@ def test_the_quality_learns_by_its_secant():
     (slope,) = torch.autograd.grad((PF.jpeg(image, quality, h=10.0) * weights).sum(), quality)
     wanted = ((PF.jpeg(image, 50.0) - PF.jpeg(image, 30.0)) * weights).sum() / 20.0
     torch.testing.assert_close(slope[0], wanted)
-    (none,) = torch.autograd.grad((PF.jpeg(image, quality, magnitude="none") * weights).sum() + 0 * quality.sum(), quality)
+    (none,) = torch.autograd.grad((PF.jpeg(image, quality, surrogate="none") * weights).sum() + 0 * quality.sum(), quality)
     assert none == 0
 
 

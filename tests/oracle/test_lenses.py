@@ -71,7 +71,7 @@ def test_the_gradient_of_a_fit():
 def test_a_lens_is_that_of_opencv(k):
     cv2 = pytest.importorskip("cv2")
     p = (0.003, -0.004) if k[0] < 0 else (0.02, -0.03)
-    found, _ = sources(LensDistortion(*k, *p))
+    found, _ = sources(LensDistortion(k[0], k2=k[1], k3=k[2], p1=p[0], p2=p[1]))
     camera = np.array([[HALF_DIAGONAL, 0, CENTER[0]], [0, HALF_DIAGONAL, CENTER[1]], [0, 0, 1]])
     coefficients = np.array([k[0], k[1], *p, k[2]])
     # OpenCV's own map: rectified pixel to pixel of the picture. It is float32: 3e-5 px here.
@@ -135,10 +135,10 @@ def test_a_plate_is_that_of_scipy(points):
 
 STRONG = [
     LensDistortion(-0.3),
-    LensDistortion(-0.1, -0.1, p1=0.01, p2=0.02),
-    LensDistortion(1.0, 1.0, 1.0, 0.1, -0.1),
+    LensDistortion(-0.1, k2=-0.1, p1=0.01, p2=0.02),
+    LensDistortion(1.0, k2=1.0, k3=1.0, p1=0.1, p2=-0.1),
     RandomFisheye(60.0),
-    RollingShutter(1.0, -0.4, 1.0),
+    RollingShutter(1.0, -0.4, acceleration=1.0),
     RandomWave(0.1, period=(16.0, 30.0)),
     RandomThinPlateSpline(6, magnitude=0.15),
     RandomThinPlateSpline(8, magnitude=0.15),
@@ -156,13 +156,16 @@ def test_points_come_back_at_the_ends_of_the_ranges(transform):
     assert np.abs(back - pixels(height, width).reshape(-1, 2))[seen].max() < 1e-9
 
 
+RADIAL, TANGENTIAL = Learnable(0.02, low=-0.04, high=0.04), Learnable(0.005, low=-0.01, high=0.01)
+
+
 @pytest.mark.parametrize(
     "transform",
     [
-        LensDistortion(*(Learnable(0.02, low=-0.04, high=0.04),) * 3, *(Learnable(0.005, low=-0.01, high=0.01),) * 2),
+        LensDistortion(RADIAL, k2=RADIAL, k3=RADIAL, p1=TANGENTIAL, p2=TANGENTIAL),
         RandomFisheye(Learnable(30.0)),
-        RollingShutter(Learnable(0.1), Learnable(0.1), Learnable(0.3)),
-        RandomWave(Learnable(0.05), Learnable(20.0), Learnable(0.3)),
+        RollingShutter(Learnable(0.1), Learnable(0.1), acceleration=Learnable(0.3)),
+        RandomWave(Learnable(0.05), Learnable(20.0), phase=Learnable(0.3)),
         RandomThinPlateSpline(3, Learnable(0.1)),
     ],
     ids=lambda t: type(t).__name__,
@@ -180,7 +183,7 @@ def test_what_could_fold_is_refused():
         with pytest.raises(InvalidArgument, match=r"k1|p2"):
             LensDistortion(**ranges)
     with pytest.raises(InvalidArgument, match="low= and high="):
-        LensDistortion(Learnable(0.0), Learnable(0.0), Learnable(0.0))
+        LensDistortion(Learnable(0.0), k2=Learnable(0.0), k3=Learnable(0.0))
     LensDistortion(Normal(0.0, 0.1))
     with pytest.raises(InvalidArgument, match="16"):
         RandomWave(period=12.0)

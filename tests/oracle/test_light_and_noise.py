@@ -37,7 +37,7 @@ def test_light_grows_as_albumentations_has_it_along_the_axes(degrees, intensity)
 
 def test_a_spot_is_albumentations():
     wanted = theirs().apply_gaussian_illumination(PIXELS.astype(np.float32), 0.25, ((9 + 0.0) / 36, 6 / 24), 0.3)
-    ours = shown(P.RandomSpotIllumination(0.25, 9.5 / 36, 6.5 / 24, 0.3, p=1.0))  # theirs count pixels from 0
+    ours = shown(P.RandomSpotIllumination(0.25, x=9.5 / 36, y=6.5 / 24, sigma=0.3, p=1.0))  # theirs count pixels from 0
     np.testing.assert_allclose(ours, wanted, atol=1e-6)
 
 
@@ -68,7 +68,7 @@ def test_a_bell_at_an_angle_is_the_published_kernel():
     along, across, degrees, beta = 2.0, 0.7, 30.0, 0.8
     dot = torch.zeros(1, 1, 27, 27, dtype=torch.float64)
     dot[0, 0, 13, 13] = 1.0
-    ours = P.RandomAnisotropicBlur(along, across, (degrees, degrees), beta, p=1.0)(dot)[0, 0, 7:-7, 7:-7].numpy()
+    ours = P.RandomAnisotropicBlur(along, across, degrees=(degrees, degrees), beta=beta, p=1.0)(dot)[0, 0, 7:-7, 7:-7].numpy()
     turn = np.deg2rad(-degrees)  # y points down
     axes = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
     inverse = np.linalg.inv(axes @ np.diag([along**2, across**2]) @ axes.T)
@@ -130,11 +130,11 @@ def test_glass_shows_pixels_that_are_near():
 def test_shadows_and_flares_are_their_formulas():
     ones = torch.ones(1, 1, 30, 40, dtype=torch.float64)
     y, x = np.mgrid[:30, :40] + 0.5
-    dark = P.RandomShadow(0.6, 0.4, 0.3, (20.0, 20.0), p=1.0)(ones)[0, 0].numpy()
+    dark = P.RandomShadow(0.6, x=0.4, width=0.3, degrees=(20.0, 20.0), p=1.0)(ones)[0, 0].numpy()
     turn = np.deg2rad(20.0)
     beside = (x - 16) * np.cos(turn) - (y - 15) * np.sin(turn)
     np.testing.assert_allclose(dark, 1 - 0.6 / (1 + np.exp(-2 * (6 - np.abs(beside)))), atol=1e-12)
-    flare = P.RandomSunFlare(0.8, 0.25, 0.2, 0.1, p=1.0)(0 * ones)[0, 0].numpy()
+    flare = P.RandomSunFlare(0.8, x=0.25, y=0.2, radius=0.1, p=1.0)(0 * ones)[0, 0].numpy()
     light = np.exp(-((x - 10) ** 2 + (y - 6) ** 2) / (2 * 4.0**2))
     assert (flare >= 0.8 * light - 1e-12).all()
     assert flare[int(15 + 0.7 * 9), int(20 + 0.7 * 10)] > 0.1  # the last reflection, beyond the middle

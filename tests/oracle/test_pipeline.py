@@ -42,7 +42,9 @@ def test_color_jitter_step_by_step(names):
 def test_color_jitter_with_hue_step_by_step():
     # torchvision's hue is a float32 computation with an error of up to 1e-6 (see test_torchvision), which the steps after it
     # multiply by their factors, at most 1.3 * 1.3 here; so the comparison with double precision may be off by twice that.
-    image, out, record = _run(pellucid.ColorJitter(0.3, 0.3, 0.3, 0.3, clip="each"), image=torch.rand(12, 3, 29, 37).double())
+    image, out, record = _run(
+        pellucid.ColorJitter(0.3, 0.3, saturation=0.3, hue=0.3, clip="each"), image=torch.rand(12, 3, 29, 37).double()
+    )
     orders = {tuple(order) for order in record.params[0]["order"].tolist()}
     assert len(orders) > 5
     for sample in range(len(image)):
@@ -51,7 +53,7 @@ def test_color_jitter_with_hue_step_by_step():
 
 def test_color_jitter_clipped_at_the_end_is_the_same_where_nothing_clips():
     image = 0.4 + 0.2 * torch.rand(4, 3, 29, 37, dtype=torch.float64)
-    ours = [_run(pellucid.ColorJitter(0.2, 0.2, 0.2, clip=clip), image=image)[1] for clip in ("end", "each")]
+    ours = [_run(pellucid.ColorJitter(0.2, 0.2, saturation=0.2, clip=clip), image=image)[1] for clip in ("end", "each")]
     # The two differ by torchvision's rounding of a luma weight, 1e-4 of the values.
     assert (ours[0] - ours[1]).abs().max() < 1e-4
 
@@ -59,7 +61,9 @@ def test_color_jitter_clipped_at_the_end_is_the_same_where_nothing_clips():
 @pytest.mark.parametrize("fill", [0.0, (0.1, 0.5, 0.9)])
 @pytest.mark.parametrize("mode", [("bilinear", 1), ("nearest", 0)])
 def test_random_affine(mode, fill):
-    transform = pellucid.RandomAffine(30, (0.2, 0.1), (0.7, 1.4), 10, interpolation=mode[0], padding_mode="constant", fill=fill)
+    transform = pellucid.RandomAffine(
+        30, (0.2, 0.1), scale=(0.7, 1.4), shear=10, interpolation=mode[0], padding_mode="constant", fill=fill
+    )
     image, out, record = _run(transform)
     value = fill if isinstance(fill, tuple) else (fill,) * 3
     for sample, matrix in enumerate(record.matrix.numpy()):
@@ -94,7 +98,7 @@ def test_whole_pixels_are_moved_as_numpy_moves_them(kind):
 def test_cutout_is_cut_by_the_border():
     """DeVries and Taylor's mask: a square about a pixel anywhere, clipped."""
     image, side, size = torch.ones(40, 1, 20, 24), 8, (20, 24)
-    pipeline = pellucid.Pipeline([pellucid.CoarseDropout(1, side / 20, side / 24, p=1.0, inside=False)], seed=0)
+    pipeline = pellucid.Pipeline([pellucid.CoarseDropout(1, height=side / 20, width=side / 24, p=1.0, inside=False)], seed=0)
     record = pipeline.draw(image)
     centres = {name: torch.round(record.params[0][name] * n) for name, n in (("x", 24), ("y", 20))}
     for name, n in (("x", 24), ("y", 20)):
@@ -107,7 +111,7 @@ def test_cutout_is_cut_by_the_border():
         cut += int((1 - mask).sum() < side**2)
         np.testing.assert_allclose(out[sample, 0].numpy(), mask, rtol=0, atol=1e-5)
     assert 5 < cut < 35
-    erased = pellucid.Pipeline([pellucid.RandomErasing(1.0, (0.2, 0.2), inside=False)], seed=0)(image)
+    erased = pellucid.Pipeline([pellucid.RandomErasing(p=1.0, scale=(0.2, 0.2), inside=False)], seed=0)(image)
     assert float((erased == 0).float().mean((1, 2, 3)).min()) < 0.1
 
 

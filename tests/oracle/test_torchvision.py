@@ -79,7 +79,7 @@ def test_invert_normalize_and_erase(image):
     normal = PF.normalize(image, mean, std)
     assert (normal - peer.normalize(image, list(mean), list(std))).abs().max() < COLOR
     assert (PF.denormalize(normal, mean, std) - image).abs().max() < COLOR
-    assert torch.equal(PF.erase(image, (4, 3, 9, 8), value=0.5), peer.erase(image, 3, 4, 5, 5, torch.tensor(0.5)))
+    assert torch.equal(PF.erase(image, (4, 3, 9, 8), fill=0.5), peer.erase(image, 3, 4, 5, 5, torch.tensor(0.5)))
 
 
 def test_flips_and_crops_are_exact(image):
@@ -107,9 +107,9 @@ def test_rotate_about_a_point_given_in_pixel_centres(image):
 def test_affine_turns_the_other_way_and_agrees_in_all_else(image, mode):
     peer = torchvision_functional()
     wanted = peer.affine(image, 23.0, [3, -2], 1.2, [11.0, -7.0], interpolation=peer.InterpolationMode(mode))
-    ours = PF.affine(image, -23.0, (3, -2), 1.2, (11.0, -7.0), interpolation=mode)
+    ours = PF.affine(image, -23.0, (3, -2), scale=1.2, shear=(11.0, -7.0), interpolation=mode)
     assert (ours - wanted).abs().max() < GEOMETRY
-    assert (PF.affine(image, 23.0, (3, -2), 1.2, (11.0, -7.0), interpolation=mode) - wanted).abs().max() > 0.1
+    assert (PF.affine(image, 23.0, (3, -2), scale=1.2, shear=(11.0, -7.0), interpolation=mode) - wanted).abs().max() > 0.1
 
 
 def test_perspective(image):

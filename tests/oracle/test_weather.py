@@ -85,7 +85,7 @@ def test_rain_and_its_gradients_are_the_references():
     for impl in ("cpu", "reference"):
         image = pictures(2, 3, 40, 36).requires_grad_()
         density, length = (torch.nn.Parameter(torch.tensor(number, dtype=torch.float64)) for number in (0.05, 9.0))
-        rain = P.RandomRain(0.6, P.Constant(density), P.Constant(length), 20.0, p=1.0)
+        rain = P.RandomRain(0.6, P.Constant(density), length=P.Constant(length), slant=20.0, p=1.0)
         out = P.Pipeline([rain], seed=4, impl=impl)(image)
         found.append((out, *torch.autograd.grad(out.square().sum(), (image, density, length))))
     for ours, theirs in zip(*found, strict=True):

@@ -41,7 +41,7 @@ OPERATIONS = {
 }
 OTHERS = {
     "hue": P.RandomHue(0.2, p=0.7),
-    "jitter": P.ColorJitter(0.4, 0.4, 0.4, clip="each", p=0.7),
+    "jitter": P.ColorJitter(0.4, 0.4, saturation=0.4, clip="each", p=0.7),
     "filled": P.RandomRotation(40, fill=0.5, p=0.7),
     "blur": P.RandomGaussianBlur(p=0.7),
     "crop": P.RandomResizedCrop((21, 34)),
@@ -88,7 +88,10 @@ def test_each_operation_makes_the_bytes_of_its_pass(name, layout, monkeypatch):
     x = pictures(channels=channels, size={"small": (2, 3), "column": (9, 1)}.get(layout, (21, 34)))
     if layout == "last":
         x = x.contiguous(memory_format=torch.channels_last)
-    for transforms in ([P.OneOf([OPERATIONS[name]], rounded=True)], [P.SomeOf([LEAN, OPERATIONS[name]], 3, True, rounded=True)]):
+    for transforms in (
+        [P.OneOf([OPERATIONS[name]], rounded=True)],
+        [P.SomeOf([LEAN, OPERATIONS[name]], 3, replace=True, rounded=True)],
+    ):
         ours, theirs, listed = both(transforms, x, monkeypatch, Key(3, 1))
         assert listed
         assert torch.equal(ours, theirs)
@@ -161,7 +164,7 @@ def test_floating_point_pictures_are_as_without(name):
         plain = P.Mixture((P.OneOf(one.transforms, one.weights),) * 3)
         policy = P.Mixture((one,) * 3)
     else:
-        plain = P.OneOf(policy.transforms) if isinstance(policy, P.OneOf) else P.SomeOf(policy.transforms, policy.n, True)
+        plain = P.OneOf(policy.transforms) if isinstance(policy, P.OneOf) else P.SomeOf(policy.transforms, policy.n, replace=True)
     assert torch.equal(Pipeline([policy], seed=1)(x, key=Key(3, 1)), Pipeline([plain], seed=1)(x, key=Key(3, 1)))
 
 

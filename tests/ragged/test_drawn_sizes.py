@@ -14,7 +14,7 @@ DRAWN = [
     P.RandomD4(),
     P.RandomShortestSize((3, 4, 6), 9),
     P.RandomRescale((0.6, 1.9), p=0.7),
-    P.RandomCropFromBorders((0.0, 0.4), 0.2, (0.1, 0.4), (0.0, 0.3), p=0.8),
+    P.RandomCropFromBorders(left=(0.0, 0.4), top=0.2, right=(0.1, 0.4), bottom=(0.0, 0.3), p=0.8),
 ]
 
 
@@ -92,7 +92,7 @@ def test_sizes_are_torchvisions(size, most):
 
 
 def test_borders_are_cut_off():
-    out = P.RandomCropFromBorders(0.2, 0.25, 0.4, 0.0)(TALL[0])
+    out = P.RandomCropFromBorders(left=0.2, top=0.25, right=0.4, bottom=0.0)(TALL[0])
     assert torch.equal(out, TALL[0, :, 1:, 1:4])
 
 

@@ -15,7 +15,7 @@ from pellucid.types import ImageSpec
 from tests.cases import CASES
 
 SIZES = ((31, 47), (40, 29), (31, 47), (64, 33), (40, 29))
-JITTER = pellucid.ColorJitter(0.3, 0.3, 0.3, 0.1)
+JITTER = pellucid.ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1)
 NORMAL = pellucid.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 STATIC = {
     "crop": [pellucid.RandomResizedCrop(24), pellucid.RandomHorizontalFlip(), JITTER, NORMAL],

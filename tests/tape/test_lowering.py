@@ -36,11 +36,15 @@ PIPELINES = {
     "flagship": [
         RandomAffine(15, translate=(0.1, 0.1), scale=(0.9, 1.1), shear=5),
         RandomHorizontalFlip(),
-        ColorJitter(0.2, 0.2, 0.2, 0.05),
+        ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05),
         Normalize(MEAN, STD),
     ],
     "three warps": [RandomResizedCrop((11, 13), antialias=False), RandomAffine(15, fill=0.4), RandomPerspective(0.3, p=1.0)],
-    "colour before a filled warp": [ColorJitter(0.3, 0.3, 0.3, 0.1), RandomAffine(30, fill=(0.1, 0.2, 0.3)), RandomGrayscale(0.5)],
+    "colour before a filled warp": [
+        ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1),
+        RandomAffine(30, fill=(0.1, 0.2, 0.3)),
+        RandomGrayscale(0.5),
+    ],
     "window behind flips": [RandomHorizontalFlip(), RandomVerticalFlip(), RandomResizedCrop((7, 7), antialias=False)],
     "policy": [TrivialAugmentWide(bins=3)],
     "nearest behind flips": [RandomHorizontalFlip(), RandomAffine(15, interpolation="nearest")],
@@ -49,7 +53,7 @@ PIPELINES = {
         RandomElastic(4),
         RandomAffine(15, fill=0.4),
         RandomResizedCrop((11, 13), antialias=False),
-        ColorJitter(0.2, 0.2, 0.2),
+        ColorJitter(0.2, 0.2, saturation=0.2),
     ],
     "a chosen field": [OneOf([GridDistortion(3), RandomAffine(15)]), RandomHorizontalFlip()],
 }

@@ -40,7 +40,15 @@ from tests.cases import CASES, IDS, MEAN, STD
 NORMALIZE = Normalize(MEAN, STD)
 PIPELINES = {
     **{name: ([case.transform], {}) for name, case in zip(IDS, CASES, strict=True)},
-    "flagship": ([RandomAffine(15, translate=(0.1, 0.1)), RandomHorizontalFlip(), ColorJitter(0.2, 0.2, 0.2, 0.05), NORMALIZE], {}),
+    "flagship": (
+        [
+            RandomAffine(15, translate=(0.1, 0.1)),
+            RandomHorizontalFlip(),
+            ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05),
+            NORMALIZE,
+        ],
+        {},
+    ),
     "classification": ([RandomResizedCrop((20, 24)), RandomHorizontalFlip(), NORMALIZE], {}),
     "evaluation": ([Resize(24), CenterCrop(20), NORMALIZE], {}),
     "letterbox": ([Letterbox((26, 30), fill=0.4), RandomAffine(10), NORMALIZE], {}),

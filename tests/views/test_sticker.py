@@ -46,7 +46,7 @@ def shift(x, y, **options):
     return RandomTranslate(((x / 24, x / 24), (y / 20, y / 20)), **options)
 
 
-JITTER = ColorJitter(0.3, 0.3, 0.3, 0.1)
+JITTER = ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1)
 WHOLE = {
     "nothing": [],
     "colour alone": [JITTER],

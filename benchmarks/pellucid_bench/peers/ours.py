@@ -219,10 +219,10 @@ def jitter(*, impl: str = "auto") -> list[Subject]:
     """Clipped once at the end, and after every step as the peers do."""
     s = CASES["jitter"]
     assert isinstance(s, Jitter)
-    numbers = s.brightness, s.contrast, s.saturation, s.hue
+    numbers = {"brightness": s.brightness, "contrast": s.contrast, "saturation": s.saturation, "hue": s.hue}
     return [
-        _single("pellucid", Pipeline([ColorJitter(*numbers)], impl=impl)),
-        _single("pellucid, clip each", Pipeline([ColorJitter(*numbers, clip="each")], impl=impl)),
+        _single("pellucid", Pipeline([ColorJitter(**numbers)], impl=impl)),
+        _single("pellucid, clip each", Pipeline([ColorJitter(**numbers, clip="each")], impl=impl)),
     ]
 
 
@@ -249,7 +249,7 @@ def _elastic(name: str, impl: str, *, bent: bool) -> Subject:
     s = CASES["elastic"]
     assert isinstance(s, Elastic)
     field = [RandomElastic.from_alpha_sigma(s.alpha, s.sigma)] if bent else []
-    jitter = ColorJitter(s.brightness, s.contrast, s.saturation, s.hue)
+    jitter = ColorJitter(s.brightness, s.contrast, saturation=s.saturation, hue=s.hue)
     made: dict[tuple[int, int], Pipeline] = {}
 
     def at(images: Tensor) -> Pipeline:

@@ -127,7 +127,11 @@ def _agreement() -> str:
 
     from pellucid import ColorJitter, Key, Pipeline, RandomAffine, RandomHorizontalFlip
 
-    transforms = [RandomAffine(degrees=20, scale=(0.8, 1.2)), RandomHorizontalFlip(), ColorJitter(0.3, 0.3, 0.3, 0.1)]
+    transforms = [
+        RandomAffine(degrees=20, scale=(0.8, 1.2)),
+        RandomHorizontalFlip(),
+        ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1),
+    ]
     images = torch.rand((2, 3, 48, 64), generator=torch.Generator().manual_seed(0))
     key = Key(seed=0)
     results = []

@@ -66,7 +66,7 @@ def flagship(size: int, *, seed: int, extended: bool = False, impl: str = "auto"
         RandomHorizontalFlip(p=0.5),
         ColorJitter(brightness=0.25, contrast=0.25, saturation=0.3, hue=0.04),
     ]
-    more = [RandomGaussianBlur(sigma=(size / 200, size / 100)), RandomErasing(p=1.0, scale=(0.03, 0.08), value=0.5)]
+    more = [RandomGaussianBlur(sigma=(size / 200, size / 100)), RandomErasing(p=1.0, scale=(0.03, 0.08), fill=0.5)]
     return Pipeline([*transforms, *(more if extended else [])], seed=seed, min_visibility=0.15, impl=impl)
 
 

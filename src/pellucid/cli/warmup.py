@@ -120,7 +120,7 @@ def _usual() -> dict[str, Pipeline]:
     import pellucid as pl
     from pellucid import policy
 
-    colour, end = pl.ColorJitter(0.2, 0.2, 0.2, 0.1), pl.Normalize((0.5,), (0.25,))
+    colour, end = pl.ColorJitter(0.2, 0.2, saturation=0.2, hue=0.1), pl.Normalize((0.5,), (0.25,))
     lists: dict[str, list[Any]] = {
         "turn and colour": [pl.RandomHorizontalFlip(), pl.RandomAffine(10.0), colour, end],
         "crop and colour": [pl.RandomResizedCrop(224), pl.RandomHorizontalFlip(), colour, end],

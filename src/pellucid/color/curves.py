@@ -29,19 +29,19 @@ class Curved(NamedTuple):
 
     Args:
         name: one of `CURVES`.
-        image_gradient, magnitude: of one that jumps, which surrogates, by the names in `SLOPES`.
+        image_gradient, surrogate: of one that jumps, which surrogates, by the names in `SLOPES`.
         scale: 255 for images that came as 8 bits, 1 for others.
     """
 
     name: str
     image_gradient: str = "none"
-    magnitude: str = "none"
+    surrogate: str = "none"
     scale: float = 1.0
 
     @property
     def code(self) -> int:
         """All of it as one number for compiled code: two bits for each name, one for the scale."""
-        return CURVES.index(self.name) | SLOPES[self.image_gradient] << 2 | SLOPES[self.magnitude] << 4 | (self.scale != 1.0) << 6
+        return CURVES.index(self.name) | SLOPES[self.image_gradient] << 2 | SLOPES[self.surrogate] << 4 | (self.scale != 1.0) << 6
 
     @classmethod
     def of(cls, code: int) -> Curved:

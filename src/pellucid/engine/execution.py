@@ -470,10 +470,10 @@ def _under_holes(lowered: Lowered, index: int, field: Tensor) -> Tensor:
     segment, spec = lowered.segment(index), lowered.plan.segments[index]
     assert isinstance(segment, Patch)
     assert isinstance(spec, BlendSpec)
-    if spec.mask_value is None:
+    if spec.mask_fill is None:
         return field
     holes = cover(segment.box, (field.shape[2], field.shape[3]), 0.0).any(1)
-    return torch.where(holes[:, None], torch.full((), spec.mask_value, dtype=field.dtype, device=field.device), field)
+    return torch.where(holes[:, None], torch.full((), spec.mask_fill, dtype=field.dtype, device=field.device), field)
 
 
 def _outside(lowered: Lowered, layer: Run | Canvas, *, fill: float, masks: bool, like: Tensor) -> Tensor | None:

@@ -102,7 +102,7 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         return convolve.interior(image, segment.kernel.to(dtype), clip=segment.clip, impl=impl)
     if isinstance(segment, Tone):
         amount = None if segment.amount is None else segment.amount.to(dtype)
-        slopes: dict[str, Any] = {"image_gradient": segment.image_gradient, "magnitude": segment.magnitude, "h": segment.h}
+        slopes: dict[str, Any] = {"image_gradient": segment.image_gradient, "surrogate": segment.surrogate, "h": segment.h}
         return curve.tone(image, segment.name, amount, gate, scale=scale, tiles=segment.tiles, impl=impl, **slopes)
     if isinstance(segment, Curve):
         return curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype), clip=segment.clip, impl=impl)
@@ -113,7 +113,7 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         return color.shift_hsv(image, hue, saturation, value, gate, impl=impl)
     if isinstance(segment, Codec):
         how: dict[str, Any] = {"subsampling": segment.subsampling, "image_gradient": segment.image_gradient, "h": segment.h}
-        return codec.jpeg(image, segment.quality, gate, magnitude="secant", impl=impl, **how)
+        return codec.jpeg(image, segment.quality, gate, surrogate="secant", impl=impl, **how)
     if isinstance(segment, Noise):
         mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
         return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from pellucid.core.formerly import formerly
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor
 from pellucid.functional.images import Layout, close_image, open_image, open_with, to_compute
@@ -53,17 +54,18 @@ def box_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, width: Factor 
     return close_image(convolve.separable(pixels, kernel, kernel), layout)
 
 
-def motion_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, length: Factor, angle: Factor) -> Shaped[Tensor, "*b c h w"]:
+@formerly(angle="degrees")
+def motion_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, length: Factor, degrees: Factor) -> Shaped[Tensor, "*b c h w"]:
     """Average along a line, as a camera that moves; borders mirror without repeating the edge pixel.
 
     Args:
         image: (C, H, W) or (B, C, H, W), floating point or uint8.
         kernel_size: odd number of rows and columns that hold the line: what sticks out is cut off.
         length: of the line in pixels, >= 0: a number or a tensor () or (B,).
-        angle: its direction in degrees, counter-clockwise from the x axis, likewise.
+        degrees: its direction, counter-clockwise from the x axis, likewise.
 
     Gradient:
-        image: exact. length, angle: almost everywhere.
+        image: exact. length, degrees: almost everywhere.
 
     Source:
         The mean of the picture shifted along the line (``scipy.ndimage.shift(order=1, mode="mirror")``).
@@ -74,7 +76,7 @@ def motion_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, length: Fac
         >>> motion_blur(torch.eye(5)[None], 3, 0.0, 45.0).equal(torch.eye(5)[None])
         True
     """
-    numbers = {"length": (length, 0.0, inf), "angle": (angle, -inf, inf)}
+    numbers = {"length": (length, 0.0, inf), "degrees": (degrees, -inf, inf)}
     pixels, layout, (long, turn), reach = _opened(image, kernel_size, numbers)
     kernel = line(long, turn, reach)
     return close_image(convolve.dense(pixels, (kernel / kernel.sum((-2, -1), keepdim=True)).to(pixels.dtype)), layout)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from jaxtyping import Shaped
 from torch import Tensor
 
+from pellucid.core.formerly import formerly
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor
 from pellucid.functional.images import close_unit, open_unit, open_with, require_channels
@@ -22,13 +23,14 @@ _SUBSAMPLINGS = ("4:2:0", "4:2:2", "4:4:4")
 _IMAGE_GRADIENTS = ("proximity", "cubic", "straight_through", "none")
 
 
+@formerly(magnitude="surrogate")
 def jpeg(
     image: Shaped[Tensor, "*b c h w"],
     quality: Factor,
     *,
     subsampling: str = "4:2:0",
     image_gradient: str = "proximity",
-    magnitude: str = "secant",
+    surrogate: str = "secant",
     h: float = 5.0,
 ) -> Shaped[Tensor, "*b c h w"]:
     """Encode as JPEG and decode again: bit for bit what Pillow reads from a file that it wrote.
@@ -41,7 +43,7 @@ def jpeg(
         image_gradient: how a coefficient passes its rounding: ``proximity`` (a Gaussian of 0.2 steps at each jump, which is where
             a coefficient can change), ``cubic`` (3 d^2 at distance d from the stored value), ``straight_through`` (1) or
             ``none`` (zero).
-        magnitude: gradient to the quality: ``secant`` (the difference of the results at ``quality + h`` and ``quality - h``) or
+        surrogate: gradient to the quality: ``secant`` (the difference of the results at ``quality + h`` and ``quality - h``) or
             ``none`` (zero).
         h: reach of the secant.
 
@@ -60,11 +62,11 @@ def jpeg(
     """
     check_choice("subsampling", subsampling, _SUBSAMPLINGS)
     check_choice("image_gradient", image_gradient, _IMAGE_GRADIENTS)
-    check_choice("magnitude", magnitude, ("secant", "none"))
+    check_choice("surrogate", surrogate, ("secant", "none"))
     if not h > 0:
         raise invalid("h", expected="a reach > 0", got=h)
     pixels, layout, (amount,) = open_with(image, {"quality": (quality, 1.0, 100.0)})
     require_channels(pixels, (1, 3), "grey or RGB")
     work = open_unit(pixels)
-    result = codec.jpeg(work, amount, subsampling=subsampling, image_gradient=image_gradient, magnitude=magnitude, h=float(h))
+    result = codec.jpeg(work, amount, subsampling=subsampling, image_gradient=image_gradient, surrogate=surrogate, h=float(h))
     return close_unit(result, layout)

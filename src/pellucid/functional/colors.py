@@ -15,6 +15,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.color.temperature import LIMITS, gains_of
+from pellucid.core.formerly import formerly
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, FillValue, read_fill
 from pellucid.functional.images import close_image, close_unit, open_image, open_unit, open_with, require_channels
@@ -163,8 +164,9 @@ def _step(image: Tensor, name: str, value: Factor) -> Tensor:
     return close_unit(color.jitter_steps(work, None, {name: factor.to(work.dtype)}), layout)
 
 
+@formerly("hue", "saturation", "value")
 def shift_hsv(
-    image: Shaped[Tensor, "*b 3 h w"], hue: Factor = 0.0, saturation: Factor = 0.0, value: Factor = 0.0
+    image: Shaped[Tensor, "*b 3 h w"], *, hue: Factor = 0.0, saturation: Factor = 0.0, value: Factor = 0.0
 ) -> Shaped[Tensor, "*b 3 h w"]:
     """Add to hue, saturation and value; the latter two are clipped. Grey stays grey.
 
@@ -185,7 +187,7 @@ def shift_hsv(
     Example:
         >>> import torch
         >>> from pellucid.functional import shift_hsv
-        >>> shift_hsv(torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1), 1 / 3).flatten()
+        >>> shift_hsv(torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1), hue=1 / 3).flatten()
         tensor([0., 1., 0.])
     """
     added = {"hue": hue, "saturation": saturation, "value": value}
@@ -219,8 +221,9 @@ def color_temperature(image: Shaped[Tensor, "*b 3 h w"], temperature: Factor) ->
     return _numbered(image, {"temperature": (temperature, *LIMITS)}, lit)
 
 
+@formerly("red", "green", "blue")
 def rgb_shift(
-    image: Shaped[Tensor, "*b 3 h w"], red: Factor = 0.0, green: Factor = 0.0, blue: Factor = 0.0, *, clip: bool = True
+    image: Shaped[Tensor, "*b 3 h w"], *, red: Factor = 0.0, green: Factor = 0.0, blue: Factor = 0.0, clip: bool = True
 ) -> Shaped[Tensor, "*b 3 h w"]:
     """Add a number of its own to each of the three channels.
 
@@ -240,7 +243,7 @@ def rgb_shift(
     Example:
         >>> import torch
         >>> from pellucid.functional import rgb_shift
-        >>> rgb_shift(torch.full((3, 1, 1), 0.25), 0.5, blue=-0.5).flatten()
+        >>> rgb_shift(torch.full((3, 1, 1), 0.25), red=0.5, blue=-0.5).flatten()
         tensor([0.7500, 0.2500, 0.0000])
     """
 

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.formerly import formerly
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional.fills import Factor, FillValue, read_channels, read_factor, read_numbers
 from pellucid.functional.images import close_image, close_unit, join_batch, open_image, open_unit, open_with, to_compute
@@ -94,8 +95,9 @@ def adjust_sharpness(image: Shaped[Tensor, "*b c h w"], sharpness_factor: Factor
     return close_unit(convolve.interior(work, amount * middle + (1.0 - amount) * smooth, clip=True), layout)
 
 
+@formerly(value="fill")
 def erase(
-    image: Shaped[Tensor, "*b c h w"], box: Float[Tensor, "... 4"] | Sequence[float], *, value: FillValue = 0.0
+    image: Shaped[Tensor, "*b c h w"], box: Float[Tensor, "... 4"] | Sequence[float], *, fill: FillValue = 0.0
 ) -> Shaped[Tensor, "*b c h w"]:
     """Replace a rectangle, or several, by a colour or by another image.
 
@@ -103,13 +105,13 @@ def erase(
         image: (C, H, W) or (B, C, H, W), floating point or uint8.
         box: (x0, y0, x1, y1) in pixel-edge coordinates, (4,) or (B, 4); (B, N, 4) for several holes. Pixels cut by an edge are
             mixed by the share covered; where holes meet, the shares add up to at most the whole pixel.
-        value: a number, one per channel, a tensor (), (C,) or (B, C), or an image of the same size, in the image's units.
+        fill: a number, one per channel, a tensor (), (C,) or (B, C), or an image of the same size, in the image's units.
 
     Returns:
         The image with the rectangle replaced, in the dtype of ``image``. A box with an entry that is not finite replaces nothing.
 
     Gradient:
-        image, value: exact. box: almost everywhere.
+        image, fill: exact. box: almost everywhere.
 
     Source:
         ``torchvision.transforms.v2.functional.erase`` for boxes of whole pixels.
@@ -129,23 +131,23 @@ def erase(
     corners = corners[None] if not batched else corners
     corners = corners[:, None] if corners.dim() == 2 else corners  # b n 4
     pixels, layout = join_batch(pixels, layout, "box", corners.shape[0], batched)
-    partner, batched = _partner(pixels, value)
-    pixels, layout = join_batch(pixels, layout, "value", partner.shape[0], batched)
+    partner, batched = _partner(pixels, fill)
+    pixels, layout = join_batch(pixels, layout, "fill", partner.shape[0], batched)
     work = to_compute(pixels)
     corners = corners.to(work.dtype)
     corners = torch.where(torch.isfinite(corners).all(-1, keepdim=True), corners, 0.0)
     return close_image(blend.patch(work, corners, partner.to(work.dtype)), layout)
 
 
-def _partner(pixels: Tensor, value: FillValue) -> tuple[Tensor, bool]:
+def _partner(pixels: Tensor, fill: FillValue) -> tuple[Tensor, bool]:
     """What is seen inside the box: colours (b, c) or images (b, c, h, w), and whether the caller gave a batch."""
-    if not isinstance(value, Tensor) or value.dim() < 3:
-        return read_channels("value", value, channels=pixels.shape[1], device=pixels.device)
-    if value.dim() > 4 or value.shape[-3:] != pixels.shape[1:]:
+    if not isinstance(fill, Tensor) or fill.dim() < 3:
+        return read_channels("fill", fill, channels=pixels.shape[1], device=pixels.device)
+    if fill.dim() > 4 or fill.shape[-3:] != pixels.shape[1:]:
         wanted = tuple(pixels.shape[1:])
         raise invalid(
-            "value", expected=f"numbers per channel, or an image {wanted} or (B, *{wanted})", got=f"shape {tuple(value.shape)}"
+            "fill", expected=f"numbers per channel, or an image {wanted} or (B, *{wanted})", got=f"shape {tuple(fill.shape)}"
         )
-    if value.dtype.is_complex:
-        raise wrong_type("value", expected="real numbers", got=value.dtype)
-    return (value, True) if value.dim() == 4 else (value[None], False)
+    if fill.dtype.is_complex:
+        raise wrong_type("fill", expected="real numbers", got=fill.dtype)
+    return (fill, True) if fill.dim() == 4 else (fill[None], False)

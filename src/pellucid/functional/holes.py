@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.formerly import formerly
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, FillValue, read_factor, read_numbers
 from pellucid.functional.filters import erase
@@ -22,14 +23,15 @@ from pellucid.transforms.holes import CoarseDropout, GridDropout
 __all__ = ["coarse_dropout", "grid_dropout"]
 
 
+@formerly("height", "width", value="fill")
 def coarse_dropout(
     image: Shaped[Tensor, "*b c h w"],
     x: Float[Tensor, "*b n"] | Sequence[float],
     y: Float[Tensor, "*b n"] | Sequence[float],
+    *,
     height: Factor = 0.2,
     width: Factor = 0.2,
-    *,
-    value: FillValue = 0.0,
+    fill: FillValue = 0.0,
     inside: bool = True,
 ) -> Shaped[Tensor, "*b c h w"]:
     """Paint several rectangles of one size over: Cutout where there is one.
@@ -38,11 +40,11 @@ def coarse_dropout(
         image: (C, H, W) or (B, C, H, W), floating point or uint8.
         x, y: where they lie, (N,) or (B, N), from 0 to 1: from touching the left (top) edge to touching the right (bottom) one.
         height, width: of each, as fractions of the image's, 0 to 1: a number or a tensor () or (B,).
-        value: as in :func:`erase`.
+        fill: as in :func:`erase`.
         inside: whole holes lie in the image; False: x and y are their centres, as fractions of the image, whose border cuts them.
 
     Gradient:
-        image, value: exact. x, y, height, width: almost everywhere.
+        image, fill: exact. x, y, height, width: almost everywhere.
 
     Source:
         An assignment in numpy, for rectangles of whole pixels. DeVries and Taylor, 2017, with ``inside=False``.
@@ -50,7 +52,7 @@ def coarse_dropout(
     Example:
         >>> import torch
         >>> from pellucid.functional import coarse_dropout
-        >>> coarse_dropout(torch.ones(1, 1, 5), [0.0, 0.75], [0.0, 0.0], 1.0, 0.2)
+        >>> coarse_dropout(torch.ones(1, 1, 5), [0.0, 0.75], [0.0, 0.0], height=1.0, width=0.2)
         tensor([[[0., 1., 1., 0., 1.]]])
     """
     spec, device = spec_of(image), image.device
@@ -66,17 +68,18 @@ def coarse_dropout(
     limits = {"height": (height, 0.0, 1.0), "width": (width, 0.0, 1.0)}
     numbers, batched = _numbers(limits, device, x=places[0], y=places[1])
     numbers["count"] = torch.full((1,), places[0].shape[-1], device=device)
-    return _painted(image, CoarseDropout(inside=inside).boxes(numbers, spec), batched, value)
+    return _painted(image, CoarseDropout(inside=inside).boxes(numbers, spec), batched, fill)
 
 
+@formerly("x", "y", value="fill")
 def grid_dropout(
     image: Shaped[Tensor, "*b c h w"],
     cells: Factor = 5.0,
     ratio: Factor = 0.5,
+    *,
     x: Factor = 0.0,
     y: Factor = 0.0,
-    *,
-    value: FillValue = 0.0,
+    fill: FillValue = 0.0,
 ) -> Shaped[Tensor, "*b c h w"]:
     """Paint a regular grid of rectangles over.
 
@@ -86,13 +89,13 @@ def grid_dropout(
             proportions.
         ratio: side of a hole relative to its cell's, 0 to 1, likewise.
         x, y: where the grid begins, in cells from 0 to 1, likewise.
-        value: as in :func:`erase`.
+        fill: as in :func:`erase`.
 
     Returns:
         The image with holes, in the dtype of ``image``. Pixels cut by an edge are mixed by the share covered.
 
     Gradient:
-        image, value: exact. cells, ratio, x, y: almost everywhere.
+        image, fill: exact. cells, ratio, x, y: almost everywhere.
 
     Source:
         An assignment in numpy, for holes of whole pixels. Chen et al., "GridMask data augmentation", 2020, without its rotation.
@@ -108,13 +111,13 @@ def grid_dropout(
     numbers, batched = _numbers(limits, device)
     most = (float(cells), float(cells)) if isinstance(cells, int | float) else (1.0, 32.0)
     boxes = GridDropout(cells=most).boxes(numbers, spec)
-    return _painted(image, boxes, batched, value)
+    return _painted(image, boxes, batched, fill)
 
 
-def _painted(image: Tensor, boxes: Float[Tensor, "b n 4"], batched: bool, value: FillValue) -> Tensor:
+def _painted(image: Tensor, boxes: Float[Tensor, "b n 4"], batched: bool, fill: FillValue) -> Tensor:
     """Holes for each image, or (not ``batched``) the same for all, which make no batch of one."""
-    found = erase(image, boxes, value=value)
-    several = batched or len(found) > 1 or (isinstance(value, Tensor) and value.dim() in (2, 4))
+    found = erase(image, boxes, fill=fill)
+    several = batched or len(found) > 1 or (isinstance(fill, Tensor) and fill.dim() in (2, 4))
     return found if image.dim() == 4 or several else found[0]
 
 

@@ -15,6 +15,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.core.constants import wide_dtype
+from pellucid.core.formerly import formerly
 from pellucid.functional.fills import Factor, read_factor
 from pellucid.functional.images import CHANNELS_LAST, spec_of
 from pellucid.functional.remap import remap
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["fisheye", "lens_distortion", "rolling_shutter", "wave"]
 
 
+@formerly("k2", "k3", "p1", "p2")
 def lens_distortion(
     image: Shaped[Tensor, "..."],
     k1: Factor = 0.0,
+    *,
     k2: Factor = 0.0,
     k3: Factor = 0.0,
     p1: Factor = 0.0,
@@ -85,10 +88,12 @@ def fisheye(image: Shaped[Tensor, "..."], angle: Factor, **options: Unpack[CvOpt
     return _shown(image, RandomFisheye(), {"angle": angle}, options)
 
 
+@formerly("acceleration")
 def rolling_shutter(
     image: Shaped[Tensor, "..."],
     pan: Factor = 0.0,
     tilt: Factor = 0.0,
+    *,
     acceleration: Factor = 0.0,
     **options: Unpack[CvOptions],
 ) -> Shaped[Tensor, "..."]:

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from pellucid.core.formerly import formerly
 from pellucid.errors import invalid
 from pellucid.functional.blurs import check_taps
 from pellucid.functional.fills import Factor
@@ -208,12 +209,13 @@ def plasma_brightness(
     return _clouded(image, key, clouds.light, {"strength": (strength, 0.0, 1.0)}, decay, clip)
 
 
+@formerly("decay")
 def plasma_shadow(
     image: Shaped[Tensor, "*b c h w"],
     darkness: Factor = 0.4,
     amount: Factor = 0.5,
-    decay: Factor = 1.7,
     *,
+    decay: Factor = 1.7,
     clip: bool = True,
     key: Key,
 ) -> Shaped[Tensor, "*b c h w"]:
@@ -241,13 +243,14 @@ def plasma_shadow(
     return _clouded(image, key, clouds.shadow, {"darkness": (darkness, 0.0, 1.0), "amount": (amount, 0.0, 1.0)}, decay, clip)
 
 
+@formerly("length", "slant")
 def rain(
     image: Shaped[Tensor, "*b c h w"],
     strength: Factor = 0.5,
     density: Factor = 0.005,
+    *,
     length: Factor = 16.0,
     slant: Factor = 0.0,
-    *,
     kernel_size: int = 31,
     key: Key,
 ) -> Shaped[Tensor, "*b c h w"]:

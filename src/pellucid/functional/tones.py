@@ -15,6 +15,7 @@ from typing import Any
 from jaxtyping import Shaped
 from torch import Tensor
 
+from pellucid.core.formerly import formerly
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor
 from pellucid.functional.images import close_unit, open_unit, open_with
@@ -25,15 +26,16 @@ from pellucid.types import Size
 __all__ = ["autocontrast", "clahe", "equalize", "posterize", "solarize"]
 
 _IMAGE_GRADIENTS = ("straight_through", "soft", "none")
-_MAGNITUDES = ("secant", "straight_through", "none")
+_SURROGATES = ("secant", "straight_through", "none")
 
 
+@formerly(magnitude="surrogate")
 def posterize(
     image: Shaped[Tensor, "*b c h w"],
     bits: Factor,
     *,
     image_gradient: str = "straight_through",
-    magnitude: str = "secant",
+    surrogate: str = "secant",
     h: float = 1.0,
 ) -> Shaped[Tensor, "*b c h w"]:
     """Keep a few bits of every grey level.
@@ -42,7 +44,7 @@ def posterize(
         image: (C, H, W) or (B, C, H, W): uint8, or floating point in [0, 1] whose grey levels are those of bytes.
         bits: to keep, of 8, rounded to a whole number; a number or a tensor () or (B,).
         image_gradient: ``straight_through`` (1), ``soft`` (of a smooth staircase) or ``none`` (zero).
-        magnitude: gradient to the bits: ``secant``, ``straight_through`` or ``none`` (zero).
+        surrogate: gradient to the bits: ``secant``, ``straight_through`` or ``none`` (zero).
         h: reach of the secant, in bits.
 
     Gradient:
@@ -57,18 +59,19 @@ def posterize(
         >>> posterize(torch.tensor([[[100, 200]]], dtype=torch.uint8), 1)
         tensor([[[  0, 128]]], dtype=torch.uint8)
     """
-    return _toned(image, "posterize", {"bits": (bits, 0.0, 8.0)}, image_gradient=image_gradient, magnitude=magnitude, h=h)
+    return _toned(image, "posterize", {"bits": (bits, 0.0, 8.0)}, image_gradient=image_gradient, surrogate=surrogate, h=h)
 
 
+@formerly(magnitude="surrogate")
 def solarize(
-    image: Shaped[Tensor, "*b c h w"], threshold: Factor, *, magnitude: str = "secant", h: float = 0.1
+    image: Shaped[Tensor, "*b c h w"], threshold: Factor, *, surrogate: str = "secant", h: float = 0.1
 ) -> Shaped[Tensor, "*b c h w"]:
     """Invert the pixels at or above a threshold.
 
     Args:
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
         threshold: in [0, 1] for every dtype (torchvision's is in the image's own units); a number or a tensor () or (B,).
-        magnitude: gradient to the threshold: ``secant``, ``straight_through`` or ``none`` (zero).
+        surrogate: gradient to the threshold: ``secant``, ``straight_through`` or ``none`` (zero).
         h: reach of the secant.
 
     Gradient:
@@ -83,7 +86,7 @@ def solarize(
         >>> solarize(torch.tensor([[[0.25, 0.75]]]), 0.5)
         tensor([[[0.2500, 0.2500]]])
     """
-    return _toned(image, "solarize", {"threshold": (threshold, 0.0, 1.0)}, magnitude=magnitude, h=h)
+    return _toned(image, "solarize", {"threshold": (threshold, 0.0, 1.0)}, surrogate=surrogate, h=h)
 
 
 def equalize(image: Shaped[Tensor, "*b c h w"], *, image_gradient: str = "straight_through") -> Shaped[Tensor, "*b c h w"]:
@@ -133,13 +136,14 @@ def autocontrast(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w"
     return _toned(image, "autocontrast")
 
 
+@formerly(magnitude="surrogate")
 def clahe(
     image: Shaped[Tensor, "*b c h w"],
     clip_limit: Factor = 4.0,
     tiles: int | Size = 8,
     *,
     image_gradient: str = "straight_through",
-    magnitude: str = "secant",
+    surrogate: str = "secant",
     h: float = 0.5,
 ) -> Shaped[Tensor, "*b c h w"]:
     """Flatten the histogram of each channel tile by tile, but not too steeply.
@@ -149,7 +153,7 @@ def clahe(
         clip_limit: how often a grey level may occur, > 0, in units of its share of a flat histogram: a number or (B,) tensor.
         tiles: how many, (along y, along x), or an int for both.
         image_gradient: ``straight_through`` (1), ``soft`` (the slope of the curve at each pixel) or ``none`` (zero).
-        magnitude: gradient to the limit: ``secant``, ``straight_through`` or ``none`` (zero).
+        surrogate: gradient to the limit: ``secant``, ``straight_through`` or ``none`` (zero).
         h: reach of the secant.
 
     Gradient:
@@ -168,7 +172,7 @@ def clahe(
     if isinstance(clip_limit, int | float) and not clip_limit > 0:
         raise invalid("clip_limit", expected="a number > 0", got=clip_limit)
     size = as_size("tiles", tiles)
-    options: dict[str, Any] = {"image_gradient": image_gradient, "magnitude": magnitude, "h": h}
+    options: dict[str, Any] = {"image_gradient": image_gradient, "surrogate": surrogate, "h": h}
     return _toned(image, "clahe", {"clip_limit": (clip_limit, 0.0, inf)}, tiles=size, **options)
 
 
@@ -178,18 +182,18 @@ def _toned(
     amount: Mapping[str, tuple[Factor, float, float]] = MappingProxyType({}),
     *,
     image_gradient: str = "none",
-    magnitude: str = "none",
+    surrogate: str = "none",
     h: float = 1.0,
     tiles: Size = (1, 1),
 ) -> Tensor:
     check_choice("image_gradient", image_gradient, _IMAGE_GRADIENTS)
-    check_choice("magnitude", magnitude, _MAGNITUDES)
+    check_choice("surrogate", surrogate, _SURROGATES)
     if not h > 0:
         raise invalid("h", expected="a reach > 0", got=h)
     pixels, layout, numbers = open_with(image, amount)
     work = open_unit(pixels)
     scale = 1.0 if layout.dtype.is_floating_point else 255.0
     number = numbers[0].to(work.dtype) if numbers else None
-    slopes: dict[str, Any] = {"image_gradient": image_gradient, "magnitude": magnitude, "h": float(h)}
+    slopes: dict[str, Any] = {"image_gradient": image_gradient, "surrogate": surrogate, "h": float(h)}
     result = curve.tone(work, name, number, None, scale=scale, tiles=tiles, **slopes)
     return close_unit(result, layout)

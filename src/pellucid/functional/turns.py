@@ -15,6 +15,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.core.constants import wide_dtype
+from pellucid.core.formerly import formerly
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, FillValue, read_factor, read_numbers
 from pellucid.functional.images import CHANNELS_LAST, close_image, compute_dtype, join_batch, open_image
@@ -69,9 +70,10 @@ def vertical_flip(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w
     return close_image(as_before(as_signed(pixels).flip(-2), pixels.dtype), layout)
 
 
+@formerly(angle="degrees")
 def rotate(
     image: Shaped[Tensor, "*b c h w"],
-    angle: Factor,
+    degrees: Factor,
     *,
     interpolation: str = "bilinear",
     padding_mode: str = "zeros",
@@ -87,15 +89,15 @@ def rotate(
 
     Args:
         image: as in `affine`.
-        angle: degrees, counter-clockwise on screen: a number or a tensor () or (B,).
-        expand: enlarge the canvas about its middle. Needs ``center=None`` and a plain number for the angle.
+        degrees: counter-clockwise on screen: a number or a tensor () or (B,).
+        expand: enlarge the canvas about its middle. Needs ``center=None`` and plain degrees.
         interpolation: as in `affine`.
         padding_mode: as in `affine`.
         fill: as in `affine`.
         center: as in `affine`.
 
     Gradient:
-        image, fill: exact. angle, center: almost everywhere. Surrogates as in `warp`.
+        image, fill: exact. degrees, center: almost everywhere. Surrogates as in `warp`.
 
     Source:
         ``torchvision.transforms.v2.functional.rotate``, whose ``center`` counts from the corner of the first pixel.
@@ -107,20 +109,21 @@ def rotate(
         tensor([[[1., 3.],
                  [0., 2.]]])
     """
-    if expand and (center is not None or not is_number(angle)):
-        raise invalid("expand", expected="a plain number for angle, and center=None, with it", got=f"{angle!r} and {center!r}")
-    numbers = {"angle": angle, "scale": 1.0, "translate": (0.0, 0.0), "shear": (0.0, 0.0), "center": center}
+    if expand and (center is not None or not is_number(degrees)):
+        raise invalid("expand", expected="a plain number for degrees, and center=None, with it", got=f"{degrees!r} and {center!r}")
+    numbers = {"degrees": degrees, "scale": 1.0, "translate": (0.0, 0.0), "shear": (0.0, 0.0), "center": center}
     wanted = Wanted(interpolation, padding_mode, fill, False, gradient_scale, image_gradient, impl)
     return _moved(image, numbers, channels_last, wanted, expand)
 
 
+@formerly("scale", "shear", angle="degrees")
 def affine(
     image: Shaped[Tensor, "*b c h w"],
-    angle: Factor = 0.0,
+    degrees: Factor = 0.0,
     translate: Sequence[Factor] | Tensor = (0.0, 0.0),
+    *,
     scale: Factor = 1.0,
     shear: Sequence[Factor] | Tensor = (0.0, 0.0),
-    *,
     interpolation: str = "bilinear",
     padding_mode: str = "zeros",
     fill: FillValue = 0.0,
@@ -135,7 +138,7 @@ def affine(
     Args:
         image: (C, H, W) or (B, C, H, W), or with ``channels_last`` (H, W, C) or (B, H, W, C). 8-bit images are computed in float32
             and rounded; other integers need ``nearest``.
-        angle: degrees, counter-clockwise on screen: a number or a tensor () or (B,).
+        degrees: counter-clockwise on screen: a number or a tensor () or (B,).
         translate: (x, y) in pixels, each a number or a tensor () or (B,); or a tensor (2,) or (B, 2).
         scale: a factor other than 0, likewise.
         shear: (x, y) in degrees, likewise, with torchvision's signs.
@@ -149,7 +152,7 @@ def affine(
         The warped image, in the dtype of ``image``; batched if the image or any parameter is.
 
     Gradient:
-        image, fill: exact. angle, translate, scale, shear, center: almost everywhere. Surrogates as in `warp`. A sample with a
+        image, fill: exact. degrees, translate, scale, shear, center: almost everywhere. Surrogates as in `warp`. A sample with a
         parameter that is not finite, or a scale of 0, shows ``fill`` everywhere and has zero gradient.
 
     Source:
@@ -161,7 +164,7 @@ def affine(
         >>> affine(torch.tensor([[[1.0, 2.0, 3.0]]]), translate=(1, 0))
         tensor([[[0., 1., 2.]]])
     """
-    numbers = {"angle": angle, "scale": scale, "translate": translate, "shear": shear, "center": center}
+    numbers = {"degrees": degrees, "scale": scale, "translate": translate, "shear": shear, "center": center}
     wanted = Wanted(interpolation, padding_mode, fill, False, gradient_scale, image_gradient, impl)
     return _moved(image, numbers, channels_last, wanted)
 
@@ -173,12 +176,12 @@ def _moved(image: Tensor, numbers: Mapping[str, Any], channels_last: bool | None
     check_choice("padding_mode", wanted.padding_mode, PADDING_MODES)
     pixels, layout = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)
     height, width = pixels.shape[-2:]
-    angle, scale, translate, shear, center = numbers.values()
+    degrees, scale, translate, shear, center = numbers.values()
     if isinstance(scale, int | float) and scale == 0:
         raise invalid("scale", expected="a factor other than 0", got=scale)
     device = pixels.device
     factors: dict[str, tuple[Tensor, bool]] = {
-        "angle": read_factor("angle", angle, device=device),
+        "degrees": read_factor("degrees", degrees, device=device),
         "scale": read_factor("scale", scale, device=device),
         **_pair("translate", translate, device),
         **_pair("shear", shear, device),
@@ -189,7 +192,7 @@ def _moved(image: Tensor, numbers: Mapping[str, Any], channels_last: bool | None
     values = {name: value.to(torch.promote_types(value.dtype, wide_dtype(device))) for name, (value, _) in factors.items()}
     src_from_dst, size = _src_from_dst(values), (height, width)
     if expand:
-        down, across = grown(height, width, float(angle), float(angle)), grown(width, height, float(angle), float(angle))
+        down, across = grown(height, width, float(degrees), float(degrees)), grown(width, height, float(degrees), float(degrees))
         shift = src_from_dst[:, :, 0] * (across / 2) + src_from_dst[:, :, 1] * (down / 2)
         src_from_dst = torch.cat((src_from_dst[:, :, :2], src_from_dst[:, :, 2:] - shift[..., None]), -1)
         size = (height + down, width + across)
@@ -221,7 +224,7 @@ def _src_from_dst(values: Mapping[str, Float[Tensor, "b_or_1"]]) -> Float[Tensor
     v = {name: torch.where(usable, column, 1.0 if name == "scale" else 0.0) for name, column in zip(names, columns, strict=True)}
     linear = affine_src_from_dst(
         center=(0.0, 0.0),
-        degrees=v["angle"],
+        degrees=v["degrees"],
         translate=(v["translate_x"], v["translate_y"]),
         shear=(v["shear_x"], v["shear_y"]),
         scale=v["scale"],

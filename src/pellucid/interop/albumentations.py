@@ -272,7 +272,7 @@ def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
     )
     size, scale, ratio = _size(given), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
     reader.ends(where, size if given("p", 1.0) == 1 else None)
-    return ours.RandomResizedCrop(size, scale, ratio, p=given("p", 1.0), **_resizing(given, reader))
+    return ours.RandomResizedCrop(size, scale, ratio=ratio, p=given("p", 1.0), **_resizing(given, reader))
 
 
 def _resize(given: Given, reader: Reader, where: str) -> Made:
@@ -342,7 +342,7 @@ def _holes(given: Given, reader: Reader) -> Made:
 
 def _holed(given: Given) -> dict[str, Any]:
     """What holes show; boxes and points lie behind them."""
-    return {"value": _fill(given), "mask_value": _mask_fill(given)}
+    return {"fill": _fill(given), "mask_fill": _mask_fill(given)}
 
 
 def _dropout(given: Given, reader: Reader, where: str) -> Made:

@@ -37,8 +37,13 @@ def _scaled(value: Any, option: str, by: float) -> tuple[float, float]:
 def _hsv(given: Given, reader: Reader, where: str) -> Made:
     """Of 8-bit images: half degrees, and parts of 255."""
     reader.note("HueSaturationValue, RGBShift: limits are read as those of 8-bit images")
-    names = (("hue_shift_limit", 20, 180.0), ("sat_shift_limit", 30, 255.0), ("val_shift_limit", 20, 255.0))
-    return ours.HueSaturationValue(*(_scaled(given(name, default), name, by) for name, default, by in names), p=given("p", 0.5))
+    names = {
+        "hue": ("hue_shift_limit", 20, 180.0),
+        "saturation": ("sat_shift_limit", 30, 255.0),
+        "value": ("val_shift_limit", 20, 255.0),
+    }
+    shifts = {one: _scaled(given(name, default), name, by) for one, (name, default, by) in names.items()}
+    return ours.HueSaturationValue(**shifts, p=given("p", 0.5))
 
 
 def _rgb(given: Given, reader: Reader, where: str) -> Made:
@@ -48,9 +53,10 @@ def _rgb(given: Given, reader: Reader, where: str) -> Made:
         for name, value in (("noise_type", "uniform"), ("spatial_mode", "constant")):
             given.only(name, value, default=value, reason="one shift of each channel", nearest="RGBShift")
         given.idle("noise_params says the same", *(f"{c}_shift_limit" for c in "rgb"))
-        return ours.RGBShift(*(pair(plain(one), "noise_params") for one in given("noise_params")["ranges"]), p=given("p", 0.5))
-    shifts = (_scaled(given(f"{c}_shift_limit", 20), f"{c}_shift_limit", 255.0) for c in "rgb")
-    return ours.RGBShift(*shifts, p=given("p", 0.5))
+        red, green, blue = (pair(plain(one), "noise_params") for one in given("noise_params")["ranges"])
+    else:
+        red, green, blue = (_scaled(given(f"{c}_shift_limit", 20), f"{c}_shift_limit", 255.0) for c in "rgb")
+    return ours.RGBShift(red=red, green=green, blue=blue, p=given("p", 0.5))
 
 
 def _jitter(given: Given, reader: Reader, where: str) -> Made:

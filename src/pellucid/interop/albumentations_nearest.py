@@ -24,7 +24,7 @@ ours: Any = transforms  # whose options are only known when they are read
 
 def _cutout(given: Given, reader: Reader, where: str) -> Made:
     sides = [(name, value, value) for name in ("max_h_size", "max_w_size") for value in (given(name, 8),)]
-    return holes(given, reader, given("num_holes", 8), tuple(sides), value=given("fill_value", 0), p=given("p", 0.5))
+    return holes(given, reader, given("num_holes", 8), tuple(sides), fill=given("fill_value", 0), p=given("p", 0.5))
 
 
 def _compression(given: Given, reader: Reader, where: str) -> Made:
@@ -103,7 +103,7 @@ def _sized(given: Given, reader: Reader, where: str) -> Made:
     reader.ends(where, size)
     areas = tuple(min((side / max(tall, high)) ** 2, 1.0) for side in (low, high))
     ratio = float(given("w2h_ratio", 1.0))
-    return ours.RandomResizedCrop(size, areas, (ratio * 0.999, ratio * 1.001), p=given("p", 1.0), antialias=False)
+    return ours.RandomResizedCrop(size, areas, ratio=(ratio * 0.999, ratio * 1.001), p=given("p", 1.0), antialias=False)
 
 
 def _random_scale(given: Given, reader: Reader, where: str) -> Made:
@@ -204,7 +204,7 @@ def _grid_dropout(given: Given, reader: Reader, where: str) -> Made:
         cells = float((given("holes_number_xy") or (given("holes_number_x"),))[0])
     value = given("fill|fill_value", 0)
     fill = fractions(value) if value is not None and not isinstance(value, str) else 0.0
-    return ours.GridDropout(clamped(1.0, 32.0)(cells), float(given("ratio", 0.5)), value=fill, p=given("p", 0.5), hides=True)
+    return ours.GridDropout(clamped(1.0, 32.0)(cells), float(given("ratio", 0.5)), fill=fill, p=given("p", 0.5), hides=True)
 
 
 def _pad(given: Given, reader: Reader, where: str) -> Made:

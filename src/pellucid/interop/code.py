@@ -57,7 +57,8 @@ def _changed(value: Any) -> list[tuple[str, str]]:
 def _of(value: Any) -> str:
     if isinstance(value, Transform):
         parts, described = _changed(value), cast("Any", value)
-        plain = parts[:1] and parts[0][0] == fields(described)[0].name  # the first field needs no name
+        first = fields(described)[0]
+        plain = parts[:1] and parts[0][0] == first.name and not first.kw_only  # the first field needs no name
         words = [text if plain and i == 0 else f"{name}={text}" for i, (name, text) in enumerate(parts)]
         return f"{type(value).__name__}({', '.join(words)})"
     if isinstance(value, torch.dtype):

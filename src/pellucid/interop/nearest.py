@@ -161,9 +161,9 @@ def holes(given: Given, reader: Reader, counts: Any, sides: tuple[tuple[str, Any
         ]
         ends.append(clamped(0.0, 1.0)((min(parts), max(parts))))
     numbers = tuple(float(n) for n in range(int(min(low, high)), int(max(low, high)) + 1))
-    value = options.pop("value", 0)
+    fill = options.pop("fill", 0)
     count = numbers[0] if len(numbers) == 1 else Categorical(numbers)
-    return transforms.CoarseDropout(count, ends[0], ends[1], value=fractions(value), hides=True, **options)
+    return transforms.CoarseDropout(count, height=ends[0], width=ends[1], fill=fractions(fill), hides=True, **options)
 
 
 def elastic_of(given: Given, alpha: float, sigma: float, library: Any, **options: Any) -> Transform:

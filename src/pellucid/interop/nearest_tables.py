@@ -38,7 +38,7 @@ def _iou_crop(given: Given, reader: Reader, where: str) -> Made:
     size = _target(given, reader)
     given.idle("how often it tries", "trials")
     options = given("sampler_options") or (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
-    return ours.RandomIoUCrop(size, scale, ratio, options)
+    return ours.RandomIoUCrop(size, scale, ratio=ratio, options=options)
 
 
 def _zoom_out(given: Given, reader: Reader, where: str) -> Made:
@@ -115,7 +115,7 @@ KORNIA: Table = {
         1.0, size=("size", 256, asis), scale=("scale", (0.08, 1.0), asis), ratio=("ratio", (0.75, 4 / 3), asis)),
     "RandomPerspective": near(_ANOTHER, "RandomPerspective", distortion_scale=("distortion_scale", 0.5, clamped(0.0, 0.99))),
     "RandomErasing": near("its rectangles are of whole pixels", "RandomErasing",
-        scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis), value=("value", 0.0, asis)),
+        scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis), fill=("value", 0.0, asis)),
     "RandomSharpness": near("its factor has another range", "RandomSharpness", sharpness=("sharpness", 0.5, up_to(0.0))),
     "RandomElasticTransform": Near("its displacements are fractions of the picture", "RandomElastic", _normal_fields),
     "RandomThinPlateSpline": near("its targets do not follow its images", "RandomThinPlateSpline",

@@ -220,7 +220,7 @@ def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
         scale = (min(scale[0], 1.0), 1.0)
     reader.ends(where, (size, size) if is_number(size) else size)
     return ours.RandomResizedCrop(
-        size, tuple(sorted(scale)), tuple(sorted(ratio)), interpolation=mode, antialias=_antialias(given, mode)
+        size, tuple(sorted(scale)), ratio=tuple(sorted(ratio)), interpolation=mode, antialias=_antialias(given, mode)
     )
 
 
@@ -301,7 +301,7 @@ def _erasing(given: Given, reader: Reader, where: str) -> Made:
     reader.note("RandomErasing: rectangles are of whole pixels there, continuous here")
     value = value[0] if isinstance(value, tuple) and len(value) == 1 else value
     return ours.RandomErasing(
-        p=given("p", 0.5), scale=given("scale", (0.02, 0.33)), ratio=given("ratio", (0.3, 3.3)), value=fractions(value)
+        p=given("p", 0.5), scale=given("scale", (0.02, 0.33)), ratio=given("ratio", (0.3, 3.3)), fill=fractions(value)
     )
 
 

@@ -58,12 +58,12 @@ def jumped(
     if not wanted:
         return result
     zero = (amount - still[1])[:, None, None, None]
-    if how.magnitude != "secant":
-        return result + term(zero, how.magnitude)
+    if how.surrogate != "secant":
+        return result + term(zero, how.surrogate)
     operation = partial(solarize, scale=how.scale) if how.name == "solarize" else posterize
     step = reach.flatten() if isinstance(reach, Tensor) else reach
     more, less = (operation(still[0], still[1] + by) for by in (step, -step))
-    return result + term(zero, how.magnitude, (more - less) / (2.0 * reach))
+    return result + term(zero, how.surrogate, (more - less) / (2.0 * reach))
 
 
 def term(zero: Tensor, kind: str, secant: Tensor | None = None) -> Tensor:

@@ -339,10 +339,9 @@ def _swapped(rows: Tensor, order: list[int], where: Tensor) -> Tensor:
 def _check_own_labels(plan: Plan, dtype: torch.dtype) -> None:
     """The same for what steps say of masks."""
     for step, segment in zip(plan.steps, plan.segments, strict=True):
-        for name in ("mask_fill", "mask_value"):
-            value = getattr(segment, name, None)
-            if value is not None:
-                _check_label(f"{type(step.transform).__name__}.{name}", value, dtype)
+        value = getattr(segment, "mask_fill", None)
+        if value is not None:
+            _check_label(f"{type(step.transform).__name__}.mask_fill", value, dtype)
 
 
 def _check_label(name: str, fill: float, dtype: torch.dtype) -> None:

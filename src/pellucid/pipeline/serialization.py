@@ -27,6 +27,7 @@ from pellucid.random.learnable import Learnable
 from pellucid.targets.kinds import KINDS, OURS, TargetKind
 from pellucid.transforms import ALL, VOLUMES
 from pellucid.transforms.base import Transform, check_kind
+from pellucid.transforms.formerly import renamed
 
 __all__ = ["VERSION", "read_file", "register", "settings_from_dict", "transforms_from_list", "transforms_to_list", "write_file"]
 
@@ -194,7 +195,8 @@ def _transform(item: Mapping[str, Any], where: str, allowed: tuple[str, ...]) ->
         raise wrong_type(where, expected="a table with a name", got=repr(item), fix="For example {name = 'RandomHorizontalFlip'}.")
     name = item.get("name")
     kind = _kind_of(name, f"{where}.name", allowed)
-    built = _build(kind, {k: v for k, v in item.items() if k != "name"}, f"{where} ({name})", allowed)
+    now = renamed(kind)
+    built = _build(kind, {now.get(k, k): v for k, v in item.items() if k != "name"}, f"{where} ({name})", allowed)
     assert isinstance(built, Transform)
     return built
 

@@ -161,7 +161,7 @@ def _stage(curve: Curve | Tone, scale: float) -> CurveStage:
         given, reach, how = [curve.exponent, curve.gain, None], 1.0, Curved("power")
     else:
         given, reach = [curve.amount, None, curve.gate], curve.h
-        how = Curved(curve.name, curve.image_gradient, curve.magnitude, scale)
+        how = Curved(curve.name, curve.image_gradient, curve.surrogate, scale)
     like = next(part for part in given if part is not None)
     one = like.new_ones((1,))
     numbers = [one if part is None else part for part in (*given, one * reach)]

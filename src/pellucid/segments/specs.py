@@ -165,18 +165,18 @@ class BlendSpec:
 
     Args:
         noise: the partner is noise over the whole image (`Noise`), rather than a rectangle (`Patch`).
-        mask_value: what masks become under its rectangles; None leaves them as they are.
+        mask_fill: what masks become under its rectangles; None leaves them as they are.
         hides: boxes and points lie behind its rectangles.
 
     Example:
         >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.RandomErasing().segment(ImageSpec(3, 32, 32))
-        BlendSpec(noise=False, mask_value=None, hides=False)
+        BlendSpec(noise=False, mask_fill=None, hides=False)
     """
 
     noise: bool = False
-    mask_value: float | None = None
+    mask_fill: float | None = None
     hides: bool = False
 
 

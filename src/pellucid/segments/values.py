@@ -170,7 +170,7 @@ class Tone(NamedTuple):
         name: of the curve: ``posterize``, ``solarize``, ``equalize``, ``clahe`` or ``autocontrast``.
         amount: its number, where it has one.
         gate: 1 where it is open; None: everywhere.
-        image_gradient, magnitude, h: which surrogates, and how wide; as the transforms' options.
+        image_gradient, surrogate, h: which surrogates, and how wide; as the transforms' options.
         tiles: rows and columns of tiles, each with a histogram of its own.
 
     Example:
@@ -184,7 +184,7 @@ class Tone(NamedTuple):
     amount: Float[Tensor, "b"] | None
     gate: Float[Tensor, "b"] | None
     image_gradient: str
-    magnitude: str
+    surrogate: str
     h: float
     tiles: tuple[int, int] = (1, 1)
 

@@ -40,6 +40,7 @@ from pellucid.transforms.function import *
 from pellucid.transforms.space import *
 from pellucid.transforms.base import Transform
 from pellucid.transforms.docstrings import tell
+from pellucid.transforms.formerly import take_old_calls
 from pellucid.transforms.function import Lambda
 
 ALL: tuple[type[Transform], ...] = tuple(
@@ -56,6 +57,7 @@ VOLUMES: tuple[type[Transform], ...] = tuple(
 
 for _kind in (*ALL, *VOLUMES):
     tell(_kind)
+    take_old_calls(_kind)
 
 vars()["__all__"] = [
     *(kind.__name__ for kind in (*ALL, *VOLUMES)),

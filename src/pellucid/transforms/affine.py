@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
 import torch
@@ -174,6 +174,7 @@ class RandomAffine(_Affine):
 
     degrees: Range = field(metadata=_DEGREES)
     translate: Pair | None = field(default=None, metadata=_TRANSLATE)
+    _: KW_ONLY
     scale: Scale | None = field(default=None, metadata=_SCALE)
     shear: Shear | None = field(default=None, metadata=_SHEAR)
     interpolation: Interpolation = "bilinear"
@@ -181,10 +182,10 @@ class RandomAffine(_Affine):
     fill: Fill = 0.0
     center: Point | None = None
     antialias: bool = False
-    p: Chance = 1.0
-    same_on_batch: bool = False
     whole_pixels: bool = False
     mask_fill: float | None = None
+    p: Chance = 1.0
+    same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": ("Affine", "ShiftScaleRotate")}
 
@@ -214,14 +215,15 @@ class RandomRotation(_Affine):
     """
 
     degrees: Range = field(metadata=_DEGREES)
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
     expand: bool = False
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     like: ClassVar[Names] = {"albumentations": "Rotate"}
 
@@ -267,12 +269,13 @@ class RandomSafeRotation(Warping):
     """
 
     degrees: Range = field(metadata=_DEGREES)
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     like: ClassVar[Names] = {"albumentations": "SafeRotate"}
 
@@ -333,14 +336,15 @@ class RandomTranslate(_Affine):
     """
 
     translate: Pair = field(default=(0.1, 0.1), metadata=_TRANSLATE)
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
-    p: Chance = 1.0
-    same_on_batch: bool = False
     pixels: bool = False
     whole_pixels: bool = False
     mask_fill: float | None = None
+    p: Chance = 1.0
+    same_on_batch: bool = False
 
 
 @dataclass(frozen=True)
@@ -363,13 +367,14 @@ class RandomShear(_Affine):
     """
 
     shear: Shear = field(metadata=_SHEAR)
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
 
 @dataclass(frozen=True)
@@ -396,11 +401,12 @@ class RandomScale(_Affine):
     """
 
     scale: Scale = field(default=(0.8, 1.25), metadata=_SCALE)
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
     center: Point | None = None
     antialias: bool = False
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None

@@ -476,7 +476,17 @@ def _padding_mode(name: str, value: object) -> object:
     return _option(PaddingMode)(name, padding_named(value))
 
 
-_OPTIONS = ("Interpolation", "ClipRule", "EndClip", "ImageGradient", "Magnitude", "CodecGradient", "Subsampling", "Pairing")
+_OPTIONS = (
+    "Interpolation",
+    "ClipRule",
+    "EndClip",
+    "ImageGradient",
+    "Surrogate",
+    "Magnitude",
+    "CodecGradient",
+    "Subsampling",
+    "Pairing",
+)
 _BY_AXIS = (Range | tuple[float, float, float, float] | tuple[Range, Range], _drawn)
 _TYPES: Mapping[str, tuple[Any, Callable[[str, object], object]]] = {
     "bool": (bool, check_flag),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -51,6 +51,7 @@ class RandomGaussianBlur(Transform):
 
     kernel_size: int | Size | None = None
     sigma: Range = field(default=(0.1, 2.0), metadata=drawn(interval, low=1e-3))
+    _: KW_ONLY
     p: Chance = 1.0
     same_on_batch: bool = False
 
@@ -113,6 +114,7 @@ class RandomSharpness(Transform):
     """
 
     sharpness: Range = field(default=0.5, metadata=drawn(around_one))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -157,6 +159,7 @@ class RandomUnsharpMask(Transform):
 
     sigma: Range = field(default=(0.5, 2.0), metadata=drawn(interval, low=1e-3, high=10.0))
     amount: Range = field(default=(0.2, 0.5), metadata=drawn(interval))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -195,6 +198,7 @@ class RandomEmboss(Transform):
 
     share: Range = field(default=(0.2, 0.5), metadata=drawn(interval, low=0.0, high=1.0))
     strength: Range = field(default=(0.2, 0.7), metadata=drawn(interval, low=0.0))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -56,6 +56,7 @@ class ChannelDropout(Coloring):
     """
 
     count: Range = field(default=1.0, metadata=drawn(interval, low=0.0))
+    _: KW_ONLY
     fill: float = 0.0
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -85,10 +86,11 @@ class RGBShift(Coloring):
 
     Example:
         >>> import torch, pellucid
-        >>> pellucid.RGBShift((0.5, 0.5), 0.0, (-0.25, -0.25), p=1.0)(torch.full((1, 3, 1, 1), 0.25)).flatten()
+        >>> pellucid.RGBShift(red=(0.5, 0.5), green=0.0, blue=(-0.25, -0.25), p=1.0)(torch.full((1, 3, 1, 1), 0.25)).flatten()
         tensor([0.7500, 0.2500, 0.0000])
     """
 
+    _: KW_ONLY
     red: Range = field(default=0.08, metadata=drawn(symmetric))
     green: Range = field(default=0.08, metadata=drawn(symmetric))
     blue: Range = field(default=0.08, metadata=drawn(symmetric))
@@ -138,6 +140,7 @@ class FancyPCA(Coloring):
     """
 
     alpha: Range = field(default=0.1, metadata=drawn(_along_axes, "alpha_0", "alpha_1", "alpha_2"))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -173,6 +176,7 @@ class PlanckianJitter(Coloring):
     """
 
     temperature: Range = field(default=(3000.0, 15000.0), metadata=drawn(interval, low=LIMITS[0], high=LIMITS[1]))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -203,6 +207,7 @@ class RandomSepia(Coloring):
     """
 
     strength: Range = field(default=1.0, metadata=drawn(interval, low=0.0, high=1.0))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -240,6 +245,7 @@ class RandomBrightnessContrast(Coloring):
 
     brightness: Range = field(default=0.2, metadata=drawn(symmetric))
     contrast: Range = field(default=0.2, metadata=drawn(symmetric))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False

@@ -8,7 +8,7 @@ Read next: ``../engine/plan/schedule.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from jaxtyping import Float
@@ -131,10 +131,11 @@ class OneOf(Choice):
 
     transforms: tuple[Branch, ...]
     weights: Learnable | Sequence[Number] | None = None
+    _: KW_ONLY
     estimator: str = "exact"
     temperature: float | None = None
-    same_on_batch: bool = False
     rounded: bool = False
+    same_on_batch: bool = False
 
     whole: ClassVar[bool] = True
     like: ClassVar[Names] = {"torchvision": "RandomChoice"}
@@ -196,12 +197,13 @@ class SomeOf(Choice):
 
     transforms: tuple[Branch, ...]
     n: int = 1
+    _: KW_ONLY
     replace: bool = False
     weights: Learnable | Sequence[Number] | None = None
     estimator: str = "exact"
     temperature: float | None = None
-    same_on_batch: bool = False
     rounded: bool = False
+    same_on_batch: bool = False
 
     def check(self) -> None:
         super().check()
@@ -258,6 +260,7 @@ class Shuffle(Choice):
     """
 
     transforms: tuple[Branch, ...]
+    _: KW_ONLY
     same_on_batch: bool = False
 
     whole: ClassVar[bool] = True
@@ -302,6 +305,7 @@ class Apply(Choice):
     """
 
     transforms: tuple[Branch, ...]
+    _: KW_ONLY
     p: Chance = 0.5
     same_on_batch: bool = False
 

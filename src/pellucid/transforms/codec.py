@@ -8,7 +8,7 @@ Read next: ``../kernels/codec/surrogate.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
@@ -51,10 +51,11 @@ class RandomJPEG(Transform):
     """
 
     quality: Range = field(default=(30, 95), metadata=drawn(interval, low=1.0, high=100.0))
+    _: KW_ONLY
     subsampling: Subsampling = "4:2:0"
-    p: Chance = 0.5
     image_gradient: CodecGradient = "proximity"
     h: float = 5.0
+    p: Chance = 0.5
     same_on_batch: bool = False
 
     white: ClassVar[bool] = True

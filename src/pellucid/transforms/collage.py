@@ -8,7 +8,7 @@ Read next: ``mix.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -73,10 +73,11 @@ class Mosaic(Transform):
 
     center: Range = field(default=(0.3, 0.7), metadata=drawn(_both, "x", "y"))
     scale: Range = field(default=1.0, metadata=drawn(log_range))
+    _: KW_ONLY
     fill: Fill = 0.0
     num_classes: int | None = None
-    p: Chance = 1.0
     pairing: Pairing = "xor"
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"kornia": "RandomMosaic"}
@@ -148,6 +149,7 @@ class GridShuffle(Transform):
     """
 
     grid: int | Size = (3, 3)
+    _: KW_ONLY
     p: Chance = 0.5
     same_on_batch: bool = False
 
@@ -213,6 +215,7 @@ class RandomZoomBlur(Transform):
 
     factor: Range = field(default=(1.02, 1.2), metadata=drawn(interval, low=1.0))
     zooms: int = 9
+    _: KW_ONLY
     p: Chance = 0.5
     same_on_batch: bool = False
 

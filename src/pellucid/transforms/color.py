@@ -8,7 +8,7 @@ Read next: ``tone.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal
 
 import torch
@@ -56,6 +56,7 @@ class RandomGrayscale(Coloring):
     """
 
     p: Chance = 0.1
+    _: KW_ONLY
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"torchvision": "Grayscale", "albumentations": "ToGray"}
@@ -83,6 +84,7 @@ class RandomInvert(Coloring):
     """
 
     p: Chance = 0.5
+    _: KW_ONLY
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "InvertImg"}
@@ -111,6 +113,7 @@ class RandomChannelShuffle(Coloring):
     """
 
     p: Chance = 0.5
+    _: KW_ONLY
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"torchvision": "RandomChannelPermutation", "albumentations": "ChannelShuffle"}

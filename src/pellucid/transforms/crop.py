@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -79,12 +79,13 @@ class RandomCrop(Transform):
 
     size: int | Size
     padding: Padding | None = None
+    _: KW_ONLY
     pad_if_needed: bool = False
     fill: Fill = 0.0
     padding_mode: PaddingMode = "constant"
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", **dict.fromkeys(("top", "left", "gate"), "almost_everywhere")}
 
@@ -147,10 +148,12 @@ class RandomCropFromBorders(Transform):
 
     Example:
         >>> import torch, pellucid
-        >>> pellucid.RandomCropFromBorders(0.25, 0.0, 0.0, 0.0)(torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]])).flatten()
+        >>> cut = pellucid.RandomCropFromBorders(left=0.25, top=0.0, right=0.0, bottom=0.0)
+        >>> cut(torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]])).flatten()
         tensor([2., 3., 4.])
     """
 
+    _: KW_ONLY
     left: Range = field(default=(0.0, 0.1), metadata=drawn(interval, low=0.0, high=0.49))
     top: Range = field(default=(0.0, 0.1), metadata=drawn(interval, low=0.0, high=0.49))
     right: Range = field(default=(0.0, 0.1), metadata=drawn(interval, low=0.0, high=0.49))
@@ -209,6 +212,7 @@ class CenterCrop(Transform):
     """
 
     size: int | Size
+    _: KW_ONLY
     fill: Fill = 0.0
     mask_fill: float | None = None
 
@@ -272,6 +276,7 @@ class RandomResizedCrop(Transform):
 
     size: int | Size
     scale: Range = field(default=(0.08, 1.0), metadata=drawn(_area))
+    _: KW_ONLY
     ratio: Range = field(default=(3.0 / 4.0, 4.0 / 3.0), metadata=drawn(log_range))
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
@@ -365,6 +370,7 @@ class RandomIoUCrop(_ByWindow):
 
     size: int | Size
     scale: tuple[float, ...] = (0.3, 1.0)
+    _: KW_ONLY
     ratio: tuple[float, ...] = (0.5, 2.0)
     options: tuple[float, ...] = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
     interpolation: Interpolation = "bilinear"
@@ -425,6 +431,7 @@ class RandomBoxSafeCrop(_ByWindow):
 
     size: int | Size
     erosion: float = 0.0
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
     p: Chance = 1.0
@@ -476,6 +483,7 @@ class RandomMaskCrop(Transform):
     """
 
     size: int | Size
+    _: KW_ONLY
     p: Chance = 1.0
     same_on_batch: bool = False
 

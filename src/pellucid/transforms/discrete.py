@@ -8,7 +8,7 @@ Read next: ``../kernels/curve/surrogate.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
@@ -17,7 +17,7 @@ from pellucid.errors import invalid
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import CurveSpec, Tone
 from pellucid.transforms.base import Names, Params, Transform, as_size, by_options, drawn
-from pellucid.types import ImageGradient, ImageSpec, Magnitude, Size
+from pellucid.types import ImageGradient, ImageSpec, Size, Surrogate
 
 __all__ = ["RandomAutoContrast", "RandomCLAHE", "RandomEqualize", "RandomPosterize", "RandomSolarize"]
 
@@ -32,14 +32,14 @@ class _Toned(Transform):
     curve: ClassVar[str]
     amount: ClassVar[str] = ""
     image_gradient: ImageGradient = "none"
-    magnitude: Magnitude = "none"
+    surrogate: Surrogate = "none"
     h: float = 1.0
     tiles: int | Size = 1
     slope: ClassVar[str] = ""  # to the image, where no field chooses it
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
-        amount = {self.amount: _chosen(self.magnitude)} if self.amount else {}
+        amount = {self.amount: _chosen(self.surrogate)} if self.amount else {}
         return {"image": self.slope or _chosen(self.image_gradient), **amount, "gate": "exact"}
 
     def check(self) -> None:
@@ -50,7 +50,7 @@ class _Toned(Transform):
         return CurveSpec(tabled=self.curve != "clahe", alone=bool(self.amount) and self.curve != "clahe")
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Tone:
-        how = self.image_gradient, self.magnitude, self.h
+        how = self.image_gradient, self.surrogate, self.h
         return Tone(self.curve, values.get(self.amount), values.get("gate"), *how, as_size("tiles", self.tiles))
 
 
@@ -62,7 +62,7 @@ class RandomPosterize(_Toned):
         bits: to keep, of 8: a number, pair, `Learnable` or distribution, in [0, 8]. A drawn value is rounded to a whole number, so
             ``(3.5, 7.5)`` gives 4, 5, 6 and 7 equal chances.
         image_gradient: ``straight_through`` (as if nothing were rounded), ``soft`` (of a smooth staircase) or ``none`` (zero).
-        magnitude: gradient to the bits: ``secant`` (the difference of the results with h bits more and less), ``straight_through``
+        surrogate: gradient to the bits: ``secant`` (the difference of the results with h bits more and less), ``straight_through``
             or ``none`` (zero).
         h: reach of the secant, in bits.
 
@@ -85,10 +85,11 @@ class RandomPosterize(_Toned):
     """
 
     bits: Range = field(default=4, metadata=drawn(interval, low=0.0, high=8.0))
-    p: Chance = 0.5
+    _: KW_ONLY
     image_gradient: ImageGradient = "straight_through"
-    magnitude: Magnitude = "secant"
+    surrogate: Surrogate = "secant"
     h: float = 1.0
+    p: Chance = 0.5
     same_on_batch: bool = False
 
     curve: ClassVar[str] = "posterize"
@@ -102,7 +103,7 @@ class RandomSolarize(_Toned):
 
     Args:
         threshold: in [0, 1] for every dtype: a number, pair, `Learnable` or distribution.
-        magnitude: gradient to the threshold: ``secant`` (the difference of the results at threshold + h and - h),
+        surrogate: gradient to the threshold: ``secant`` (the difference of the results at threshold + h and - h),
             ``straight_through`` or ``none`` (zero).
         h: reach of the secant.
 
@@ -119,9 +120,10 @@ class RandomSolarize(_Toned):
     """
 
     threshold: Range = field(default=0.5, metadata=drawn(interval, low=0.0, high=1.0))
-    p: Chance = 0.5
-    magnitude: Magnitude = "secant"
+    _: KW_ONLY
+    surrogate: Surrogate = "secant"
     h: float = 0.1
+    p: Chance = 0.5
     same_on_batch: bool = False
 
     curve: ClassVar[str] = "solarize"
@@ -153,8 +155,9 @@ class RandomEqualize(_Toned):
         (0, 255)
     """
 
-    p: Chance = 0.5
+    _: KW_ONLY
     image_gradient: ImageGradient = "straight_through"
+    p: Chance = 0.5
     same_on_batch: bool = False
 
     curve: ClassVar[str] = "equalize"
@@ -170,7 +173,7 @@ class RandomCLAHE(_Toned):
             histogram: a number, pair, `Learnable` or distribution of values above 0.
         tiles: how many, (along y, along x), or an int for both.
         image_gradient: as in `RandomEqualize`.
-        magnitude: gradient to the limit: ``secant`` (the difference of the results with h more and less), ``straight_through`` or
+        surrogate: gradient to the limit: ``secant`` (the difference of the results with h more and less), ``straight_through`` or
             ``none`` (zero).
         h: reach of the secant.
 
@@ -191,10 +194,11 @@ class RandomCLAHE(_Toned):
 
     clip_limit: Range = field(default=(1.0, 4.0), metadata=drawn(interval, low=1e-3))
     tiles: int | Size = 8
-    p: Chance = 0.5
+    _: KW_ONLY
     image_gradient: ImageGradient = "straight_through"
-    magnitude: Magnitude = "secant"
+    surrogate: Surrogate = "secant"
     h: float = 0.5
+    p: Chance = 0.5
     same_on_batch: bool = False
 
     curve: ClassVar[str] = "clahe"
@@ -224,6 +228,7 @@ class RandomAutoContrast(_Toned):
     """
 
     p: Chance = 0.5
+    _: KW_ONLY
     same_on_batch: bool = False
 
     curve: ClassVar[str] = "autocontrast"

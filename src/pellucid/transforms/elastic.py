@@ -8,7 +8,7 @@ Read next: ``warping.py``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -66,14 +66,15 @@ class RandomElastic(Bending):
 
     spacing: float = 32.0
     magnitude: Range = field(default=0.3, metadata=drawn(interval, low=0.0))
+    _: KW_ONLY
     border: Literal["free", "locked"] = "free"
     allow_folding: bool = False
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     keyed: ClassVar[bool] = True
     like: ClassVar[Names] = {

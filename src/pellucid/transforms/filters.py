@@ -9,7 +9,7 @@ Read next: ``noise.py``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import ClassVar
 
@@ -63,6 +63,7 @@ class RandomBoxBlur(Transform):
     """
 
     width: Range = field(default=(1.0, 7.0), metadata=drawn(interval, low=1.0, high=_WIDEST))
+    _: KW_ONLY
     p: Chance = 1.0
     same_on_batch: bool = False
 
@@ -140,6 +141,7 @@ class RandomMotionBlur(Transform):
 
     length: Range = field(default=(2.0, 12.0), metadata=drawn(interval, low=0.0, high=_WIDEST - 3.0))
     degrees: Range = field(default=90.0, metadata=drawn(symmetric))
+    _: KW_ONLY
     p: Chance = 1.0
     same_on_batch: bool = False
 
@@ -173,6 +175,7 @@ class RandomDefocusBlur(Transform):
     """
 
     radius: Range = field(default=(0.5, 5.0), metadata=drawn(interval, low=0.0, high=30.0))
+    _: KW_ONLY
     p: Chance = 1.0
     same_on_batch: bool = False
 
@@ -205,12 +208,13 @@ class RandomAnisotropicBlur(Transform):
         >>> import torch, pellucid
         >>> dot = torch.zeros(1, 1, 9, 9)
         >>> dot[0, 0, 4, 4] = 1.0
-        >>> pellucid.RandomAnisotropicBlur(1.0, 0.2, 0.0, 1.0, p=1.0)(dot)[0, 0, 4, 2:7]
+        >>> pellucid.RandomAnisotropicBlur(1.0, 0.2, degrees=0.0, beta=1.0, p=1.0)(dot)[0, 0, 4, 2:7]
         tensor([0.0540, 0.2420, 0.3990, 0.2420, 0.0540])
     """
 
     along: Range = field(default=(0.2, 2.0), metadata=drawn(interval, low=0.2, high=8.0))
     across: Range = field(default=(0.2, 2.0), metadata=drawn(interval, low=0.2, high=8.0))
+    _: KW_ONLY
     degrees: Range = field(default=90.0, metadata=drawn(symmetric))
     beta: Range = field(default=(0.5, 4.0), metadata=drawn(interval, low=0.5, high=8.0))
     p: Chance = 0.5
@@ -274,6 +278,7 @@ class RandomGlassBlur(Formula):
 
     sigma: Range = field(default=0.7, metadata=drawn(interval, low=0.1, high=10.0))
     reach: int = 4
+    _: KW_ONLY
     p: Chance = 0.5
     same_on_batch: bool = False
 
@@ -321,6 +326,7 @@ class RandomDownscale(Formula):
     """
 
     scale: Range = field(default=(0.25, 0.5), metadata=drawn(interval, low=0.01, high=1.0))
+    _: KW_ONLY
     p: Chance = 0.5
     same_on_batch: bool = False
 
@@ -354,6 +360,7 @@ class RandomMedianBlur(Transform):
     """
 
     kernel_size: int | Size = 3
+    _: KW_ONLY
     p: Chance = 1.0
     same_on_batch: bool = False
 

@@ -8,7 +8,7 @@ Read next: ``affine.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -65,6 +65,7 @@ class RandomHorizontalFlip(_Flip):
     """
 
     p: Chance = 0.5
+    _: KW_ONLY
     same_on_batch: bool = False
 
     across: ClassVar[bool] = True
@@ -90,6 +91,7 @@ class RandomVerticalFlip(_Flip):
     """
 
     p: Chance = 0.5
+    _: KW_ONLY
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "VerticalFlip"}
@@ -150,6 +152,7 @@ class RandomRotation90(_Turn):
     """
 
     times: tuple[int, ...] = field(default=(0, 1, 2, 3), metadata=drawn(_quarter_turns))
+    _: KW_ONLY
     p: Chance = 1.0
     same_on_batch: bool = False
 
@@ -197,6 +200,7 @@ class RandomD4(_Turn):
     """
 
     elements: tuple[int, ...] = field(default=(0, 1, 2, 3, 4, 5, 6, 7), metadata=drawn(_symmetries))
+    _: KW_ONLY
     p: Chance = 1.0
     same_on_batch: bool = False
 

@@ -7,7 +7,7 @@ Read next: ``warping.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -56,12 +56,13 @@ class GridDistortion(Bending):
 
     cells: int | Size = 5
     magnitude: Range = field(default=0.3, metadata=drawn(interval, low=0.0, high=1 / 3))
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     keyed: ClassVar[bool] = True
     linear: ClassVar[bool] = True

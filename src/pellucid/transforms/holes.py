@@ -8,7 +8,7 @@ Read next: ``../kernels/blend/reference.py``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -31,19 +31,19 @@ _MOST_HOLES = 64
 class _Holes(Transform):
     """The relatives: rectangles of a colour, or of noise."""
 
-    value: Fill | RandomNoise
-    mask_value: float | None
+    fill: Fill | RandomNoise
+    mask_fill: float | None
     hides: bool
     inside: bool = True
     gradients = slopes("exact", **dict.fromkeys(("x", "y"), "almost_everywhere"), words="none")
 
     def segment(self, spec: ImageSpec) -> BlendSpec:
-        if isinstance(self.value, tuple) and len(self.value) not in (1, spec.channels):
-            raise invalid(f"{type(self).__name__}.value", expected=f"{spec.channels} numbers, one per channel", got=self.value)
-        return BlendSpec(mask_value=self.mask_value, hides=self.hides)
+        if isinstance(self.fill, tuple) and len(self.fill) not in (1, spec.channels):
+            raise invalid(f"{type(self).__name__}.fill", expected=f"{spec.channels} numbers, one per channel", got=self.fill)
+        return BlendSpec(mask_fill=self.mask_fill, hides=self.hides)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        words = {"words": Bits()} if self.value == "random" else {}
+        words = {"words": Bits()} if self.fill == "random" else {}
         return {**super().draws(spec), **self.places(), **words}
 
     def places(self) -> dict[str, Distribution]:
@@ -52,9 +52,9 @@ class _Holes(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Patch:
         box = self.boxes(values, spec)
-        if isinstance(self.value, str):
+        if isinstance(self.fill, str):
             return Patch(box, None, values["words"])
-        colors = self.value if isinstance(self.value, tuple) else (self.value,)
+        colors = self.fill if isinstance(self.fill, tuple) else (self.fill,)
         colors = colors * (spec.channels // len(colors))
         return Patch(box, constant(colors, like.dtype, like.device)[None], None)
 
@@ -82,16 +82,16 @@ class RandomErasing(_Holes):
         scale: area of the rectangle as a fraction of the image's: a pair, a `Learnable` or a distribution. A single number other
             than 0 and 1 raises: it could mean a range or always the same.
         ratio: width / height, likewise; a pair draws log-uniformly. Limited so that the rectangle fits the image.
-        value: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
+        fill: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
         inside: the whole rectangle lies in the picture; False: its centre lies anywhere in it, and the border cuts off the rest.
-        mask_value: what masks become under the holes, whose edges are hard there; None leaves masks as they are.
+        mask_fill: what masks become under the holes, whose edges are hard there; None leaves masks as they are.
         hides: boxes and keypoints lie behind the holes: keypoints there become invalid, boxes the hull of what is seen of them, and
             invalid where that is nothing, or less than ``min_area`` or ``min_visibility`` ask for.
 
     Gradient:
         image: exact (zero under the rectangle). scale, ratio, x, y, gate: almost everywhere. words: none.
     On each target:
-        image only, but for ``mask_value`` and ``hides``.
+        image only, but for ``mask_fill`` and ``hides``.
     Errors:
         InvalidArgument for an area outside of [0, 1], a ratio that is not above 0, or a number of values that is not that
         of the channels.
@@ -103,14 +103,15 @@ class RandomErasing(_Holes):
         0.5
     """
 
-    p: Chance = 0.5
+    _: KW_ONLY
     scale: Range = field(default=(0.02, 0.33), metadata=drawn(_area))
     ratio: Range = field(default=(0.3, 3.3), metadata=drawn(log_range))
-    value: Fill | RandomNoise = 0.0
-    same_on_batch: bool = False
+    fill: Fill | RandomNoise = 0.0
     inside: bool = True
-    mask_value: float | None = None
+    mask_fill: float | None = None
     hides: bool = False
+    p: Chance = 0.5
+    same_on_batch: bool = False
 
     like: ClassVar[Names] = {"albumentations": "Erasing"}
 
@@ -140,13 +141,13 @@ class CoarseDropout(_Holes):
             ``Categorical((1, 2, 3))`` draws whole ones.
         height, width: of each hole, as fractions of the image's: a number, pair, `Learnable` or distribution. All holes of a
             picture have one size.
-        value, inside, mask_value, hides: as in `RandomErasing`.
+        fill, inside, mask_fill, hides: as in `RandomErasing`.
 
     Gradient:
         image: exact (zero under a hole). count, height, width, x, y, gate: almost everywhere (zero to the place of a hole that is
         not there). words: none.
     On each target:
-        image only, but for ``mask_value`` and ``hides``.
+        image only, but for ``mask_fill`` and ``hides``.
     Identity at:
         count = 0.
     Errors:
@@ -157,20 +158,21 @@ class CoarseDropout(_Holes):
 
     Example:
         >>> import torch, pellucid
-        >>> holed = pellucid.CoarseDropout(1, (0.5, 0.5), (0.25, 0.25), p=1.0)(torch.ones(1, 1, 8, 8))
+        >>> holed = pellucid.CoarseDropout(1, height=(0.5, 0.5), width=(0.25, 0.25), p=1.0)(torch.ones(1, 1, 8, 8))
         >>> round(holed.mean().item(), 4)
         0.875
     """
 
     count: Range = field(default=(1.0, 4.0), metadata=drawn(interval, low=0.0, high=_MOST_HOLES))
+    _: KW_ONLY
     height: Range = field(default=(0.1, 0.25), metadata=drawn(interval, low=0.0, high=1.0))
     width: Range = field(default=(0.1, 0.25), metadata=drawn(interval, low=0.0, high=1.0))
-    value: Fill | RandomNoise = 0.0
+    fill: Fill | RandomNoise = 0.0
+    inside: bool = True
+    mask_fill: float | None = None
+    hides: bool = False
     p: Chance = 0.5
     same_on_batch: bool = False
-    inside: bool = True
-    mask_value: float | None = None
-    hides: bool = False
 
     like: ClassVar[Names] = {"albumentations": "Cutout"}
 
@@ -197,14 +199,14 @@ class GridDropout(_Holes):
         cells: how many fit across the image, along each axis: a number, pair, `Learnable` or distribution in [1, 32]. Cells
             have the image's own proportions.
         ratio: side of a hole relative to its cell's, in [0, 1], likewise.
-        value, mask_value, hides: as in `RandomErasing`.
+        fill, mask_fill, hides: as in `RandomErasing`.
 
     The grid begins anywhere within a cell. Edges are mixed by the share covered, so they have gradients.
 
     Gradient:
         image: exact (zero under a hole). cells, ratio, x, y, gate: almost everywhere. words: none.
     On each target:
-        image only, but for ``mask_value`` and ``hides``.
+        image only, but for ``mask_fill`` and ``hides``.
     Identity at:
         ratio = 0.
     Errors:
@@ -221,11 +223,12 @@ class GridDropout(_Holes):
 
     cells: Range = field(default=(3.0, 7.0), metadata=drawn(interval, low=1.0, high=32.0))
     ratio: Range = field(default=0.5, metadata=drawn(interval, low=0.0, high=1.0))
-    value: Fill | RandomNoise = 0.0
+    _: KW_ONLY
+    fill: Fill | RandomNoise = 0.0
+    mask_fill: float | None = None
+    hides: bool = False
     p: Chance = 0.5
     same_on_batch: bool = False
-    mask_value: float | None = None
-    hides: bool = False
 
     def boxes(self, values: Params, spec: ImageSpec) -> Float[Tensor, "b n 4"]:
         count = 1 + math.ceil(self._fixed["cells"].span()[1])

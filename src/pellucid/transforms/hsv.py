@@ -7,7 +7,7 @@ Read next: ``../color/hsv.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
@@ -45,10 +45,11 @@ class HueSaturationValue(Transform):
     Example:
         >>> import torch, pellucid
         >>> red = torch.tensor([0.5, 0.0, 0.0]).reshape(1, 3, 1, 1)
-        >>> pellucid.HueSaturationValue(0.0, (-0.5, -0.5), (0.25, 0.25), p=1.0)(red).flatten()
+        >>> pellucid.HueSaturationValue(hue=0.0, saturation=(-0.5, -0.5), value=(0.25, 0.25), p=1.0)(red).flatten()
         tensor([0.7500, 0.3750, 0.3750])
     """
 
+    _: KW_ONLY
     hue: Range = field(default=0.1, metadata=drawn(hue_turns))
     saturation: Range = field(default=0.12, metadata=drawn(symmetric))
     value: Range = field(default=0.08, metadata=drawn(symmetric))

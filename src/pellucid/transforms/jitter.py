@@ -8,7 +8,7 @@ Read next: ``color.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -124,6 +124,7 @@ class ColorJitter(_Jitter):
 
     brightness: Range = field(default=0.0, metadata=_unless_zero(around_one, "brightness"))
     contrast: Range = field(default=0.0, metadata=_unless_zero(around_one, "contrast"))
+    _: KW_ONLY
     saturation: Range = field(default=0.0, metadata=_unless_zero(around_one, "saturation"))
     hue: Range = field(default=0.0, metadata=_unless_zero(hue_turns, "hue"))
     clip: ClipRule = "end"
@@ -174,11 +175,12 @@ class RandomPhotometricDistort(Coloring):
 
     Example:
         >>> import torch, pellucid
-        >>> darker = pellucid.RandomPhotometricDistort((0.5, 0.5), (1, 1), (1, 1), (0, 0), p=1.0)
+        >>> darker = pellucid.RandomPhotometricDistort(brightness=(0.5, 0.5), contrast=(1, 1), saturation=(1, 1), hue=(0, 0), p=1.0)
         >>> darker(torch.ones(1, 3, 1, 1)).flatten()
         tensor([0.5000, 0.5000, 0.5000])
     """
 
+    _: KW_ONLY
     brightness: Range = field(default=(0.875, 1.125), metadata=drawn(around_one))
     contrast: Range = field(default=(0.5, 1.5), metadata=drawn(around_one))
     saturation: Range = field(default=(0.5, 1.5), metadata=drawn(around_one))
@@ -236,6 +238,7 @@ class RandomBrightness(_Jitter):
     """
 
     brightness: Range = field(default=0.2, metadata=drawn(around_one))
+    _: KW_ONLY
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
@@ -263,6 +266,7 @@ class RandomContrast(_Jitter):
     """
 
     contrast: Range = field(default=0.2, metadata=drawn(around_one))
+    _: KW_ONLY
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
@@ -291,6 +295,7 @@ class RandomSaturation(_Jitter):
     """
 
     saturation: Range = field(default=0.2, metadata=drawn(around_one))
+    _: KW_ONLY
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
@@ -325,6 +330,7 @@ class RandomHue(_Jitter):
     """
 
     hue: Range = field(default=0.05, metadata=drawn(hue_turns))
+    _: KW_ONLY
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False

@@ -8,7 +8,7 @@ Read next: ``warping.py``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -57,6 +57,7 @@ class LensDistortion(Fitting):
     """
 
     k1: Range = field(default=(-0.1, 0.1), metadata=drawn(interval, low=-0.3, high=1.0))
+    _: KW_ONLY
     k2: Range = field(default=0.0, metadata=drawn(interval, low=-0.1, high=1.0))
     k3: Range = field(default=0.0, metadata=drawn(interval, low=-0.08, high=1.0))
     p1: Range = field(default=0.0, metadata=drawn(interval, low=-0.1, high=0.1))
@@ -64,9 +65,9 @@ class LensDistortion(Fitting):
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     like: ClassVar[Names] = {"albumentations": "OpticalDistortion"}
 
@@ -123,12 +124,13 @@ class RandomFisheye(Fitting):
     """
 
     angle: Range = field(default=(20.0, 50.0), metadata=drawn(interval, low=0.0, high=60.0))
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     def moves(self, values: Params, x: Tensor, y: Tensor, spec: ImageSpec) -> tuple[Tensor, Tensor]:
         angle = torch.deg2rad(values["angle"])
@@ -167,13 +169,14 @@ class RollingShutter(Fitting):
 
     pan: Range = field(default=(-0.1, 0.1), metadata=drawn(interval, low=-1.0, high=1.0))
     tilt: Range = field(default=(-0.05, 0.05), metadata=drawn(interval, low=-0.4, high=0.4))
+    _: KW_ONLY
     acceleration: Range = field(default=(-0.5, 0.5), metadata=drawn(interval, low=-1.0, high=1.0))
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     def spacing_of_knots(self) -> float:
         return math.inf

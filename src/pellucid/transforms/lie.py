@@ -7,7 +7,7 @@ Read next: ``perspective.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import torch
 from torch import Tensor
@@ -68,12 +68,13 @@ class RandomLieAffine(Warping):
     """
 
     generators: MultivariateNormal = field(default=_DEFAULT, metadata=drawn(_six))
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     def matrix(self, values: Params, spec: ImageSpec, like: Tensor) -> Tensor:
         x, y, turn, scale, stretch, shear = values["generators"].unbind(-1)

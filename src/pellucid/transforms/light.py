@@ -7,7 +7,7 @@ Read next: ``plasma.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -68,6 +68,7 @@ class RandomLinearIllumination(Formula):
 
     intensity: Range = field(default=(-0.3, 0.3), metadata=drawn(interval, low=-1.0, high=1.0))
     degrees: Range = field(default=180.0, metadata=drawn(symmetric))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -98,12 +99,13 @@ class RandomSpotIllumination(Formula):
 
     Example:
         >>> import torch, pellucid
-        >>> lit = pellucid.RandomSpotIllumination(1.0, 0.5, 0.5, 0.2, p=1.0)(torch.full((1, 1, 5, 5), 0.25))
+        >>> lit = pellucid.RandomSpotIllumination(1.0, x=0.5, y=0.5, sigma=0.2, p=1.0)(torch.full((1, 1, 5, 5), 0.25))
         >>> float(lit[0, 0, 2, 2])
         0.5
     """
 
     intensity: Range = field(default=(-0.4, 0.4), metadata=drawn(interval, low=-1.0, high=1.0))
+    _: KW_ONLY
     x: Range = field(default=(0.1, 0.9), metadata=_PLACE)
     y: Range = field(default=(0.1, 0.9), metadata=_PLACE)
     sigma: Range = field(default=(0.2, 1.0), metadata=drawn(interval, low=0.05, high=4.0))
@@ -146,12 +148,13 @@ class RandomShadow(Formula):
 
     Example:
         >>> import torch, pellucid
-        >>> dark = pellucid.RandomShadow(0.5, 0.5, 0.5, 0.0, p=1.0)(torch.ones(1, 1, 1, 32))
+        >>> dark = pellucid.RandomShadow(0.5, x=0.5, width=0.5, degrees=0.0, p=1.0)(torch.ones(1, 1, 1, 32))
         >>> round(float(dark[0, 0, 0, 16]), 3), round(float(dark[0, 0, 0, 0]), 3)
         (0.5, 1.0)
     """
 
     darkness: Range = field(default=(0.2, 0.6), metadata=_SHARE)
+    _: KW_ONLY
     x: Range = field(default=(0.0, 1.0), metadata=_PLACE)
     width: Range = field(default=(0.1, 0.5), metadata=_SHARE)
     degrees: Range = field(default=60.0, metadata=drawn(symmetric))
@@ -193,12 +196,13 @@ class RandomSunFlare(Formula):
 
     Example:
         >>> import torch, pellucid
-        >>> bright = pellucid.RandomSunFlare(0.5, 0.25, 0.5, 0.1, p=1.0)(torch.zeros(1, 1, 4, 4))
+        >>> bright = pellucid.RandomSunFlare(0.5, x=0.25, y=0.5, radius=0.1, p=1.0)(torch.zeros(1, 1, 4, 4))
         >>> bool((bright >= 0).all()), bool((bright <= 1).all())
         (True, True)
     """
 
     strength: Range = field(default=(0.4, 0.9), metadata=_SHARE)
+    _: KW_ONLY
     x: Range = field(default=(0.0, 1.0), metadata=_PLACE)
     y: Range = field(default=(0.0, 0.5), metadata=_PLACE)
     radius: Range = field(default=(0.05, 0.2), metadata=drawn(interval, low=0.01, high=1.0))

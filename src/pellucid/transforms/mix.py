@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -79,9 +79,10 @@ class MixUp(Transform):
     """
 
     lam: Range = field(default=Beta(1.0), metadata=drawn(_weight))
+    _: KW_ONLY
     num_classes: int | None = None
-    p: Chance = 1.0
     pairing: Pairing = "xor"
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"kornia": "RandomMixUpV2"}
@@ -134,10 +135,11 @@ class CutMix(Transform):
     """
 
     lam: Range = field(default=Beta(1.0), metadata=drawn(_weight))
+    _: KW_ONLY
     num_classes: int | None = None
-    p: Chance = 1.0
     pairing: Pairing = "xor"
     edge: float = 0.0
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     like: ClassVar[Names] = {"kornia": "RandomCutMixV2"}

@@ -8,7 +8,7 @@ Read next: ``choices.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from torch import Tensor
 
@@ -54,6 +54,7 @@ class Mixture(Transform):
 
     transforms: tuple[Branch, ...]
     alpha: float = 1.0
+    _: KW_ONLY
     p: Chance = 1.0
     same_on_batch: bool = False
 

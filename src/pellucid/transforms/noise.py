@@ -8,7 +8,7 @@ Read next: ``holes.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -46,6 +46,7 @@ class RandomGaussianNoise(Transform):
 
     mean: Range = field(default=0.0, metadata=drawn(interval))
     sigma: Range = field(default=0.1, metadata=drawn(interval, low=0.0))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
@@ -119,6 +120,7 @@ class MultiplicativeNoise(Formula):
     """
 
     strength: Range = field(default=(0.0, 0.2), metadata=drawn(interval, low=0.0, high=1.0))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -167,6 +169,7 @@ class ISONoise(Formula):
 
     color_shift: Range = field(default=(0.01, 0.05), metadata=drawn(interval, low=0.0, high=0.5))
     intensity: Range = field(default=(0.1, 0.5), metadata=drawn(interval, low=1e-3, high=1.0))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -200,6 +203,7 @@ class PoissonGaussianNoise(Grained):
 
     gain: Range = field(default=(0.001, 0.01), metadata=drawn(interval, low=0.0))
     sigma: Range = field(default=(0.0, 0.02), metadata=drawn(interval, low=0.0))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
@@ -230,6 +234,7 @@ class ShotNoise(Grained):
     """
 
     photons: Range = field(default=(5.0, 60.0), metadata=drawn(interval, low=1.0, high=80.0))
+    _: KW_ONLY
     p: Chance = 0.5
     same_on_batch: bool = False
 
@@ -264,6 +269,7 @@ class SaltAndPepper(Grained):
 
     amount: Range = field(default=(0.01, 0.06), metadata=drawn(interval, low=0.0, high=1.0))
     salt: Range = field(default=0.5, metadata=drawn(interval, low=0.0, high=1.0))
+    _: KW_ONLY
     p: Chance = 0.5
     same_on_batch: bool = False
 

@@ -8,7 +8,7 @@ Read next: ``../targets/instances.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -66,8 +66,9 @@ class CopyPaste(Transform):
 
     share: Range = field(default=0.5, metadata=drawn(interval, low=0.0, high=1.0))
     sigma: float = 0.0
-    p: Chance = 1.0
+    _: KW_ONLY
     pairing: Pairing = "xor"
+    p: Chance = 1.0
     same_on_batch: bool = False
 
     keyed: ClassVar[bool] = True

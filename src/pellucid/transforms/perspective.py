@@ -7,7 +7,7 @@ Read next: ``crop.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -58,12 +58,13 @@ class RandomPerspective(Warping):
     """
 
     distortion_scale: Range = field(default=0.5, metadata=drawn(_corners, *_NAMES))
-    p: Chance = 0.5
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
-    same_on_batch: bool = False
     mask_fill: float | None = None
+    p: Chance = 0.5
+    same_on_batch: bool = False
 
     tied: ClassVar[tuple[str, ...]] = _NAMES
 

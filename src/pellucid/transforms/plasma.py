@@ -7,7 +7,7 @@ Read next: ``noise.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 from pellucid.random.fields import Chance, Range, interval
@@ -45,6 +45,7 @@ class RandomPlasmaFog(Grained):
 
     strength: Range = field(default=(0.5, 2.0), metadata=drawn(interval, low=0.0))
     decay: Range = field(default=(1.4, 2.0), metadata=_DECAY)
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -72,6 +73,7 @@ class RandomPlasmaBrightness(Grained):
 
     strength: Range = field(default=(0.1, 0.4), metadata=drawn(interval, low=0.0, high=1.0))
     decay: Range = field(default=(1.4, 2.0), metadata=_DECAY)
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -102,6 +104,7 @@ class RandomPlasmaContrast(Grained):
 
     strength: Range = field(default=(0.2, 0.8), metadata=drawn(interval, low=0.0, high=1.0))
     decay: Range = field(default=(1.4, 2.0), metadata=_DECAY)
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 0.5
     same_on_batch: bool = False
@@ -130,6 +133,7 @@ class RandomPlasmaShadow(Grained):
 
     darkness: Range = field(default=(0.2, 0.6), metadata=drawn(interval, low=0.0, high=1.0))
     amount: Range = field(default=(0.3, 0.6), metadata=drawn(interval, low=0.0, high=1.0))
+    _: KW_ONLY
     decay: Range = field(default=(1.4, 2.0), metadata=_DECAY)
     clip: EndClip = "end"
     p: Chance = 0.5

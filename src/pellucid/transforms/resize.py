@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar
 
 from torch import Tensor
@@ -75,6 +75,7 @@ class Resize(_Resized):
     """
 
     size: int | Size
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
 
@@ -114,6 +115,7 @@ class LongestMaxSize(_Resized):
     """
 
     size: int | Size
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
 
@@ -158,6 +160,7 @@ class RandomShortestSize(_Resized):
 
     sizes: tuple[int, ...] = field(metadata=drawn(_lengths))
     max_size: int | None = None
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
     same_on_batch: bool = False
@@ -217,6 +220,7 @@ class RandomRescale(_Resized):
     """
 
     scale: Range = field(default=(0.9, 1.1), metadata=drawn(interval, low=0.01, high=100.0))
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
     p: Chance = 1.0
@@ -263,6 +267,7 @@ class Pad(Transform):
     """
 
     padding: Padding
+    _: KW_ONLY
     fill: Fill = 0.0
     padding_mode: PaddingMode = "constant"
     mask_fill: float | None = None
@@ -303,6 +308,7 @@ class PadIfNeeded(Transform):
     """
 
     size: int | Size
+    _: KW_ONLY
     fill: Fill = 0.0
     padding_mode: PaddingMode = "constant"
     mask_fill: float | None = None
@@ -340,6 +346,7 @@ class Letterbox(Transform):
     """
 
     size: int | Size
+    _: KW_ONLY
     fill: Fill = 0.0
     interpolation: Interpolation = "bilinear"
     antialias: bool = True

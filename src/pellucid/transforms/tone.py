@@ -7,7 +7,7 @@ Read next: ``blur.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -45,6 +45,7 @@ class RandomGamma(Transform):
 
     gamma: Range = field(default=(0.7, 1.5), metadata=drawn(interval, low=1e-6))
     gain: Range = field(default=1.0, metadata=drawn(interval, low=0.0))
+    _: KW_ONLY
     clip: EndClip = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
@@ -84,6 +85,7 @@ class RandomToneCurve(Formula):
 
     low: Range = field(default=(0.05, 0.45), metadata=drawn(interval, low=0.0, high=1.0))
     high: Range = field(default=(0.55, 0.95), metadata=drawn(interval, low=0.0, high=1.0))
+    _: KW_ONLY
     p: Chance = 0.5
     same_on_batch: bool = False
 

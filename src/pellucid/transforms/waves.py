@@ -8,7 +8,7 @@ Read next: ``warping.py``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 import torch
@@ -58,13 +58,14 @@ class RandomWave(Fitting):
 
     amplitude: Range = field(default=(0.02, 0.06), metadata=drawn(interval, low=0.0, high=0.1))
     period: Range = field(default=(64.0, 128.0), metadata=drawn(interval, low=16.0))
+    _: KW_ONLY
     phase: Range = field(default=(0.0, 1.0), metadata=drawn(interval))
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     def check(self) -> None:
         if not math.isfinite(self._fixed["period"].span()[0]):
@@ -117,12 +118,13 @@ class RandomThinPlateSpline(Fitting):
 
     points: int = 4
     magnitude: Range = field(default=0.1, metadata=drawn(interval, low=0.0, high=0.15))
+    _: KW_ONLY
     interpolation: Interpolation = "bilinear"
     padding_mode: PaddingMode = "zeros"
     fill: Fill = 0.0
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     keyed: ClassVar[bool] = True
     like: ClassVar[Names] = {"albumentations": "ThinPlateSpline"}

@@ -7,7 +7,7 @@ Read next: ``plasma.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 from torch import Tensor
@@ -60,6 +60,7 @@ class RandomRain(Grained):
 
     strength: Range = field(default=(0.2, 0.7), metadata=drawn(interval, low=0.0, high=1.0))
     density: Range = field(default=(0.001, 0.01), metadata=drawn(interval, low=1e-6, high=1.0))
+    _: KW_ONLY
     length: Range = field(default=(8.0, 24.0), metadata=drawn(interval, low=0.0, high=_LONGEST))
     slant: Range = field(default=15.0, metadata=drawn(symmetric))
     p: Chance = 0.5
@@ -106,6 +107,7 @@ class RandomSnow(Grained):
     """
 
     strength: Range = field(default=(0.3, 1.0), metadata=drawn(interval, low=0.0, high=1.0))
+    _: KW_ONLY
     angle: Range = field(default=(-135.0, -45.0), metadata=drawn(interval))
     severity: int = 2
     clip: EndClip = "end"

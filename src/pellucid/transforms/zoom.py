@@ -8,7 +8,7 @@ Read next: ``resize.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from torch import Tensor
@@ -74,12 +74,13 @@ class RandomZoomOut(_Placed):
     """
 
     side: Range = field(default=(1.0, 4.0), metadata=drawn(interval, low=1.0, high=16.0))
+    _: KW_ONLY
     fill: Fill = 0.0
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
+    mask_fill: float | None = None
     p: Chance = 0.5
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
@@ -117,11 +118,12 @@ class ScaleJitter(_Placed):
 
     size: int | Size
     scale: Range = field(default=(0.1, 2.0), metadata=drawn(interval, low=0.05, high=20.0))
+    _: KW_ONLY
     fill: Fill = 0.0
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
-    same_on_batch: bool = False
     mask_fill: float | None = None
+    same_on_batch: bool = False
 
     @by_options
     def gradients(self) -> Mapping[str, str]:

@@ -279,7 +279,7 @@ class Plan:
     def hiding(self) -> tuple[int, ...]:
         """The steps whose rectangles masks, boxes or points know of."""
         blends = ((i, segment) for i, segment in enumerate(self.segments) if isinstance(segment, BlendSpec))
-        return tuple(i for i, segment in blends if segment.hides or segment.mask_value is not None)
+        return tuple(i for i, segment in blends if segment.hides or segment.mask_fill is not None)
 
     @property
     def centers(self) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ def jpeg(
     *,
     subsampling: str,
     image_gradient: str,
-    magnitude: str,
+    surrogate: str,
     h: float,
     impl: str = "auto",
 ) -> Float[Tensor, "b c h w"]:
@@ -46,7 +46,7 @@ def jpeg(
         subsampling: ``4:4:4``, ``4:2:2`` or ``4:2:0``.
         image_gradient: how a coefficient passes its rounding: ``proximity`` (a Gaussian of 0.2 steps at each jump, which is where
             a coefficient can change), ``cubic`` (3 d^2 at distance d from the stored value), ``straight_through`` (1) or ``none``.
-        magnitude: ``secant`` (the difference of the results at ``quality + h`` and ``quality - h``) or ``none`` (zero).
+        surrogate: ``secant`` (the difference of the results at ``quality + h`` and ``quality - h``) or ``none`` (zero).
         h: reach of the secant.
         impl: who computes the values, and their slopes where they are compiled: in reverse mode, of float32 and float64.
 
@@ -61,7 +61,7 @@ def jpeg(
     else:
         result = _round_trip(plain, still, subsampling, impl)
         result = _with_slopes(result, image, still, subsampling, image_gradient) if wanted else result
-    if magnitude == "secant" and needs_grad(quality):
+    if surrogate == "secant" and needs_grad(quality):
         more, less = (_round_trip(plain, still + step, subsampling, impl) for step in (h, -h))
         slope = (more - less) / (2.0 * h)
         result = result + (quality - still).to(image.dtype)[:, None, None, None] * slope

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from pellucid.color.curves import Curved
 from pellucid.kernels.color.points import staged
-from pellucid.kernels.curve import clahe, cpu, reference, surrogate
+from pellucid.kernels.curve import clahe, cpu, reference
 from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, KINDS, SLOPES
+from pellucid.kernels.curve.surrogate import tone as by_surrogate
 from pellucid.kernels.explicit import Primitive, dtypes, implementation, run
 from pellucid.kernels.stages.colour import BENT
 from pellucid.types import Size
@@ -47,7 +48,7 @@ def tone(
     gate: Float[Tensor, "#b"] | None,
     *,
     image_gradient: str,
-    magnitude: str,
+    surrogate: str,
     h: float,
     scale: float,
     tiles: Size = (1, 1),
@@ -55,14 +56,14 @@ def tone(
 ) -> Float[Tensor, "b c h w"]:
     """See :func:`pellucid.kernels.curve.surrogate.tone`; ``impl`` says who computes it."""
     who = _who(impl, image)
-    how = Curved(name, image_gradient, magnitude, scale)
+    how = Curved(name, image_gradient, surrogate, scale)
     stage = _STAGES.get(how)
     if who == "triton" and stage is not None and amount is not None:
         one = amount.new_ones((1,))
         return staged(stage, image, amount, one, one if gate is None else gate, one * h)
     if name not in KINDS or who != "cpu":
         tiled = clahe.clahe if name in KINDS or who != "cpu" else cpu.clahe
-        return surrogate.tone(image, how, amount, gate, h, partial(tiled, tiles=tiles))
+        return by_surrogate(image, how, amount, gate, h, partial(tiled, tiles=tiles))
     return _run(image, how, amount, None, gate, h=h)
 
 
@@ -90,18 +91,18 @@ def _run(
     h: float = 1.0,
 ) -> Tensor:
     work, result = dtypes(image, amount, gain, gate)
-    static = [KINDS[how.name], SLOPES[how.image_gradient], SLOPES[how.magnitude], int(clip)], how.scale, h
+    static = [KINDS[how.name], SLOPES[how.image_gradient], SLOPES[how.surrogate], int(clip)], how.scale, h
     return run(_CURVES, static, image.to(work), rows_of(amount, gain, gate, work, image.device)).to(result)
 
 
 def _again(image: Tensor, numbers: Tensor, options: list[int], scale: float, h: float) -> Tensor:
-    kind, slope, magnitude, clip = options
+    kind, slope, surrogate, clip = options
     amount = numbers[:, AMOUNT]
     if kind == KINDS["power"]:
         return _clipped(reference.power(image, amount, numbers[:, GAIN]), bool(clip))
     name = next(name for name, number in KINDS.items() if number == kind)
-    slopes = ("none", "straight_through", "soft")[slope], ("none", "straight_through", "secant")[magnitude]
-    return surrogate.tone(image, Curved(name, *slopes, scale), amount, numbers[:, GATE], h)
+    slopes = ("none", "straight_through", "soft")[slope], ("none", "straight_through", "secant")[surrogate]
+    return by_surrogate(image, Curved(name, *slopes, scale), amount, numbers[:, GATE], h)
 
 
 def _clipped(image: Tensor, clip: bool) -> Tensor:

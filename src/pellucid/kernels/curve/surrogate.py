@@ -40,7 +40,7 @@ def tone(
         image: in [0, 1].
         how: ``posterize``, ``solarize``, ``equalize``, ``clahe`` or ``autocontrast``, and what else is static: ``image_gradient``
             is that of a staircase, ``straight_through`` (as if the operation were the identity), ``soft`` (the slope of a smoothed
-            staircase) or ``none`` (zero); ``magnitude`` is ``secant`` (the difference of the results at ``amount + h`` and
+            staircase) or ``none`` (zero); ``surrogate`` is ``secant`` (the difference of the results at ``amount + h`` and
             ``amount - h``), ``straight_through`` (1 at every pixel) or ``none`` (zero).
         amount: bits, threshold, or how steep a tile's curve may get.
         gate: 1 for the operation, 0 for the image as it is; None for always.
@@ -76,7 +76,7 @@ def _flattened(image: Tensor, limit: Tensor | None, how: Curved, h: float, tiled
     if limit is None:
         return result
     zero, secant = (limit - limit.detach())[:, None, None, None], None
-    if how.magnitude == "secant":
+    if how.surrogate == "secant":
         more, less = (tiled(picture, limit.detach() + reach, sloped=False)[0] for reach in (h, -h))
         secant = (more - less) / (2.0 * h)
-    return result + term(zero, how.magnitude, secant)
+    return result + term(zero, how.surrogate, secant)

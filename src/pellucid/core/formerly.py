@@ -1,0 +1,71 @@
+"""Calls as they were written before: options by place, and old names.
+
+Owns: `formerly`, which takes such calls, and warns.
+Must not: cost a call that is written as it is now more than a comparison.
+Read next: ``docstrings.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import reprlib
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import torch
+
+__all__ = ["formerly"]
+
+Called = TypeVar("Called", bound=Callable[..., Any])
+
+_UNTIL = "0.5"
+"""The version that takes such calls no longer."""
+
+
+def formerly(*places: str, **names: str) -> Callable[[Called], Called]:
+    """Take calls that give by place what has to be named now, and options by old names, with a DeprecationWarning that names the
+    line to write instead.
+
+    Args:
+        places: what stood behind that which still may be given by place, in its order then, by the names of now.
+        names: by each old name the one of now.
+    """
+
+    def decorate(call: Called) -> Called:
+        known = inspect.signature(call).parameters
+        free = [one.name for one in known.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
+        room, most, old = len(free), len(free) + len(places), names.keys()
+        name = call.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+
+        @functools.wraps(call)
+        def taken(*args: Any, **options: Any) -> Any:
+            if room < len(args) <= most or not old.isdisjoint(options):
+                options = _named(name, dict(zip(places, args[room:], strict=False)), options, names)
+                args = args[:room]
+                if not torch.compiler.is_compiling():
+                    line = ", ".join(_written(free, args, options))
+                    warnings.warn(f"Write {name}({line}); version {_UNTIL} takes nothing else.", DeprecationWarning, stacklevel=2)
+            return call(*args, **options)
+
+        return taken  # type: ignore[return-value] # with the signature of the call
+
+    return decorate
+
+
+def _named(name: str, late: Mapping[str, Any], options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """What was given by place or by an old name, and the other options, by the names of now."""
+    found = {one: value for one, value in options.items() if one not in names}
+    for one, value in [*late.items(), *((names[old], options[old]) for old in names if old in options)]:
+        if one in found:
+            raise TypeError(f"{name}() got two values for {one!r}")
+        found[one] = value
+    return found
+
+
+def _written(free: list[str], args: tuple[Any, ...], options: Mapping[str, Any]) -> list[str]:
+    """The arguments as code, a tensor by its name."""
+    given = [("", one, value) for one, value in zip(free, args, strict=False) if one != "self"]
+    given += [(f"{one}=", one, value) for one, value in options.items()]
+    return [text + (one if isinstance(value, torch.Tensor) else reprlib.repr(value)) for text, one, value in given]

@@ -1,0 +1,134 @@
+"""Options are named: what may stand by place, how fields are ordered, one word for one thing, and calls as they were before."""
+
+import copy
+import inspect
+import pickle
+import warnings
+from dataclasses import fields, replace
+
+import pytest
+import torch
+
+import pellucid as P
+from pellucid import functional as PF
+from pellucid.transforms import formerly
+
+COMMON = {
+    *("interpolation", "padding_mode", "border", "fill", "mask_fill", "antialias", "clip", "same_on_batch", "center", "expand"),
+    *("image_gradient", "surrogate", "h", "estimator", "temperature", "pairing", "num_classes", "impl", "gradient_scale", "key"),
+}
+"""Options of many, which say how and not what; none of them stands by place where another thing does."""
+
+OTHER_WORDS = {
+    "value": "fill",
+    "mask_value": "mask_fill",
+    "magnitude": "surrogate",
+    "angle": "degrees",
+    "ksize": "kernel_size",
+    "border_value": "fill",
+    "border_mode": "padding_mode",
+    "dsize": "size",
+    "backend": "impl",
+    "mode": "interpolation",
+}
+
+KEPT = {
+    **dict.fromkeys(("warp_affine", "warp_perspective", "remap"), "OpenCV's own signatures"),
+    "get_rotation_matrix2d": "OpenCV's own signature",
+    "HueSaturationValue.value": "the V of HSV",
+    "shift_hsv.value": "the V of HSV",
+    **dict.fromkeys(("RandomElastic.magnitude", "GridDistortion.magnitude", "RandomThinPlateSpline.magnitude"), "how far, drawn"),
+    **dict.fromkeys(("RandomFisheye.angle", "fisheye.angle"), "between a ray and the axis, and the name of a draw"),
+    **dict.fromkeys(("RandomSnow.angle", "snow.angle"), "clockwise, and the name of a draw"),
+}
+"""What has another word than most, and why."""
+
+FUNCTIONS = [getattr(PF, name) for name in PF.__all__]
+
+
+def by_place(call):
+    return [one for one in inspect.signature(call).parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
+
+
+@pytest.mark.parametrize("kind", P.ALL, ids=lambda kind: kind.__name__)
+def test_two_fields_at_most_stand_by_place_and_p_last_but_one(kind):
+    names, free = [one.name for one in fields(kind)], [one.name for one in by_place(kind)]
+    assert len(free) <= 2
+    assert free == names[: len(free)]
+    assert not COMMON & set(free[1:])
+    assert "p" not in free[1:]
+    assert names[-1] == "same_on_batch" or not {"p", "same_on_batch"} & set(names)
+    assert "p" not in names or names[-2] == "p"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.__name__)
+def test_of_what_has_a_default_two_stand_by_place_at_most(function):
+    free = [one.name for one in by_place(function) if one.default is not one.empty]
+    assert len(free) <= 2
+    assert not COMMON & set(free)
+
+
+@pytest.mark.parametrize("call", [*P.ALL, *FUNCTIONS], ids=lambda one: one.__name__)
+def test_one_thing_has_one_word(call):
+    found = {name for name in inspect.signature(call).parameters if name in OTHER_WORDS}
+    assert call.__name__ in KEPT or all(f"{call.__name__}.{name}" in KEPT for name in found), found
+
+
+def test_an_old_call_says_how_to_write_it():
+    with pytest.warns(DeprecationWarning, match=r"^Write RandomErasing\(p=1.0, scale=\(0.1, 0.2\)\); version 0.5 takes") as told:
+        made = P.RandomErasing(1.0, (0.1, 0.2))
+    assert told[0].filename == __file__
+    assert made == P.RandomErasing(p=1.0, scale=(0.1, 0.2))
+    with pytest.warns(DeprecationWarning, match=r"^Write RandomPosterize\(3, p=1.0, surrogate='none'\)") as told:
+        assert P.RandomPosterize(3, p=1.0, magnitude="none") == P.RandomPosterize(3, p=1.0, surrogate="none")
+    image = torch.rand(1, 3, 6, 6)
+    with pytest.warns(DeprecationWarning, match=r"^Write affine\(image, 10.0, \(1, 0\), scale=2.0\)") as told:
+        moved = PF.affine(image, 10.0, (1, 0), 2.0)
+    assert told[0].filename == __file__
+    assert torch.equal(moved, PF.affine(image, 10.0, (1, 0), scale=2.0))
+    with pytest.warns(DeprecationWarning, match=r"^Write rotate\(image, degrees=10.0\)"):
+        assert torch.equal(PF.rotate(image, angle=10.0), PF.rotate(image, 10.0))
+
+
+def test_old_fields_are_read():
+    with pytest.warns(DeprecationWarning, match=r"Write `.fill` for the `.value` of RandomErasing"):
+        assert P.RandomErasing(fill=0.3).value == 0.3
+    spec = {"pellucid": 1, "transforms": [{"name": "RandomErasing", "value": 0.3}, {"name": "RandomCLAHE", "magnitude": "none"}]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a file of before needs nobody to write it anew
+        assert P.Pipeline.from_dict(spec).transforms == (P.RandomErasing(fill=0.3), P.RandomCLAHE(surrogate="none"))
+
+
+@pytest.mark.parametrize("kind", P.ALL, ids=lambda kind: kind.__name__)
+def test_every_transform_can_be_called_as_before(kind):
+    """What was by place once has the names it has now, and what still is comes first."""
+    free = [one.name for one in by_place(kind)]
+    places = formerly._PLACES.get(kind.__name__, " ".join(one.name for one in fields(kind))).split()
+    assert sorted(places) == sorted(one.name for one in fields(kind))
+    assert places[: len(free)] == free
+
+
+def test_too_much_or_twice_is_refused():
+    with pytest.raises(TypeError, match="positional arguments"):
+        P.RandomInvert(0.5, False, 3)
+    with pytest.raises(TypeError, match="two values for 'p'"):
+        P.RandomPerspective(0.5, 1.0, p=0.5)
+    with pytest.raises(TypeError, match="two values for 'fill'"):
+        P.RandomErasing(fill=0.5, value=0.5)
+
+
+def test_values_stay_values():
+    made = P.RandomAffine(10.0, (0.1, 0.1), scale=(0.9, 1.1), fill=0.5)
+    assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == replace(made) == made
+    assert replace(made, scale=None).scale is None
+    assert pickle.loads(pickle.dumps(PF.affine)) is PF.affine
+    assert list(inspect.signature(P.RandomErasing).parameters) == [one.name for one in fields(P.RandomErasing)]
+
+
+def test_old_calls_compile():
+    image = torch.rand(1, 3, 6, 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for call in (lambda x: PF.affine(x, 10.0, (1, 0), 2.0), lambda x: PF.rotate(x, angle=10.0)):
+            compiled = torch.compile(call, fullgraph=True, backend="eager")
+            torch.testing.assert_close(compiled(image), call(image))
