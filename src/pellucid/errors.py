@@ -7,7 +7,10 @@ Read next: ``types.py``.
 
 from __future__ import annotations
 
-__all__ = ["ImplementationError", "InvalidArgument", "InvalidType", "StoppedRun", "invalid", "wrong_type"]
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["ImplementationError", "InvalidArgument", "InvalidType", "StoppedRun", "invalid", "needs", "wrong_type"]
 
 
 _LONGEST = 400
@@ -38,6 +41,15 @@ def invalid(name: str, *, expected: str, got: object, fix: str = "") -> InvalidA
 def wrong_type(name: str, *, expected: str, got: object, fix: str = "") -> InvalidType:
     """Word an :class:`InvalidType`: what it is, what was expected, what came, what to do."""
     return InvalidType(_sentence(name, expected, got, fix))
+
+
+@contextmanager
+def needs(what: str, package: str) -> Iterator[None]:
+    """Around the imports of what the core does without: where a package is missing, say what needs it and how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{what} needs {error.name}: pip install {package}.", name=error.name) from error
 
 
 def _sentence(name: str, expected: str, got: object, fix: str) -> str:

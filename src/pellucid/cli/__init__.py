@@ -10,9 +10,12 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import Annotated
 
-import typer
-
 from pellucid._version import __version__
+from pellucid.errors import needs
+
+with needs("The program", "typer rich"):
+    import typer
+
 from pellucid.cli.audit import audit
 from pellucid.cli.augment import augment
 from pellucid.cli.demo import demo

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from pellucid.core.files import written
-from pellucid.errors import invalid
+from pellucid.errors import invalid, needs
 
 __all__ = ["save_graph"]
 
@@ -35,10 +35,8 @@ def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inpu
     if path.suffix not in (".onnx", ".pt2"):
         raise invalid("path", expected="a file name ending in .onnx or .pt2", got=str(path))
     if path.suffix == ".onnx":
-        try:
+        with needs("ONNX export", "'pellucid[onnx]'"):
             import onnxscript  # noqa: F401
-        except ImportError as error:
-            raise ImportError('ONNX export needs onnx and onnxscript: pip install "pellucid[onnx]".') from error
     made = program()
 
     def save(draft: Path) -> None:

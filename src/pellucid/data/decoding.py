@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.errors import ImplementationError, InvalidArgument, invalid
+from pellucid.errors import ImplementationError, InvalidArgument, invalid, needs
 from pellucid.random.arguments import check_choice
 from pellucid.targets.pillow import pixels_of_pillow
 from pellucid.types import Size
@@ -123,7 +123,8 @@ _GRAY = ("L", "P", "1", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 
 def opened(source: Source, least: Size | Enough | None = None, *, most: int = 16) -> Any:
     """A picture of Pillow's, loaded and upright, of 8 bits, or if it has one channel of 16, or of any number up to ``most``."""
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    with needs("Decoding pictures", "pillow"):
+        from PIL import Image, ImageOps, UnidentifiedImageError
 
     if not isinstance(source, bytes) and not Path(source).is_file():
         raise FileNotFoundError(2, "No such file", os.fspath(source))

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from pellucid.errors import invalid, wrong_type
+from pellucid.errors import invalid, needs, wrong_type
 
 __all__ = ["SiftKeypoints", "as_bytes", "describe_sift", "detect_sift"]
 
@@ -152,8 +152,6 @@ def as_bytes(image: Tensor) -> Any:
 
 
 def _import_cv2() -> Any:
-    try:
+    with needs("SIFT", "'pellucid[train]'"):
         import cv2
-    except ImportError as error:
-        raise ImportError('SIFT needs OpenCV. Install it with pip install "pellucid[train]".') from error
     return cv2

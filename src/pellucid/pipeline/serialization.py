@@ -17,10 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-import tomli_w
-
 from pellucid.core.files import whole
-from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
+from pellucid.errors import InvalidArgument, InvalidType, invalid, needs, wrong_type
 from pellucid.random.arguments import texts
 from pellucid.random.distributions import DISTRIBUTIONS, Distribution
 from pellucid.random.learnable import Learnable
@@ -266,9 +264,15 @@ def write_file(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None
     """Write a ``.toml`` or ``.json`` file, whole or not at all."""
     path = Path(path)
     _check_suffix(path)
-    text = tomli_w.dumps(content) if path.suffix == ".toml" else json.dumps(content, indent=2) + "\n"
+    text = _as_toml(content) if path.suffix == ".toml" else json.dumps(content, indent=2) + "\n"
     with whole(path) as draft:
         draft.write_text(text, encoding="utf-8")
+
+
+def _as_toml(content: Mapping[str, Any]) -> str:
+    with needs("A file of a pipeline that ends in .toml, and not in .json,", "tomli-w"):
+        import tomli_w
+    return tomli_w.dumps(content)
 
 
 def _check_suffix(path: Path) -> None:

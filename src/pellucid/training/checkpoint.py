@@ -22,7 +22,7 @@ from torch import Tensor
 
 from pellucid._version import __version__
 from pellucid.core.files import flush
-from pellucid.errors import InvalidArgument, invalid
+from pellucid.errors import InvalidArgument, invalid, needs
 from pellucid.training.state import Stateful, TrainState
 
 __all__ = ["DamagedCheckpoint", "latest_checkpoint", "load_checkpoint", "resume_from", "save_checkpoint"]
@@ -58,7 +58,8 @@ def save_checkpoint(directory: str | os.PathLike[str], step: int, state: TrainSt
         ...     sorted(file.name for file in path.iterdir())
         ['meta.json', 'state.pt', 'weights.safetensors']
     """
-    from safetensors.torch import save_file
+    with needs("A checkpoint", "'pellucid[train]'"):
+        from safetensors.torch import save_file
 
     parent = Path(directory)
     parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +145,8 @@ def load_checkpoint(path: str | os.PathLike[str], state: TrainState) -> dict[str
         ...     load_checkpoint(save_checkpoint(folder, 10, state), state)["step"]
         10
     """
-    from safetensors.torch import load_file
+    with needs("A checkpoint", "'pellucid[train]'"):
+        from safetensors.torch import load_file
 
     folder = Path(path)
     meta: dict[str, Any] = _read(folder / "meta.json", lambda file: json.loads(file.read_bytes()))

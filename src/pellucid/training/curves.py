@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pellucid.core.files import written
+from pellucid.errors import needs
 from pellucid.training.log import read_log
 
 __all__ = ["plot_curves"]
@@ -36,8 +37,9 @@ def plot_curves(
         units: panel title -> what its vertical axis counts, such as ``"degrees"``.
         title: of the figure.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    with needs("A figure of curves", "'pellucid[demo]'"):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
 
     columns = dict(log) if isinstance(log, Mapping) else read_log(log)
     steps = columns.get("step", [])

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from pellucid.errors import needs
+
 __all__ = ["Reporter", "progress_bar", "silence"]
 
 
@@ -36,8 +38,9 @@ def silence(total: int, title: str) -> Iterator[Reporter]:
 @contextmanager
 def progress_bar(total: int, title: str) -> Iterator[Reporter]:
     """A bar with rate and time left; where there is no terminal, a plain line every half minute."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    with needs("A progress bar", "rich"):
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     console = Console(highlight=False)
     if not console.is_terminal:

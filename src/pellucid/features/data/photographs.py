@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.data.decoding import opened
-from pellucid.errors import invalid, wrong_type
+from pellucid.errors import invalid, needs, wrong_type
 from pellucid.functional import resize, rgb_to_grayscale
 
 __all__ = ["BUNDLED", "ImageFolder", "bundled_photographs", "read_gray"]
@@ -115,10 +115,8 @@ def bundled_photographs(
     for name in (*names, *exclude):
         if name not in BUNDLED:
             raise invalid("photograph", expected=f"one of {', '.join(BUNDLED)}", got=repr(name))
-    try:
+    with needs("Getting the photographs", "'pellucid[train]'"):
         from skimage import data
-    except ImportError as error:
-        raise ImportError('The photographs come with scikit-image. Install it with pip install "pellucid[train]".') from error
     kept = [name for name in names if name not in exclude]
     if not kept:
         raise invalid("exclude", expected="names that leave a photograph to train on", got=tuple(exclude))
