@@ -288,7 +288,7 @@ OPTIONS = {
     "clip": ("end", "none"),
     "subsampling": ("4:2:0", "4:2:2", "4:4:4"),
     "image_gradient": ("straight_through", "soft", "none"),
-    "magnitude": ("secant", "straight_through", "none"),
+    "surrogate": ("secant", "straight_through", "none"),
     "pairing": ("xor", "roll"),
 }
 OPTIONS_OF = {"RandomJPEG.image_gradient": ("proximity", "cubic", "straight_through", "none")}
