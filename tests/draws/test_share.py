@@ -16,7 +16,7 @@ from tests.cases import CASES
 
 CAMERAS = {"left": "image", "right": "image", "wrist": "image"}
 SHARE = {"colour": ["left", "right", "wrist"], "geometry": ["left", "right"]}
-STEPS = [P.RandomCrop(16), P.RandomAffine(20), P.RandomHorizontalFlip(), P.ColorJitter(0.4, 0.4, 0.4, 0.1)]
+STEPS = [P.RandomCrop(16), P.RandomAffine(20), P.RandomHorizontalFlip(), P.ColorJitter(0.4, 0.4, saturation=0.4, hue=0.1)]
 
 
 def _batch(samples=3):
