@@ -32,11 +32,13 @@ class Alone:
 sys.meta_path.insert(0, Alone())
 
 import os, tempfile, torch, pellucid
-from pellucid import Key, Learnable, Pipeline, audit, data, detection, export, features, functional, interop, learn, losses, nn, policy, registration, training, views
+from pellucid import Key, Learnable, Pipeline, audit, data, detection, export, features, functional, interop, learn
+from pellucid import losses, nn, policy, registration, training, views
 
 steps = [pellucid.RandomAffine(Learnable(10.0)), pellucid.RandomErasing(fill="random"), pellucid.Normalize(0.5, 0.5)]
 augment = Pipeline(steps, seed=0, impl="reference")
-batch = {"image": torch.rand(2, 3, 16, 16), "mask": torch.zeros(2, 16, 16, dtype=torch.long), "boxes": torch.tensor([[1.0, 1.0, 5.0, 5.0]]).repeat(2, 1, 1)}
+image, mask = torch.rand(2, 3, 16, 16), torch.zeros(2, 16, 16, dtype=torch.long)
+batch = {"image": image, "mask": mask, "boxes": torch.tensor([[1.0, 1.0, 5.0, 5.0]]).repeat(2, 1, 1)}
 out, record = augment(batch, key=Key(0), return_record=True)
 out["image"].mean().backward()
 found = {"learned": all(one.grad is not None for one in augment.parameters())}
