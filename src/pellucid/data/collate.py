@@ -155,7 +155,7 @@ class Collate:
         if is_array(value):
             return as_tensor(kind.name, kind.name, value)
         if kind.move:
-            return torch.as_tensor(value, dtype=torch.float32)
+            return value if kind.corners else torch.as_tensor(value, dtype=torch.float32)
         if isinstance(value, str | bytes | os.PathLike):
             if kind is not IMAGE:
                 return decode_labels(value)
@@ -212,7 +212,7 @@ class Collate:
     def _of_one_width(self, key: str, column: list[Any]) -> list[Any]:
         """Rows of numbers, where those of a sample that has none are as wide as the others'."""
         kind = self._kind(key, column)
-        if kind is None or not kind.move:
+        if kind is None or not kind.move or kind.corners:
             return column
         form = _inner(self.pipeline).options.box_format_of(key)
         usual = DEGREES.get(form, 4) if kind is BOXES else next(iter(kind.last), 1)

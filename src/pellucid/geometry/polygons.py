@@ -2,7 +2,7 @@
 
 Owns: which corner follows which, areas and hulls, and polygons made of lists.
 Must not: know pictures or targets.
-Read next: ``../kernels/polygons/reference.py``.
+Read next: ``clipping.py``, ``../kernels/polygons/reference.py``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import is_number
 
-__all__ = ["edges", "hulls", "polygon_of", "signed_areas", "stacked"]
+__all__ = ["edges", "following", "hulls", "of_one_length", "polygon_of", "rings_of", "signed_areas", "stacked"]
 
 
 def edges(points: Float[Tensor, "*b v 2"]) -> tuple[Float[Tensor, "*b v 2"], Float[Tensor, "*b v 2"], Bool[Tensor, "*b v"]]:
@@ -29,13 +29,17 @@ def edges(points: Float[Tensor, "*b v 2"]) -> tuple[Float[Tensor, "*b v 2"], Flo
         points: exact.
     """
     there = torch.isfinite(points).all(-1)
-    place = torch.arange(points.shape[-2], device=points.device).expand(there.shape)
+    corners = torch.where(there[..., None], points, 0.0)
+    ahead = torch.take_along_dim(corners, following(there)[..., None], -2)
+    return corners, torch.where(there[..., None], ahead, 0.0), there
+
+
+def following(there: Bool[Tensor, "*b v"]) -> Int64[Tensor, "*b v"]:
+    """The row of the next corner of the ring."""
+    place = torch.arange(there.shape[-1], device=there.device).expand(there.shape)
     begins = there & ~F.pad(there, (1, 0))[..., :-1]
     first = torch.cummax(torch.where(begins, place, 0), -1).values
-    goes_on = F.pad(there, (0, 1))[..., 1:]
-    corners = torch.where(there[..., None], points, 0.0)
-    following = torch.take_along_dim(corners, torch.where(goes_on, place + 1, first)[..., None], -2)
-    return corners, torch.where(there[..., None], following, 0.0), there
+    return torch.where(F.pad(there, (0, 1))[..., 1:], place + 1, first)
 
 
 def signed_areas(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b"]:
@@ -62,12 +66,22 @@ def hulls(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b 4"]:
     return torch.cat([torch.where(some, one, 0.0) for one in (low.amin(0), high.amax(0))], -1)
 
 
+def rings_of(polygon: Float[Tensor, "v 2"]) -> list[Float[Tensor, "_ 2"]]:
+    """The rings of one polygon, each with its corners alone."""
+    there = torch.isfinite(polygon).all(-1)
+    number = (there & ~F.pad(there, (1, 0))[..., :-1]).cumsum(-1)
+    return [polygon[there & (number == k)] for k in range(1, int(number[-1]) + 1)] if len(polygon) else []
+
+
 def stacked(polygons: Sequence[Float[Tensor, "_ 2"]]) -> Float[Tensor, "n v 2"]:
     """Polygons of different numbers of corners as one tensor."""
-    if not polygons:
-        return torch.zeros((0, 0, 2), device="cpu")
-    most = max(map(len, polygons))
-    return torch.stack([F.pad(one, (0, 0, 0, most - len(one)), value=torch.nan) for one in polygons])
+    return torch.stack(of_one_length(polygons)) if polygons else torch.zeros((0, 0, 2), device="cpu")
+
+
+def of_one_length(parts: Sequence[Float[Tensor, "..."]]) -> list[Float[Tensor, "..."]]:
+    """Polygons (..., v, 2), each with as many rows as the longest has."""
+    most = max((part.shape[-2] for part in parts), default=0)
+    return [F.pad(part, (0, 0, 0, most - part.shape[-2]), value=torch.nan) for part in parts]
 
 
 _FORMS = "a tensor (V, 2), [x, y, x, y, ...], a list of such rings (COCO), or a list of parts [outer, hole, ...]"

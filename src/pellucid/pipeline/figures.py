@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pellucid.boxes import convert_boxes
 from pellucid.errors import ImplementationError, invalid
+from pellucid.geometry.polygons import polygon_of, rings_of
 from pellucid.random.key import Key
 from pellucid.targets.kinds import kind_in
 from pellucid.transforms.color import Denormalize, Normalize
@@ -126,6 +128,8 @@ def _draw(axes: Axes, sample: Mapping[str, tuple[str, Any]], transforms: Sequenc
             )
         elif kind.startswith("boxes"):
             _boxes(axes, torch.as_tensor(value), kind.removeprefix("boxes:"), valid)
+        elif kind == "polygons":
+            _polygons(axes, value)
         elif kind == "keypoints":
             points = torch.as_tensor(value).detach().cpu()[..., :2]
             points = points if valid is None else points[torch.as_tensor(valid).cpu()]
@@ -143,6 +147,19 @@ def _boxes(axes: Axes, boxes: Tensor, form: Any, valid: Any) -> None:
             axes.add_patch(
                 Rectangle((left - 0.5, top - 0.5), right - left, bottom - top, fill=False, edgecolor=colour, linewidth=1.4)
             )
+
+
+def _polygons(axes: Axes, value: Any) -> None:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    polygons = value if isinstance(value, Tensor | np.ndarray) else [polygon_of("polygons", one) for one in value]
+    for i, polygon in enumerate(polygons):
+        rings = [ring.detach().cpu().numpy() - 0.5 for ring in rings_of(torch.as_tensor(polygon))]
+        if rings:  # as one path, whose holes stay open
+            closed = [np.concatenate((ring, ring[:1])) for ring in rings]
+            path = Path.make_compound_path(*(Path(ring, closed=True) for ring in closed))
+            axes.add_patch(PathPatch(path, facecolor=_COLOURS[i % len(_COLOURS)] + "55", edgecolor=_COLOURS[i % len(_COLOURS)]))
 
 
 def _array(value: Any, transforms: Sequence[Any]) -> Any:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.geometry.polygons import rings_of
 from pellucid.targets.pillow import pixels_of_pillow
 
 __all__ = ["as_given", "as_tensor", "given_as", "is_array"]
@@ -76,7 +77,7 @@ def given_as(value: object, kind: str, out: str) -> str:
     if out == "same" and _is_pillow(value):
         return "picture"
     if out == "same" and isinstance(value, list | tuple):
-        return "list"
+        return "rings" if kind == "polygons" else "list"
     if kind != "image":
         return "array"
     return "plane" if isinstance(value, np.ndarray) and value.ndim == 2 else "image"
@@ -91,6 +92,8 @@ def as_given(value: Any, how: str) -> Any:
     if how == "picture":
         return _as_pillow(value)
     value = value.detach().cpu()
+    if how == "rings":
+        return [[ring.flatten().tolist() for ring in rings_of(one)] for one in value]
     if how == "list":
         return value.tolist() if value.dim() < 3 else [one.contiguous().numpy() for one in value]
     return (value[0] if how == "plane" else value.movedim(-3, -1) if how == "image" else value).contiguous().numpy()

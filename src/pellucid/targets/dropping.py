@@ -40,7 +40,9 @@ def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, 
         flags = result[f"{key}_{VALID}"]
         if _of_objects(flags):
             continue  # points of objects stay, those that are gone as well: an object goes with its box
-        beside = _beside(key, everything, options)
+        other = _partner(key, result, options)
+        flags = flags if other is None else _both(flags, result[f"{other}_{VALID}"])
+        beside = _beside(key, everything, options) if other is None or key < other else []
         for name in (key, f"{key}_{VALID}", *beside):
             at = f"batch[{name!r}]"
             if count is None:
@@ -54,10 +56,36 @@ def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, 
     return everything
 
 
+def _partner(key: str, result: dict[str, Any], options: Options) -> str | None:
+    """The polygons of the same objects as boxes, or their boxes: of as many rows, under a key that ends the same."""
+    mine = kind_in(key, result[key], options)
+    if mine is None or (mine is not BOXES and not mine.corners):
+        return None
+    for name in result:
+        kind = kind_in(name, result[name], options) if f"{name}_{VALID}" in result else None
+        objects = kind is not None and kind is not mine and (kind is BOXES or kind.corners)
+        if objects and _rest(name) == _rest(key) and _counts(result[f"{name}_{VALID}"]) == _counts(result[f"{key}_{VALID}"]):
+            return name
+    return None
+
+
+def _rest(key: str) -> str:
+    return "".join(key.partition("_")[1:])
+
+
+def _counts(flags: Tensor | list[Tensor]) -> list[int]:
+    return [len(one) for one in flags] if isinstance(flags, list) else [flags.shape[-1]]
+
+
+def _both(flags: Any, others: Any) -> Any:
+    return flags & others if isinstance(flags, Tensor) else [one & other for one, other in zip(flags, others, strict=True)]
+
+
 def _beside(key: str, entries: dict[str, Any], options: Options) -> list[str]:
-    if kind_in(key, entries[key], options) is not BOXES:
+    kind = kind_in(key, entries[key], options)
+    if kind is None or (kind is not BOXES and not kind.corners):
         return []
-    rest = "".join(key.partition("_")[1:])
+    rest = _rest(key)
     names = [f"{name}{rest}" for name in _BESIDE if f"{name}{rest}" in entries and options.targets.get(f"{name}{rest}") != "mask"]
     names += [name for name, kind in options.targets.items() if kind == "labels" and name in entries and not rest]
     kinds = {name: kind_in(name, entries[name], options) for name in names}

@@ -20,8 +20,10 @@ from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.bends import BentMap
 from pellucid.geometry.cameras import camera_along
+from pellucid.geometry.clipping import along
 from pellucid.geometry.paths import Path, follow
 from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
+from pellucid.geometry.polygons import signed_areas
 from pellucid.geometry.space import follow3, inverse4, transform_points3
 from pellucid.geometry.vectors import turn_disparity, turn_flow, turn_normals
 from pellucid.random.arguments import check_choice
@@ -103,6 +105,7 @@ class TargetKind:
     move: Move | None = None
     whole: bool = False
     space: bool = False
+    corners: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier() or self.name.endswith(f"_{VALID}"):
@@ -269,6 +272,17 @@ def _world(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[
     return values, torch.ones_like(values[..., 0], dtype=torch.bool)
 
 
+def _polygons(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    del entry
+    cut, known = along(values, path)
+    area = signed_areas(cut).abs()
+    valid = known & (area > 0) & (area >= options.min_area)
+    if options.min_visibility > 0:
+        whole = signed_areas(along(values, [(step, None) for step, _ in path])[0]).abs()
+        valid = valid & (area >= options.min_visibility * whole)
+    return cut, valid
+
+
 _TYPED = {
     **dict.fromkeys(("pixel_values", "input"), "image"),
     **dict.fromkeys(("label", "image_id", "iscrowd", "class_labels", "category_ids"), "labels"),
@@ -300,6 +314,7 @@ KINDS: dict[str, TargetKind] = {
             _INTEGERS,
             move=_keypoints,
         ),
+        TargetKind("polygons", "(B, N, V, 2), or lists of polygons", (3,), (2,), move=_polygons, corners=True),
         TargetKind("heatmap", "(B, C, H, W)", (2, 3), interpolation="bilinear"),
         TargetKind("depth", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear"),
         TargetKind("flow", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2, turn=turn_flow, reaches=True),

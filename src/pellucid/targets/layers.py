@@ -18,7 +18,9 @@ from pellucid.boxes import convert_boxes, visible
 from pellucid.engine.execution import shown
 from pellucid.engine.lowering import Lowered
 from pellucid.errors import invalid, wrong_type
+from pellucid.geometry.clipping import clipped, without
 from pellucid.geometry.matrices import inverse
+from pellucid.geometry.polygons import of_one_length, signed_areas
 from pellucid.segments import BlendSpec, Layers, LayerSpec, Patch
 from pellucid.targets.instances import Covered, Instances, is_instances
 from pellucid.targets.kinds import BOXES, kind_of
@@ -48,6 +50,7 @@ def laid_rows(
     layer = lowered.segment(index)
     assert isinstance(layer, Layers)
     if index in lowered.plan.pasting:
+        _check_has_masks(lowered, index, entry)
         return _pasted(lowered, index, entry, rows, valid, options, masks)
     source, size = shown(lowered, index, rows.shape[0]), lowered.plan.specs[index].size
     whole = rows.new_tensor([0.0, 0.0, size[1], size[0]], dtype=layer.opacity.dtype).expand(rows.shape[0], 4)
@@ -70,7 +73,7 @@ def laid_rows(
             there = there & ~hidden
         found.append(moved)
         flags.append(there)
-    return torch.cat(found, 1), torch.cat(flags, 1)
+    return torch.cat(of_one_length(found) if entry.kind.corners else found, 1), torch.cat(flags, 1)
 
 
 def rows_beside_holes(
@@ -83,9 +86,11 @@ def rows_beside_holes(
     segment, spec = lowered.segment(index), lowered.plan.segments[index]
     assert isinstance(segment, Patch)
     assert isinstance(spec, BlendSpec)
-    edges = _edges(rows, entry)
     if not spec.hides:
-        return rows, torch.ones_like(edges[..., 0], dtype=torch.bool)
+        return rows, torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
+    if entry.kind.corners:
+        return _outside(rows, segment.box.to(rows.dtype), options)
+    edges = _edges(rows, entry)
     low, high = (part[:, None] for part in segment.box.to(rows.dtype).split(2, -1))  # b 1 m 2
     if entry.kind is not BOXES or entry.box_format == "cxcywhr":
         at = edges[..., None, :2]
@@ -107,6 +112,34 @@ def rows_beside_holes(
     hull = torch.cat((start, stop), -1)
     same = (hull == edges).all(-1) | ~(area > 0)
     return torch.where(same[..., None], rows, convert_boxes(hull, "xyxy", entry.box_format)), there
+
+
+def _outside(rows: Float[Tensor, "b n v 2"], holes: Float[Tensor, "b m 4"], options: Options) -> tuple[Tensor, Tensor]:
+    """What holes leave of polygons, and which of them count on."""
+    left = rows
+    for box in holes[:, None].unbind(2):
+        hole = ((box[..., 2:] > box[..., :2]).all(-1) & box.isfinite().all(-1))[..., None, None]
+        some, same = of_one_length((without(left, torch.where(hole[..., 0], box, 0.0)), left))
+        left = torch.where(hole, some, same)
+    return left, _seen(rows, left, options)
+
+
+def _seen(before: Float[Tensor, "b n v 2"], after: Float[Tensor, "b n w 2"], options: Options) -> Bool[Tensor, "b n"]:
+    """Which polygons count on after something was cut off."""
+    whole, area = (signed_areas(part).abs() for part in (before, after))
+    kept = area >= torch.clamp(options.min_visibility * whole, min=options.min_area) * (1 - _ROUNDING)
+    return (area > 0) & kept
+
+
+def _check_has_masks(lowered: Lowered, index: int, entry: Entry) -> None:
+    """Raise for polygons where what is pasted is cut out by masks."""
+    if entry.kind.corners:
+        raise invalid(
+            f"batch[{entry.key!r}]",
+            expected="masks, which say what covers what",
+            got=f"polygons beside {type(lowered.plan.steps[index].transform).__name__}",
+            fix="Pass 'masks': functional.rasterize(polygons, size) > 0.5.",
+        )
 
 
 def _pasted(
@@ -159,6 +192,9 @@ def _edges(rows: Tensor, entry: Entry) -> Tensor:
 
 def _within(rows: Tensor, box: Tensor, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
     """Rows cut at a rectangle, and which have something in it; a point, and a turned box's centre, lies in it or not."""
+    if entry.kind.corners:
+        left = clipped(rows, box.to(rows.dtype)[:, None])
+        return left, _seen(rows, left, options)
     edges, box = _edges(rows, entry), box.to(rows.dtype)[:, None]
     low, high = box[..., :2], box[..., 2:]
     if entry.kind is not BOXES or entry.box_format == "cxcywhr":
@@ -174,6 +210,10 @@ def _beneath(rows: Tensor, box: Tensor, opaque: Tensor, entry: Entry) -> tuple[T
 
     Of an upright box it takes a side that it covers from end to end; what it covers of a corner or of the middle stays in the hull.
     """
+    if entry.kind.corners:
+        some, same = of_one_length((without(rows, box.to(rows.dtype)[:, None]), rows))
+        left = torch.where(opaque[..., None, None], some, same)
+        return left, signed_areas(left) == 0
     edges, box = _edges(rows, entry), box.to(rows.dtype)[:, None]
     low, high = box[..., :2], box[..., 2:]
     first, last = edges[..., :2], edges[..., 2:]
@@ -194,7 +234,7 @@ def mixed_labels(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str
 
     Labels that have a number for each row of boxes or points follow those; labels of pictures become shares of classes.
     """
-    rows = [entry.tensor.shape[:-1] for entry in parsed.entries if entry.kind.move]
+    rows = [entry.tensor.shape[: -2 if entry.kind.corners else -1] for entry in parsed.entries if entry.kind.move]
     rows += [entry.tensor.shape[:-2] for entry in parsed.entries if is_instances(lowered.plan, entry, parsed)]
     result = dict(parsed.untouched)
     for key, value in parsed.untouched.items():

@@ -21,6 +21,7 @@ from pellucid.core.axes import check_axes
 from pellucid.core.constants import constant, wide_dtype
 from pellucid.engine.plan import Plan
 from pellucid.errors import invalid, wrong_type
+from pellucid.geometry.polygons import polygon_of, stacked
 from pellucid.random.arguments import is_number
 from pellucid.targets.arrays import as_tensor, given_as, is_array
 from pellucid.targets.containers import Form, opened
@@ -248,7 +249,9 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
     name = f"batch[{key!r}]"
     array = is_array(tensor)
     given = given_as(tensor, kind.name, options.out)
-    if isinstance(tensor, list | tuple) and (kind.move or kind.integers is None):
+    if isinstance(tensor, list | tuple) and kind.corners:
+        tensor = stacked([polygon_of(f"{name}[{i}]", one) for i, one in enumerate(tensor)])
+    elif isinstance(tensor, list | tuple) and (kind.move or kind.integers is None):
         tensor = _rows(name, kind, tensor) if kind.move else torch.stack([torch.as_tensor(one) for one in tensor])
     if array:
         tensor = as_tensor(name, kind.name, tensor)
@@ -372,7 +375,7 @@ def _check_agreement(entries: list[Entry], lead: int) -> None:
 
 
 def _check_flags(entry: Entry) -> None:
-    flags, wanted = entry.valid, entry.tensor.shape[:-1]
+    flags, wanted = entry.valid, entry.tensor.shape[: -2 if entry.kind.corners else -1]
     if flags is not None and flags.shape != wanted:
         raise invalid(f"batch[{entry.key + '_valid'!r}]", expected=f"shape {tuple(wanted)}", got=tuple(flags.shape))
 

@@ -18,6 +18,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from pellucid.engine.plan import ends_of
 from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
+from pellucid.geometry.clipping import trimmed
+from pellucid.geometry.polygons import of_one_length
 from pellucid.pipeline.ragged.record import RaggedRecord, scattered
 from pellucid.pipeline.records import size_agrees
 from pellucid.targets.arrays import is_array
@@ -189,6 +191,7 @@ def _joined(entries: tuple[Entry, ...]) -> Entry:
         return replace(first, tensor=tensors[0][None], valid=None if first.valid is None else first.valid[None])
     if not first.kind.move:
         return replace(first, tensor=torch.stack(tensors))
+    tensors = of_one_length(tensors) if first.kind.corners else tensors
     flags = [t.new_ones(len(t), dtype=torch.bool) if e.valid is None else e.valid for t, e in zip(tensors, entries, strict=True)]
     return replace(first, tensor=pad_sequence(tensors, batch_first=True), valid=pad_sequence(flags, batch_first=True))
 
@@ -214,6 +217,7 @@ def gather(
     """
     inputs = [{entry.key: entry.tensor for entry in sample.entries} for sample in ragged.samples]
     points = {entry.key for entry in ragged.samples[0].entries if entry.kind.move}
+    cornered = {entry.key for entry in ragged.samples[0].entries if entry.kind.corners}
     together: dict[str, Any] = {}
     for key in (entry.key for entry in ragged.samples[0].entries if entry.key in images):
         together[key] = wrap_like(images[key], inputs[0][key], sizes[0]) if stacked else list(images[key].unbind(0))
@@ -226,6 +230,7 @@ def gather(
             value = scattered(len(inputs), parts)
         if of in points:
             value = [row[: len(one[of])] for row, one in zip(value, inputs, strict=True)]
+            value = (of_one_length(value) if padded else [trimmed(row) for row in value]) if key in cornered else value
             value = pad_sequence(value, batch_first=True) if padded else value
         if isinstance(value, Tensor):
             together[key] = wrap_like(value, inputs[0].get(key), sizes[0]) if stacked else value

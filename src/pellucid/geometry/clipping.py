@@ -1,0 +1,171 @@
+"""Polygons cut at lines, and led from canvas to canvas.
+
+Owns: what of a polygon lies on one side of a line, as pieces that touch nothing else; corners along edges where a map bends.
+Must not: know targets, or decide what is worth keeping.
+Read next: ``polygons.py``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from pellucid.geometry.bends import BentMap
+from pellucid.geometry.paths import Path
+from pellucid.geometry.points import transform_points
+from pellucid.geometry.polygons import edges, following
+
+__all__ = ["SPACING", "along", "clipped", "densified", "trimmed", "without"]
+
+SPACING = 2.0
+"""How many pixels apart corners are at most before a map bends the edge between them."""
+_MOST = 256  # corners on an edge, however long: what lies far outside matters little
+_NOTHING = 1e-9  # square pixels that rounding leaves of a piece
+_FIXED = 16  # corners on an edge in a traced graph, whose sizes no length decides
+
+
+def along(points: Float[Tensor, "b n v 2"], path: Path) -> tuple[Float[Tensor, "b n w 2"], Bool[Tensor, "b n"]]:
+    """Lead polygons in pixel edges along a path, cut at each canvas that has a size, and say which have an image on all of it.
+
+    Where a map bends, edges get corners first. A polygon that meets a map's horizon has no image, and all its rows are NaN.
+    """
+    known = torch.ones(points.shape[:2], dtype=torch.bool, device=points.device)
+    for step, size in path:
+        before = points
+        if isinstance(step, BentMap):
+            before = densified(points, SPACING)
+            points = step((before - 0.5).flatten(1, 2)).unflatten(1, before.shape[1:3]) + 0.5
+        else:
+            points = transform_points((before - 0.5).flatten(1, 2), step).unflatten(1, before.shape[1:3]) + 0.5
+            known = known & _in_front(before - 0.5, step)
+        known = known & (torch.isfinite(points) | ~torch.isfinite(before)).flatten(2).all(-1)
+        points = torch.where(known[..., None, None], points, torch.nan)
+        if size is not None:
+            points = clipped(points, points.new_tensor((0.0, 0.0, size[1], size[0])))
+    return points, known
+
+
+def _in_front(points: Float[Tensor, "b n v 2"], matrix: Float[Tensor, "b 3 3"]) -> Bool[Tensor, "b n"]:
+    """Whether all corners lie on one side of the horizon."""
+    a, b, c = (part[:, None, None] for part in matrix[:, 2].unbind(-1))
+    depth = points[..., 0] * a + points[..., 1] * b + c
+    return ~((depth > 0).any(-1) & (depth < 0).any(-1))
+
+
+def clipped(points: Float[Tensor, "*b v 2"], box: Float[Tensor, "#*b 4"]) -> Float[Tensor, "*b w 2"]:
+    """What lies inside of upright boxes (x0, y0, x1, y1): exactly, and in as many pieces as it has.
+
+    Gradient:
+        points: exact; zero along the border for what was cut there.
+    Source:
+        Half-plane by half-plane, as Sutherland and Hodgman, Reentrant polygon clipping, 1974; areas by shapely, to 1e-9.
+    """
+    for axis in (0, 1):
+        for end, sign in ((axis, 1.0), (axis + 2, -1.0)):
+            points = _cut(points, axis, box[..., end, None], sign)
+    return points
+
+
+def without(points: Float[Tensor, "*b v 2"], box: Float[Tensor, "#*b 4"]) -> Float[Tensor, "*b w 2"]:
+    """What lies outside of upright boxes: the part to the left, that to the right, and those above and below."""
+    x0, y0, x1, y1 = (part[..., None] for part in box.unbind(-1))
+    middle = _cut(_cut(points, 0, x0, 1.0), 0, x1, -1.0)
+    parts = _cut(points, 0, x0, -1.0), _cut(points, 0, x1, 1.0), _cut(middle, 1, y0, -1.0), _cut(middle, 1, y1, 1.0)
+    return trimmed(torch.cat([F.pad(part, (0, 0, 0, 1), value=torch.nan) for part in parts], -2))
+
+
+def _traced() -> bool:
+    """Whether sizes must not depend on numbers."""
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+
+
+def trimmed(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b w 2"]:
+    """Without the rows at the end that no polygon uses; in a traced graph as it is."""
+    if _traced():
+        return points
+    used = torch.isfinite(points[None]).all(-1).flatten(0, -2).any(0).nonzero()
+    return points[..., : int(used[-1]) + 1 if len(used) else 0, :]
+
+
+def _cut(points: Float[Tensor, "*b v 2"], axis: int, at: Float[Tensor, "#*b 1"], sign: float) -> Float[Tensor, "*b w 2"]:
+    """What lies on one side of a line. Where edges leave, the outline goes on along the line to where edges come back: of those the
+    first to the first, in the order of the line, so that a polygon falls into its pieces.
+    """
+    start, end, there = edges(points)
+    depth, beyond = sign * (start[..., axis] - at), sign * (end[..., axis] - at)
+    inside = there & (depth >= 0)
+    if not _traced() and bool((inside == there).all()):
+        return points
+    leaves, comes = inside & (beyond < 0), there & ~inside & (beyond >= 0)
+    crosses = leaves | comes
+    share = depth / torch.where(crosses, depth - beyond, 1.0)
+    place = (start + torch.where(crosses, share, 0.0)[..., None] * (end - start))[..., 1 - axis]
+    met = torch.stack((at.expand(place.shape), place) if axis == 0 else (place, at.expand(place.shape)), -1)
+    nodes = torch.stack((start, met), -2).flatten(-3, -2)  # *b 2v 2: corner 0, what edge 0 meets, corner 1, ...
+    alive = torch.stack((inside, crosses), -1).flatten(-2)
+    order, back = (torch.where(some, place, torch.inf).argsort(-1) for some in (leaves, comes))
+    partner = torch.zeros_like(order).scatter(-1, order, back)
+    ahead = following(there)
+    slot = torch.arange(0, 2 * points.shape[-2], 2, device=points.device).expand(order.shape)
+    onward = torch.stack((torch.where(leaves, slot + 1, 2 * ahead), torch.where(leaves, 2 * partner + 1, 2 * ahead)), -1).flatten(
+        -2
+    )
+    return _in_rings(nodes, alive, onward)
+
+
+def _in_rings(
+    nodes: Float[Tensor, "*b n 2"], alive: Bool[Tensor, "*b n"], onward: Int64[Tensor, "*b n"]
+) -> Float[Tensor, "*b m 2"]:
+    """Nodes, each of which says which one follows it, as rings one after the other; rings of no area are left out."""
+    count = nodes.shape[-2]
+    slot = torch.arange(count, device=nodes.device).expand(alive.shape)
+    onward = torch.where(alive, onward, slot)
+    first, jump = slot, onward
+    rounds = range(max(1, math.ceil(math.log2(max(count, 2)))))
+    for _ in rounds:  # twice as far each time
+        first = torch.minimum(first, first.gather(-1, jump))
+        jump = jump.gather(-1, jump)
+    left, jump = (slot != first).long(), torch.where(slot == first, slot, onward)
+    for _ in rounds:
+        left = left + left.gather(-1, jump)
+        jump = jump.gather(-1, jump)
+    origin = torch.take_along_dim(nodes, first[..., None], -2)
+    here, there = nodes - origin, torch.take_along_dim(nodes, onward[..., None], -2) - origin
+    twice = here[..., 0] * there[..., 1] - here[..., 1] * there[..., 0]
+    area = torch.zeros_like(twice).scatter_add(-1, first, torch.where(alive, twice, 0.0)).gather(-1, first)
+    alive = alive & (area.abs() > _NOTHING)
+    key = torch.where(alive, first * (count + 1) + torch.where(left == 0, 0, count + 1 - left), count * (count + 2))
+    order = key.argsort(-1)
+    begins = (first == slot).gather(-1, order) & alive.gather(-1, order)
+    row = slot + (begins.long().cumsum(-1) - 1).clamp(min=0)
+    row = torch.where(alive.gather(-1, order), row, count).clamp(max=count)
+    found = torch.take_along_dim(nodes, order[..., None], -2)
+    rows = torch.full_like(F.pad(nodes, (0, 0, 0, 1)), torch.nan).scatter(-2, row[..., None].expand(found.shape), found)
+    return trimmed(rows[..., :count, :])
+
+
+def densified(points: Float[Tensor, "*b v 2"], spacing: float) -> Float[Tensor, "*b w 2"]:
+    """With corners along edges, at most so many pixels apart; in a traced graph so many on each.
+
+    Gradient:
+        points: exact.
+    """
+    start, end, there = edges(points)
+    if _traced():
+        share = torch.arange(_FIXED, dtype=points.dtype, device=points.device)[:, None] / _FIXED
+        rows = start[..., None, :] + share * (end - start)[..., None, :]
+        return torch.where(there[..., None, None], rows, torch.nan).flatten(-3, -2)
+    length = torch.linalg.vector_norm(end - start, dim=-1)
+    pieces = torch.ceil(length / spacing).clamp(1.0, float(_MOST)).long()
+    ends = pieces.cumsum(-1)
+    total = int(ends[..., -1].max()) if ends.numel() else 0
+    row = torch.arange(total, device=points.device).expand(*ends.shape[:-1], total).contiguous()
+    edge = torch.searchsorted(ends, row, right=True).clamp(max=max(points.shape[-2] - 1, 0))
+    share = (row - (ends - pieces).gather(-1, edge)).to(points.dtype) / pieces.gather(-1, edge)
+    a, b = (torch.take_along_dim(one, edge[..., None], -2) for one in (start, end))
+    known = there.gather(-1, edge) & (row < ends[..., -1:])
+    return trimmed(torch.where(known[..., None], a + share[..., None] * (b - a), torch.nan))
