@@ -202,10 +202,11 @@ def test_learned_numbers_are_those_of_all_pictures():
 
 
 def test_one_graph():
-    whole, batch, key = P.Pipeline(STEPS, seed=0, targets=CAMERAS, share=SHARE), _batch(), P.Key(seed=0)
+    batch, key = _batch() | {"flow": torch.rand(3, 2, 20, 30)}, P.Key(seed=0)
+    whole = P.Pipeline(STEPS, seed=0, targets=CAMERAS, share=SHARE, of={"flow": ("left", "wrist")})
     compiled = torch.compile(whole, fullgraph=True, backend="eager")
     out = whole(batch, key=key)
-    assert all((value - out[name]).abs().max() < 1e-5 for name, value in compiled(batch, key=key).items())
+    assert all((value.float() - out[name].float()).abs().max() < 1e-4 for name, value in compiled(batch, key=key).items())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What a map does beside moving points: to vectors that live on a picture, and to left and right.
 
-Owns: `turn_disparity`, `turn_flow`, `turn_normals`, `mirrors`.
+Owns: `turn_disparity`, `turn_distance`, `turn_flow`, `turn_normals`, `mirrors`.
 Must not: resample; the fields come as they were read.
 Read next: ``points.py``.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pellucid.geometry.matrices import inverse
 
-__all__ = ["mirrors", "turn_disparity", "turn_flow", "turn_normals"]
+__all__ = ["mirrors", "turn_disparity", "turn_distance", "turn_flow", "turn_normals"]
 
 
 def turn_flow(flow: Float[Tensor, "b 2 h w"], src_from_dst: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 2 h w"]:
@@ -48,6 +48,24 @@ def turn_disparity(disparity: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tens
         disparity, src_from_dst: exact.
     """
     return -turn_flow(torch.cat((-disparity, torch.zeros_like(disparity)), 1), src_from_dst)[:, :1]
+
+
+def turn_distance(distance: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 1 h w"]:
+    """How far away things are where a picture is zoomed by going nearer, not by a longer lens: a zoom by 2 halves it.
+
+    The zoom is the root of the area that the map gives a pixel, as for :func:`turn_normals`.
+
+    Args:
+        distance: as it was read at the source of every output pixel.
+        src_from_dst: the map, from output pixels to those of the source.
+
+    Gradient:
+        distance, src_from_dst: exact.
+    """
+    _, _, closeness = _around(distance, src_from_dst)
+    m = src_from_dst.to(distance.dtype)
+    determinant = (m[..., 0, :] * torch.linalg.cross(m[..., 1, :], m[..., 2, :])).sum(-1)
+    return distance * torch.sqrt((determinant[:, None, None] / closeness**3).abs())[:, None]
 
 
 def turn_normals(normals: Float[Tensor, "b 3 h w"], src_from_dst: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 3 h w"]:

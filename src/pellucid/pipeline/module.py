@@ -110,7 +110,8 @@ class Pipeline(nn.Module):
             a part of a class's name decides for those transforms. A list of lists makes several groups. Without it the pictures
             of a sample have one size, and one draw for all of them. Records are a dict then, one `Record` for each picture.
         of: with ``share``, the pictures that targets belong to, such as ``{"boxes": "left"}``; by default that in their key, as in
-            ``boxes_left``, or else ``image``, or the only one.
+            ``boxes_left``, or else ``image``, or the only one. Flow and disparity that lead from one picture to another name both,
+            ``{"flow": ("left", "right")}``; ``flow_valid`` says where both show the point then.
 
     Gradient:
         To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
@@ -159,7 +160,7 @@ class Pipeline(nn.Module):
         pad_targets: bool = True,
         drop_invalid: bool = False,
         share: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None = None,
-        of: Mapping[str, str] | None = None,
+        of: Mapping[str, str | Sequence[str]] | None = None,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in Options.__dataclass_fields__}
         super().__init__()
@@ -403,7 +404,9 @@ class Pipeline(nn.Module):
         """
         check_flag("return_valid", return_valid)
         if self._scene is not None and isinstance(record, Mapping):
-            return self._scene.replayed(batch, record, lambda one, part, own: one.inverse(part, own, return_valid=return_valid))
+            return self._scene.replayed(
+                batch, record, lambda one, part, own: one.inverse(part, own, return_valid=return_valid), inverse=True
+            )
         if isinstance(record, RaggedRecord):
             if return_valid:
                 raise invalid("return_valid", expected="False for a list of pictures", got=True, fix="Call with one at a time.")

@@ -12,16 +12,19 @@ from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from torch import Tensor
+
 from pellucid.engine.plan import Plans
 from pellucid.errors import InvalidArgument, InvalidType, invalid
+from pellucid.pipeline.between import Field
 from pellucid.pipeline.first_look import Look
 from pellucid.pipeline.recipes import Recipes
 from pellucid.pipeline.view_draws import View, steps_named
 from pellucid.random.key import Key
 from pellucid.segments import LayerSpec, WarpSpec
 from pellucid.targets.containers import Form, opened
-from pellucid.targets.kinds import IMAGE, VALID, kind_in
-from pellucid.targets.options import SIDES, Options
+from pellucid.targets.kinds import IMAGE, VALID, TargetKind, kind_in, kind_of
+from pellucid.targets.options import LEADING, SIDES, Options
 from pellucid.transforms.base import ANY_IMAGE, Transform
 from pellucid.transforms.choices import Choice, places_of, steps_of
 
@@ -32,9 +35,12 @@ __all__ = ["Scene", "moves"]
 
 
 class _Parts(NamedTuple):
-    """A batch by its pictures: for each what goes with it, by key; what goes with none; and the form of it all."""
+    """A batch by its pictures: for each what goes with it, by key; what leads from one to another; what goes with none; and the
+    form of it all.
+    """
 
     each: dict[str, Any]
+    between: dict[str, Any]
     rest: dict[str, Any]
     form: Form
 
@@ -54,6 +60,7 @@ class Scene:
         options = pipeline.options
         for name in ("image", *(key for key, kind in options.targets.items() if kind == "image")):
             self.of(name)  # before a graph is made of calls
+        self._fields = {key: Field(_kind(key, options), options) for key, ends in options.of.items() if len(ends) == 2}
 
     def of(self, picture: str) -> Pipeline:
         """The pipeline of one picture."""
@@ -72,13 +79,16 @@ class Scene:
         """`Pipeline.forward`; the record is one for each picture."""
         parts = self.parts(batch)
         key = self._key(parts, key)
+        recorded = return_record or bool(parts.between)
         found = {
-            name: self.of(name)(part, key=key, return_record=return_record, gradient_scale=gradient_scale)
+            name: self.of(name)(part, key=key, return_record=recorded, gradient_scale=gradient_scale)
             for name, part in parts.each.items()
         }
-        if not return_record:
+        if not recorded:
             return _joined(parts, found)
-        return _joined(parts, {name: out for name, (out, _) in found.items()}), {name: one for name, (_, one) in found.items()}
+        results, records = ({name: one[i] for name, one in found.items()} for i in (0, 1))
+        result = self._finished(parts, results, records)
+        return (result, records) if return_record else result
 
     def draw(self, batch: Any, key: Key | None) -> dict[str, Any]:
         """`Pipeline.draw`."""
@@ -91,17 +101,22 @@ class Scene:
         parts = self.parts(batch)
         key = self._key(parts, key)
         found = {name: self.of(name).views(part, n, same=same, key=key) for name, part in parts.each.items()}
-        results = [_joined(parts, {name: views[i].result for name, views in found.items()}) for i in range(n)]
         records: list[Any] = [{name: views[i].record for name, views in found.items()} for i in range(n)]
-        return tuple(View(result, record) for result, record in zip(results, records, strict=True))
+        results = [{name: views[i].result for name, views in found.items()} for i in range(n)]
+        return tuple(View(self._finished(parts, *one), one[1]) for one in zip(results, records, strict=True))
 
-    def replayed(self, batch: Any, records: Mapping[str, Any], call: Callable[[Pipeline, Any, Any], Any]) -> Any:
+    def replayed(
+        self, batch: Any, records: Mapping[str, Any], call: Callable[[Pipeline, Any, Any], Any], *, inverse: bool = False
+    ) -> Any:
         """`Pipeline.apply` or `Pipeline.inverse` of each picture, with its record."""
         parts = self.parts(batch, tuple(records))
-        missing = [name for name in parts.each if name not in records]
+        ends = (name for key in self._fields if key in parts.between for name in self._whole.options.of[key])
+        wanted = dict.fromkeys([*parts.each, *ends])
+        missing = [name for name in wanted if name not in records]
         if missing:
-            raise invalid("record", expected=f"one for each picture, {', '.join(parts.each)}", got=f"none for {missing[0]}")
-        return _joined(parts, {name: call(self.of(name), part, records[name]) for name, part in parts.each.items()})
+            raise invalid("record", expected=f"one for each picture, {', '.join(wanted)}", got=f"none for {missing[0]}")
+        found = {name: call(self.of(name), part, records[name]) for name, part in parts.each.items()}
+        return self._finished(parts, found, records, inverse=inverse)
 
     def key_of(self, batch: Any, key: Key | None) -> Key:
         """`Pipeline.key_of`."""
@@ -112,11 +127,29 @@ class Scene:
         """`Pipeline.explain` of each picture."""
         return "\n\n".join(f"{name}:\n{self.of(name).explain(part)}" for name, part in self.parts(batch).each.items())
 
+    def _finished(self, parts: _Parts, results: dict[str, Any], records: Mapping[str, Any], *, inverse: bool = False) -> Any:
+        """The results of all pictures, and what leads from one to another."""
+        between: dict[str, Any] = {}
+        for key, field in self._fields.items():
+            if key in parts.between:
+                ends, flags = self._whole.options.of[key], f"{key}_{VALID}"
+                if not all(name in records for name in ends):
+                    raise invalid(f"batch[{key!r}]", expected=f"both pictures beside it, {' and '.join(ends)}", got="not both")
+                stacked = isinstance(results.get(ends[0], {}).get(ends[0]), Tensor)
+                between[key], between[flags] = field.moved(
+                    parts.between[key],
+                    parts.between.get(flags),
+                    *(records[name] for name in ends),
+                    inverse=inverse,
+                    stacked=stacked,
+                )
+        return _joined(parts, results | {"": between})
+
     def parts(self, batch: Any, pictures: Sequence[str] = ()) -> _Parts:
         """A batch by its pictures, which are known where a record has them."""
         flat, form = opened(batch)
         if not isinstance(flat, Mapping):
-            return _Parts({"image": batch}, {}, form)
+            return _Parts({"image": batch}, {}, {}, form)
         if form.count is not None:
             fix = "Put them into one dict of lists."
             raise invalid("batch", expected="one dict of several pictures and their targets", got="a list of dicts", fix=fix)
@@ -126,19 +159,16 @@ class Scene:
         if not pictures:
             raise invalid("batch", expected="at least one image", got=list(flat))
         each: dict[str, Any] = {}
+        between: dict[str, Any] = {}
         rest: dict[str, Any] = {}
         for key, value in flat.items():
-            kind = kinds.get(key)
-            owner = None if key in options.passthrough else _owner(key, pictures, options)
-            free = key in options.passthrough or (kind is not None and not kind.axes)
-            if owner is None and not free:
-                fix = f"Pass of={{{key!r}: {pictures[0]!r}}}, or name it after its picture, such as mask_{pictures[0]}."
-                raise invalid(
-                    f"batch[{key!r}]", expected=f"a target of one of {', '.join(pictures)}", got="a name of none", fix=fix
-                )
-            (rest if owner is None else each.setdefault(owner, {}))[key] = value
+            kind, alone = kinds.get(key), key in options.passthrough
+            owners = () if alone else _owners(key, pictures, options)
+            if not owners and not alone and (kind is None or kind.axes):
+                raise _homeless(key, kind, pictures)
+            (rest if not owners else between if len(owners) > 1 else each.setdefault(owners[0], {}))[key] = value
         _check_counts({name: each[name][name] for name in pictures if name in each.get(name, ())})
-        return _Parts(each, rest, form)
+        return _Parts(each, between, rest, form)
 
     def _key(self, parts: _Parts, key: Key | None) -> Key:
         """One key for all pictures; without one of the caller's, this takes a step of the stream."""
@@ -156,13 +186,28 @@ def _joined(parts: _Parts, results: Mapping[str, Any]) -> Any:
     return parts.form.closed(everything | parts.rest)
 
 
-def _owner(key: str, pictures: Sequence[str], options: Options) -> str | None:
-    """The picture that a target belongs to: as declared, or the longest name of one that its key ends in, or begins with."""
+def _owners(key: str, pictures: Sequence[str], options: Options) -> tuple[str, ...]:
+    """The picture that a target belongs to, or the two that it leads between: as declared, or the longest name of a picture that
+    its key ends in or begins with.
+    """
     key = key.removesuffix(f"_{VALID}")
     if key in options.of or key in pictures:
-        return options.of.get(key, key)
+        return options.of.get(key, (key,))
     named = [one for one in pictures if key.endswith(_suffix(one)) or key.startswith(f"{one}_")]
-    return max(named, key=len, default=pictures[0] if len(pictures) == 1 else None)
+    return (max(named, key=len),) if named else tuple(pictures) if len(pictures) == 1 else ()
+
+
+def _homeless(key: str, kind: TargetKind | None, pictures: Sequence[str]) -> InvalidArgument:
+    fix = f"Pass of={{{key!r}: {pictures[0]!r}}}, or name it after its picture, such as mask_{pictures[0]}."
+    if kind is not None and kind.name in LEADING:
+        fix = f"Pass of={{{key!r}: {tuple(pictures[:2])}}}: where it begins, and where it ends."
+    return invalid(f"batch[{key!r}]", expected=f"a target of one of {', '.join(pictures)}", got="a name of none", fix=fix)
+
+
+def _kind(key: str, options: Options) -> str:
+    kind = kind_of(key, options.targets)
+    assert kind is not None
+    return kind.name
 
 
 def _suffix(picture: str) -> str:

@@ -25,7 +25,7 @@ from pellucid.geometry.paths import Path, follow
 from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
 from pellucid.geometry.polygons import signed_areas
 from pellucid.geometry.space import follow3, inverse4, transform_points3
-from pellucid.geometry.vectors import turn_disparity, turn_flow, turn_normals
+from pellucid.geometry.vectors import turn_disparity, turn_distance, turn_flow, turn_normals
 from pellucid.random.arguments import check_choice
 from pellucid.targets.torchvision import class_of
 from pellucid.types import DEEP, Interpolation
@@ -320,6 +320,7 @@ KINDS: dict[str, TargetKind] = {
         TargetKind("flow", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2, turn=turn_flow, reaches=True),
         TargetKind("normals", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3, turn=turn_normals),
         TargetKind("disparity", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear", turn=turn_disparity),
+        TargetKind("distance", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear", turn=turn_distance),
         TargetKind("pointmap", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3),
         TargetKind("rays", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3),
         TargetKind("uv", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2),

@@ -21,7 +21,7 @@ from pellucid.random.arguments import check_choice, check_flag, finite_number, i
 from pellucid.targets.kinds import BOXES, IMAGE, KINDS, TargetKind, kind_of
 from pellucid.types import FLOATING
 
-__all__ = ["FORMATS", "SIDES", "Options", "check_no_scale", "dtype_named", "named_targets"]
+__all__ = ["FORMATS", "LEADING", "SIDES", "Options", "check_no_scale", "dtype_named", "named_targets"]
 
 _MODES = {kind.name: kind.interpolation for kind in KINDS.values() if kind.interpolation}
 
@@ -37,6 +37,9 @@ FORMATS: Mapping[str, tuple[BoxFormat, bool]] = {
 
 SIDES = ("colour", "geometry")
 """What pictures of a sample may share, beside transforms by name."""
+
+LEADING = ("flow", "disparity")
+"""Kinds that may lead from one picture to another."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Options:
     pad_targets: bool = True
     drop_invalid: bool = False
     share: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    of: Mapping[str, str] = field(default_factory=dict)
+    of: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check every option, and fill in the default interpolations."""
@@ -101,7 +104,7 @@ class Options:
                 "colour" if name == "color" else name: _groups(name, groups, named)
                 for name, groups in table("share", self.share).items()
             },
-            "of": {key: _picture(f"of[{key!r}]", name, named) for key, name in table("of", self.of).items()},
+            "of": {key: _owners(key, names, named) for key, names in table("of", self.of).items()},
         }
         for name, value in read.items():
             object.__setattr__(self, name, value)
@@ -124,6 +127,7 @@ class Options:
         plain = {**self.settings(), "dtype": dtype, "passthrough": list(self.passthrough)}
         plain["interpolation"] = {kind: mode for kind, mode in self.interpolation.items() if mode != _MODES.get(kind)}
         plain["share"] = {name: [list(group) for group in groups] for name, groups in self.share.items()}
+        plain["of"] = {key: list(names) for key, names in self.of.items()}
         plain["pairs"] = {key: [list(pair) for pair in pairs] for key, pairs in self.pairs.items()}
         return {name: value for name, value in plain.items() if value not in (None, [], {})}
 
@@ -202,6 +206,15 @@ def _groups(name: str, groups: object, named: Mapping[str, str]) -> tuple[tuple[
     if len(set(pictures)) < len(pictures):
         raise invalid(name, expected=f"{expected}, none twice", got=repr(groups))
     return read
+
+
+def _owners(key: str, names: object, named: Mapping[str, str]) -> tuple[str, ...]:
+    """The picture of a target, or the two that it leads between."""
+    read = (names,) if isinstance(names, str) else texts(f"of[{key!r}]", names)
+    kind = kind_of(key, named)
+    if len(read) != 1 and (len(read) != 2 or kind is None or kind.name not in LEADING):
+        raise invalid(f"of[{key!r}]", expected="one picture, or for flow and disparity the two they lead between", got=repr(names))
+    return tuple(_picture(f"of[{key!r}]", one, named) for one in read)
 
 
 def _picture(name: str, key: object, named: Mapping[str, str]) -> str:
