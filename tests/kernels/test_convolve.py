@@ -7,6 +7,7 @@ import torch
 from scipy.ndimage import correlate, correlate1d
 
 from pellucid import Pipeline, RandomGaussianBlur, RandomMotionBlur
+from pellucid.kernels.conversion import as_bytes, as_colors
 from pellucid.kernels.convolve import dense, interior, median, separable
 from pellucid.kernels.convolve.lines import motion
 from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
@@ -207,3 +208,24 @@ def test_motion_is_the_references(size):
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
     assert motion(image, 10, 4.0, degrees, impl="cpu").shape == image.shape
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_passes_on_bytes_make_the_bytes_of_their_numbers_bit_for_bit(size):
+    """Bytes are read as fractions of 255 and rounded as they are written, in one pass."""
+    image = torch.randint(0, 256, (3, 2, *size), generator=torch.Generator().manual_seed(3), dtype=torch.uint8)
+    fractions = as_colors(image, torch.float32)
+    _, vertical, horizontal = blurs(batch=3, taps=(7, 3), dtype=torch.float32)
+    _, kernel = lines(batch=3, dtype=torch.float32)
+    _, sharpening = sharpenings(batch=3, dtype=torch.float32)
+    _, gate = ranks(batch=3, dtype=torch.float32)
+    passes = {
+        "separable": lambda x: separable(x, 0.5 * vertical, horizontal),
+        "dense": lambda x: dense(x, 0.5 * kernel),
+        "interior": lambda x: interior(x, sharpening, clip=True),
+        "median": lambda x: median(x, (5, 3), gate),
+    }
+    for name, apply in passes.items():
+        made = apply(image)
+        assert made.dtype == torch.uint8, name
+        assert torch.equal(made, as_bytes(apply(fractions), torch.uint8)), name

@@ -21,7 +21,7 @@ from pellucid.core.tape import is_plain_eager
 from pellucid.engine.lowering import Lowered, Openings, as_bend, copies, keeps_levels, operations_of
 from pellucid.engine.lowering.compose import Geometry, unmoved
 from pellucid.engine.overlays import Sticker, goes_along
-from pellucid.engine.passes import apply_open, compute_dtype, in_units, patch_value
+from pellucid.engine.passes import apply_open, compute_dtype, in_units, patch_value, reads_bytes
 from pellucid.engine.plan import Canvas, Group, Part, Run, Single, Space, sources
 from pellucid.engine.space import apply_space, field_through, hops_in_space, total_in_space
 from pellucid.errors import invalid
@@ -302,6 +302,8 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale
         bend = as_bend(segment)
         if bend is not None:
             return curve.tone_of_bytes(image, bend, dtype)
+        if dtype == torch.uint8 and reads_bytes(segment, image, impl):
+            return apply_open(segment, image, scale, impl)
     if isinstance(segment, Mixture):
         return as_bytes(_mixture(segment, group.index, lowered, image, impl, scale), dtype)
     return as_bytes(apply_open(segment, in_units(image), scale, impl), dtype)

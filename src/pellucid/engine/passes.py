@@ -18,6 +18,7 @@ from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend.laws import grained
 from pellucid.kernels.called import called
 from pellucid.kernels.conversion import as_colors
+from pellucid.kernels.explicit import implementation
 from pellucid.segments import (
     Call,
     Codec,
@@ -35,12 +36,17 @@ from pellucid.segments import (
     Tone,
 )
 
-__all__ = ["apply_open", "apply_single", "compute_dtype", "in_units", "patch_value"]
+__all__ = ["apply_open", "apply_single", "compute_dtype", "in_units", "patch_value", "reads_bytes"]
 
 
 def in_units(image: Tensor) -> Tensor:
     """Images in the dtype of the arithmetic, 8-bit ones as fractions of 255."""
     return as_colors(image, compute_dtype(image.dtype))
+
+
+def reads_bytes(segment: Segment, image: Tensor, impl: str) -> bool:
+    """Whether a segment's pass takes bytes and leaves bytes, the same as those of its numbers, without numbers in between."""
+    return isinstance(segment, Convolve | Filter | Median | Sharpen) and implementation(impl, image.device) == "cpu"
 
 
 def apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
@@ -84,8 +90,8 @@ def _rows(part: Any, rows: Tensor) -> Any:
 
 
 def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
-    """One segment on all samples; ``scale`` is 255 for what were bytes."""
-    dtype = image.dtype
+    """One segment on all samples; ``scale`` is 255 for what were bytes, and for bytes that the segment `reads_bytes` of."""
+    dtype = compute_dtype(image.dtype)
     gate: Tensor | None = getattr(segment, "gate", None)
     gate = None if gate is None else gate.to(dtype)
     if isinstance(segment, ColorSteps):
@@ -95,7 +101,7 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
     if isinstance(segment, Filter):
         filtered = convolve.dense(image, segment.kernel.to(dtype), impl=impl)
-        return color.clip(filtered) if segment.clip else filtered
+        return color.clip(filtered) if segment.clip and filtered.dtype == dtype else filtered
     if isinstance(segment, Median):
         return convolve.median(image, segment.taps, gate, impl=impl)
     if isinstance(segment, Sharpen):

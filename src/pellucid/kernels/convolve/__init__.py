@@ -7,8 +7,12 @@ Read next: ``reference.py``.
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 from torch import Tensor
 
+from pellucid.core.constants import compute_dtype
 from pellucid.kernels.convolve import cpu, reference, triton
 from pellucid.kernels.explicit import AVAILABLE, Primitive, as_it_is, dtypes, implementation, run
 
@@ -38,8 +42,7 @@ def separable(image: Tensor, vertical: Tensor, horizontal: Tensor, *, impl: str 
     chosen = implementation(impl, image.device, SEPARABLE, image, vertical, horizontal)
     if chosen == "reference":
         return reference.separable(image, vertical, horizontal)
-    work, result = dtypes(image, vertical, horizontal)
-    return run(_SEPARABLE[chosen], (), image.to(work), vertical.to(work), horizontal.to(work)).to(result)
+    return _run(_SEPARABLE[chosen], (), image, vertical, horizontal)
 
 
 def dense(image: Tensor, kernel: Tensor, *, impl: str = "auto") -> Tensor:
@@ -49,16 +52,14 @@ def dense(image: Tensor, kernel: Tensor, *, impl: str = "auto") -> Tensor:
     """
     if implementation(impl, image.device, AVAILABLE, image, kernel) == "reference":
         return reference.dense(image, kernel)
-    work, result = dtypes(image, kernel)
-    return run(_DENSE, (), image.to(work), kernel.to(work)).to(result)
+    return _run(_DENSE, (), image, kernel)
 
 
 def interior(image: Tensor, kernel: Tensor, *, clip: bool = False, impl: str = "auto") -> Tensor:
     """See :func:`pellucid.kernels.convolve.reference.interior`; ``impl`` says who computes it."""
     if implementation(impl, image.device) == "reference":
         return reference.interior(image, kernel, clip=clip)
-    work, result = dtypes(image, kernel)
-    return run(_INTERIOR, (int(clip),), image.to(work), kernel.to(work)).to(result)
+    return _run(_INTERIOR, (int(clip),), image, kernel)
 
 
 def median(image: Tensor, taps: tuple[int, int], gate: Tensor | None = None, *, impl: str = "auto") -> Tensor:
@@ -68,6 +69,12 @@ def median(image: Tensor, taps: tuple[int, int], gate: Tensor | None = None, *, 
     """
     if implementation("reference" if impl == "triton" else impl, image.device) == "reference":
         return reference.median(image, taps, gate)
-    gate = image.new_ones((1,)) if gate is None else gate
-    work, result = dtypes(image, gate)
-    return run(_MEDIAN, taps, image.to(work), gate.to(work)).to(result)
+    return _run(_MEDIAN, taps, image, image.new_ones((1,), dtype=compute_dtype(image.dtype)) if gate is None else gate)
+
+
+def _run(primitive: Primitive, static: tuple[Any, ...], image: Tensor, *others: Tensor) -> Tensor:
+    """The compiled pass. Bytes, which only the CPU's read, are fractions of 255 there, and rounded as they are written."""
+    work, result = dtypes(image, *others)
+    read = image if image.dtype == torch.uint8 else image.to(work)
+    out = run(primitive, static, read, *(other.to(work) for other in others))
+    return out if image.dtype == torch.uint8 else out.to(result)

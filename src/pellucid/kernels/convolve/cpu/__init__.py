@@ -7,10 +7,12 @@ Read next: ``sweep.py``.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from pellucid.kernels.convolve.network import median_network
@@ -20,6 +22,9 @@ from pellucid.kernels.threads import run_loop, scratch
 __all__ = ["DENSE", "INTERIOR", "MEDIAN", "SEPARABLE"]
 
 _PIXELS = 1 << 14  # of a strip, which is what a thread takes and what a float32 sum over rows becomes float64 after
+
+
+_NEAR = 28 << 10  # bytes of the closest cache that a window's numbers may take
 
 
 def _planes(tensor: Tensor) -> Any:
@@ -48,11 +53,20 @@ def _along(image: Tensor, vertical: Tensor, horizontal: Tensor) -> tuple[tuple[i
     return (split[0], split[1]), given, lambda: (np.empty(length, down.dtype),)
 
 
+def _lines(image: Tensor, *rows: int) -> Any:
+    """Room for one row of a picture as fractions, or so many, where it has bytes."""
+    if image.dtype != torch.uint8:
+        return None
+    shape = *rows, image.shape[3]
+    return scratch("lines", math.prod(shape), np.float32).reshape(shape)
+
+
 def _fill(out: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor) -> None:
     from pellucid.kernels.convolve.cpu.sweep import separable
 
     split, given, room = _along(image, vertical, horizontal)
-    run_loop(separable, *split, _planes(image), *given, _planes(out), room=room)
+    rows = given[3] + vertical.shape[1]
+    run_loop(separable, *split, _planes(image), *given, _planes(out), room=lambda: (*room(), _lines(image, rows)))
 
 
 def _back(found: list[Tensor], grad: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor, needs: list[bool]) -> None:
@@ -80,8 +94,10 @@ def _dense_fill(out: Tensor, image: Tensor, kernel: Tensor) -> None:
 
     planes, taps = _planes(image), kernel.shape[1]
     rows, *split = _strips(image, 2 * taps)  # few of a strip's rows are another's border
-    given = planes, kernel.contiguous().numpy(), image.shape[1], rows, _nothing(planes.dtype), _planes(out)
-    run_loop(square, *split, *given, room=lambda: _dense_room(image, rows, taps, planes.dtype.type))
+    square_kernels, work = kernel.contiguous().numpy(), np.float64 if kernel.dtype == torch.float64 else np.float32
+    unit = work(1.0 / 255.0 if image.dtype == torch.uint8 else 1.0)
+    given = planes, square_kernels, image.shape[1], rows, _nothing(work), unit, _planes(out)
+    run_loop(square, *split, *given, room=lambda: (*_dense_room(image, rows, taps, work), _lines(image)))
 
 
 def _dense_back(found: list[Tensor], grad: Tensor, image: Tensor, kernel: Tensor, needs: list[bool]) -> None:
@@ -103,7 +119,8 @@ def _interior_fill(out: Tensor, image: Tensor, kernel: Tensor, clip: int) -> Non
     from pellucid.kernels.convolve.cpu.sweep import interior
 
     planes, kernels = _planes(image), kernel.flatten(1).contiguous().numpy()
-    run_loop(interior, len(planes), _PIXELS // planes[0].size + 1, planes, kernels, image.shape[1], clip != 0, _planes(out))
+    given = planes, kernels, image.shape[1], clip != 0, _planes(out)
+    run_loop(interior, len(planes), _PIXELS // planes[0].size + 1, *given, room=lambda: (_lines(image, 4),))
 
 
 def _interior_back(found: list[Tensor], grad: Tensor, image: Tensor, kernel: Tensor, clip: int, needs: list[bool]) -> None:
@@ -118,28 +135,33 @@ def _interior_back(found: list[Tensor], grad: Tensor, image: Tensor, kernel: Ten
     add_up(sums, found[1])
 
 
+def _windows(rows: int, work: Any) -> Any:
+    """Room for rows of pixels that fill a close cache."""
+    return scratch("windows", rows * max(_NEAR // (rows * work.itemsize) // 64, 1) * 64, work)
+
+
 def _median_fill(out: Tensor, image: Tensor, gate: Tensor, down: int, across: int) -> None:
-    from pellucid.kernels.convolve.cpu.ranks import STRIP, median
+    from pellucid.kernels.convolve.cpu.ranks import median
 
     planes, width, (rows, strips, _) = _planes(image), image.shape[3], _strips(image)
 
     def room() -> tuple[Any, ...]:
         padded = np.empty((rows + down - 1, width + across - 1), planes.dtype)
-        return padded, np.empty(down * across * STRIP, planes.dtype)
+        return padded, _windows(down * across, planes.dtype)
 
     given = planes, gate.contiguous().numpy(), image.shape[1], (down, across), median_network(down * across), rows, _planes(out)
     run_loop(median, strips, 1, *given, room=room)
 
 
 def _median_back(found: list[Tensor], grad: Tensor, image: Tensor, gate: Tensor, down: int, across: int, needs: list[bool]) -> None:
-    from pellucid.kernels.convolve.cpu.ranks import STRIP, median_backward
+    from pellucid.kernels.convolve.cpu.ranks import median_backward
 
     del needs
     planes, sums, (height, width) = _planes(image), np.empty(image.shape[:2]).reshape(-1), image.shape[2:]
 
     def room() -> tuple[Any, ...]:
         padded, turned = (np.empty((rows, width + across - 1), planes.dtype) for rows in (height + down - 1, height))
-        return padded, turned, np.empty((down * across + 1) * STRIP, planes.dtype)
+        return padded, turned, _windows(down * across + 1, planes.dtype)
 
     gates, network = gate.contiguous().numpy(), median_network(down * across)
     given = _planes(grad), planes, gates, image.shape[1], (down, across), network, _planes(found[0]), sums

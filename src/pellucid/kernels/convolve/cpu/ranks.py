@@ -4,19 +4,21 @@ Owns: `median`, `median_backward`.
 Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``../network.py``.
 
-A strip of a row is copied once for each place of the window, so that one comparison of the network is one of two rows of numbers.
+A run of pixels is copied once for each place of the window, so that one comparison of the network is one of two rows of numbers.
+It goes on from row to row of the strip, through the border between them: the longer it is, the less a comparison's call counts.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from pellucid.kernels.convolve.cpu.rows import strip_of
 from pellucid.kernels.convolve.network import BOTH, LESSER
 from pellucid.kernels.curve.cpu.rows import sum_of_differences
 from pellucid.kernels.jit import entry, exact, noinline, without_refcount
+from pellucid.kernels.stages.sums import copy
 
-__all__ = ["STRIP", "median", "median_backward"]
-
-STRIP = 256  # columns: with a window of 25 they fill a close cache
+__all__ = ["median", "median_backward"]
 
 
 @exact
@@ -36,13 +38,13 @@ def _pad(plane, first, rows, taps, out):  # type: ignore[no-untyped-def]
 
 
 @exact
-def _gather(padded, v, first, down, across, places):  # type: ignore[no-untyped-def]
-    """Copy what lies at each place of the windows."""
+def _gather(padded, at, down, across, places):  # type: ignore[no-untyped-def]
+    """Copy what lies at each place of the windows of pixels from ``at`` on."""
     noinline()
-    n = places.shape[1]
+    n, step, flat = places.shape[1], padded.shape[1], padded.reshape(padded.size)
     for i in range(down):
         for j in range(across):
-            x, y = padded[v + i, first + j :], places[i * across + j]
+            x, y = flat[at + i * step + j :], places[i * across + j]
             for u in range(n):
                 y[u] = x[u]
 
@@ -68,10 +70,10 @@ def _greater(x, y):  # type: ignore[no-untyped-def]
 
 
 @exact
-def _select(padded, v, first, down, across, network, strange, places):  # type: ignore[no-untyped-def]
-    """The medians of a strip; none where the window shows a number that is none."""
+def _select(padded, at, down, across, network, strange, places):  # type: ignore[no-untyped-def]
+    """The medians of a run of pixels; none where the window shows a number that is none."""
     noinline()
-    _gather(padded, v, first, down, across, places)
+    _gather(padded, at, down, across, places)
     middle = places[down * across // 2]
     for k in range(len(network)):
         x, y = places[network[k, 0]], places[network[k, 1]]
@@ -82,19 +84,27 @@ def _select(padded, v, first, down, across, network, strange, places):  # type: 
         else:
             _greater(x, y)
     if strange:
+        step, flat = padded.shape[1], padded.reshape(padded.size)
         for i in range(down):
             for j in range(across):
-                x = padded[v + i, first + j :]
+                x = flat[at + i * step + j :]
                 for u in range(len(middle)):
                     middle[u] = x[u] if x[u] != x[u] else middle[u]
     return middle
 
 
 @exact
-def _mix(gate, x, y, out):  # type: ignore[no-untyped-def]
-    one = type(gate)(1.0)
+def _mix(gate, x, y, whole, out):  # type: ignore[no-untyped-def]
+    """As far as the gate is open; ``whole`` numbers are bytes, mixed as fractions."""
+    one, most = type(gate)(1.0), type(gate)(255.0)
+    unit = one / most if whole else one
+    if gate == one:
+        for u in range(len(out)):
+            out[u] = y[u]
+        return
     for u in range(len(out)):
-        out[u] = y[u] if gate == one else gate * y[u] + (one - gate) * x[u]
+        mixed = gate * (type(gate)(y[u]) * unit) + (one - gate) * (type(gate)(x[u]) * unit)
+        out[u] = np.rint(mixed * most) if whole else mixed
 
 
 @exact
@@ -121,21 +131,29 @@ def median(planes, gates, channels, taps, network, rows, out, padded, room, star
         gates: (samples or 1,).
         taps: rows and columns of the window.
         padded: room for the rows that a strip reads.
-        room: for `STRIP` numbers at each place of the window.
+        room: for as many numbers at each place of the window as a close cache holds.
     """
     planes, gates, network, out, padded, room = without_refcount((planes, gates, network, out, padded, room))
-    width, (down, across), one = planes.shape[2], taps, planes.dtype.type(1.0)
+    width, (down, across), whole = planes.shape[2], taps, out.itemsize == 1
+    step, most = padded.shape[1], len(room) // (down * across)
     for s in range(start, stop):
         p, top, bottom = strip_of(s, planes.shape[1], rows)
         gate = gates[p // channels % len(gates)]
         strange = _pad(planes[p], top - down // 2, bottom - top + down - 1, across, padded)
-        for v in range(bottom - top):
-            for first in range(0, width, STRIP):
-                n = min(STRIP, width - first)
-                places = room[: down * across * n].reshape(down * across, n)
-                own = padded[v + down // 2, across // 2 + first :][:n]
-                middle = own if gate == 0 else _select(padded, v, first, down, across, network, strange, places)
-                _mix(one if gate == 0 else gate, own, middle, out[p, top + v, first : first + n])
+        if gate == 0:
+            for v in range(top, bottom):
+                copy(planes[p, v], out[p, v])
+            continue
+        last = (bottom - top - 1) * step + width
+        for at in range(0, last, most):
+            n = min(most, last - at)
+            middle = _select(padded, at, down, across, network, strange, room[: down * across * n].reshape(down * across, n))
+            for v in range(at // step, (at + n - 1) // step + 1):  # what lies beyond a row's end is nobody's
+                left, right = max(at, v * step), min(at + n, v * step + width)
+                if left < right:
+                    u, end = left - v * step, right - v * step
+                    own = padded[v + down // 2, across // 2 + u : across // 2 + end]
+                    _mix(gate, own, middle[left - at : right - at], whole, out[p, top + v, u:end])
 
 
 @entry
@@ -144,22 +162,23 @@ def median_backward(grad, planes, gates, channels, taps, network, into, sums, pa
 
     Args:
         padded, turned: room for a plane continued by its edges, and for its gradient.
-        room: for `STRIP` numbers at each place of the window and once more.
+        room: for so many numbers at each place of the window, and once more.
     """
     grad, planes, gates, network, into, sums = without_refcount((grad, planes, gates, network, into, sums))
     padded, turned, room = without_refcount((padded, turned, room))
     (_, height, width), (down, across), one = planes.shape, taps, planes.dtype.type(1.0)
+    most = len(room) // (down * across + 1)
     for p in range(start, stop):
         gate, reach = gates[p // channels % len(gates)], across // 2
         strange = _pad(planes[p], -(down // 2), height + down - 1, across, padded)
         turned[:] = planes.dtype.type(0.0)
         sums[p] = 0.0
         for v in range(height):
-            for first in range(0, width, STRIP):
-                n = min(STRIP, width - first)
+            for first in range(0, width, most):
+                n = min(most, width - first)
                 places = room[: down * across * n].reshape(down * across, n)
                 left = room[down * across * n :][:n]
-                middle = _select(padded, v, first, down, across, network, strange, places)
+                middle = _select(padded, v * padded.shape[1] + first, down, across, network, strange, places)
                 g, own = grad[p, v, first : first + n], padded[v + down // 2, reach + first :][:n]
                 sums[p] += sum_of_differences(g, middle, own)
                 _add(one - gate, g, turned[v, reach + first :])

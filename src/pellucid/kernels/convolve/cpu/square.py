@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from pellucid.kernels.convolve.cpu.rows import add_taps, dots, fold, fold_back, mirror_ends, strip_of
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.levels import rounded, units
 from pellucid.kernels.stages.sums import copy
 
 __all__ = ["square", "square_back", "square_sums"]
@@ -36,19 +37,22 @@ def _taps(kernel, threshold, step, turned, at, weights, begin):  # type: ignore[
 
 
 @fused
-def _mirrored(image, first, last, reach, padded):  # type: ignore[no-untyped-def]
-    """Rows [first - reach, last + reach) of a plane, with mirrored borders."""
+def _mirrored(image, first, last, reach, unit, padded):  # type: ignore[no-untyped-def]
+    """Rows [first - reach, last + reach) of a plane, with mirrored borders, in units of the picture's."""
     noinline()
     height, width = image.shape
     for r in range(last - first + 2 * reach):
         line = padded[r]
-        copy(image[fold(first - reach + r, height)], line[reach : reach + width])
+        units(image[fold(first - reach + r, height)], unit, line[reach : reach + width])
         mirror_ends(line, reach, width)
 
 
 @entry
-def square(images, kernels, channels, rows, threshold, out, scratch, at, weights, begin, start, stop):  # type: ignore[no-untyped-def]
-    """Filter strips of ``rows`` rows; taps below the threshold are nothing. images, out: (planes, h, w)."""
+def square(images, kernels, channels, rows, threshold, unit, out, scratch, at, weights, begin, made, start, stop):  # type: ignore[no-untyped-def]
+    """Filter strips of ``rows`` rows; taps below the threshold are nothing. images, out: (planes, h, w).
+
+    ``made``, of bytes, is room for a row; the picture's ``unit`` is 1 / 255 then, and 1 otherwise.
+    """
     images, kernels, out, scratch = without_refcount((images, kernels, out, scratch))
     at, weights, begin = without_refcount((at, weights, begin))
     width, taps = images.shape[2], kernels.shape[1]
@@ -58,11 +62,17 @@ def square(images, kernels, channels, rows, threshold, out, scratch, at, weights
     for s in range(start, stop):
         plane, first, last = strip_of(s, images.shape[1], rows)
         _taps(kernels[plane // channels % len(kernels)], threshold, step, False, at, weights, begin)
-        _mirrored(images[plane], first, last, reach, flat.reshape(rows + 2 * reach, step))
+        _mirrored(images[plane], first, last, reach, unit, flat.reshape(rows + 2 * reach, step))
         for v in range(first, last):
-            row = out[plane, v]
-            row[:] = images.dtype.type(0.0)
-            add_taps(flat[(v - first) * step :], at, weights, 0, begin[taps], row)
+            line = flat[(v - first) * step :]
+            if made is None:
+                out[plane, v] = type(unit)(0.0)
+                add_taps(line, at, weights, 0, begin[taps], out[plane, v])
+            else:
+                row = without_refcount(made)
+                row[:] = type(unit)(0.0)
+                add_taps(line, at, weights, 0, begin[taps], row)
+                rounded(row, out[plane, v])
 
 
 @entry
@@ -111,7 +121,7 @@ def square_sums(grad, images, taps, rows, sums, scratch, start, stop):  # type: 
     padded = scratch[: (rows + 2 * reach) * step].reshape(rows + 2 * reach, step)
     for s in range(start, stop):
         plane, first, last = strip_of(s, grad.shape[1], rows)
-        _mirrored(images[plane], first, last, reach, padded)
+        _mirrored(images[plane], first, last, reach, images.dtype.type(1.0), padded)
         into = sums[s]
         into[:] = 0.0
         for v in range(first, last):

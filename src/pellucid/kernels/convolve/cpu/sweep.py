@@ -26,26 +26,44 @@ from pellucid.kernels.convolve.cpu.rows import (
     weigh_rows_back,
 )
 from pellucid.kernels.jit import entry, fused, without_refcount
+from pellucid.kernels.levels import rounded, units
 from pellucid.kernels.stages.sums import copy, mask_row
 
 __all__ = ["interior", "interior_backward", "separable", "separable_back", "separable_sums"]
 
 
+@fused
+def _filtered(image, v, down, rows, across, columns, line, out):  # type: ignore[no-untyped-def]
+    """Row v of a plane through both kernels, of which these taps count."""
+    reach, width = len(across) // 2, len(out)
+    weigh_rows(image, v, down, rows[0], rows[1], line[reach : reach + width])
+    mirror_ends(line, reach, width)
+    slide(line, across, columns[0], columns[1], out)
+
+
 @entry
-def separable(images, vertical, horizontal, channels, rows, threshold, out, scratch, start, stop):  # type: ignore[no-untyped-def]
-    """Filter strips of ``rows`` rows; taps below the threshold are nothing. images, out: (planes, h, w)."""
+def separable(images, vertical, horizontal, channels, rows, threshold, out, scratch, lines, start, stop):  # type: ignore[no-untyped-def]
+    """Filter strips of ``rows`` rows; taps below the threshold are nothing. images, out: (planes, h, w).
+
+    ``lines``, of bytes, is room for the rows that a strip reads, as fractions, and for one that it makes.
+    """
     images, vertical, horizontal, out, scratch = without_refcount((images, vertical, horizontal, out, scratch))
-    width, reach = images.shape[2], horizontal.shape[1] // 2
-    line = scratch[: width + 2 * reach]
+    height, width, tall = images.shape[1], images.shape[2], vertical.shape[1] // 2
+    line = scratch[: width + 2 * (horizontal.shape[1] // 2)]
     for s in range(start, stop):
-        plane, first, last = strip_of(s, images.shape[1], rows)
+        plane, first, last = strip_of(s, height, rows)
         down, across = vertical[plane // channels % len(vertical)], horizontal[plane // channels % len(horizontal)]
-        top, bottom = span(down, threshold)
-        left, right = span(across, threshold)
-        for v in range(first, last):
-            weigh_rows(images[plane], v, down, top, bottom, line[reach : reach + width])
-            mirror_ends(line, reach, width)
-            slide(line, across, left, right, out[plane, v])
+        counted, beside = span(down, threshold), span(across, threshold)
+        if lines is None:
+            for v in range(first, last):
+                _filtered(images[plane], v, down, counted, across, beside, line, out[plane, v])
+        else:
+            made, window = without_refcount(lines[0]), without_refcount(lines[1:])
+            for r in range(counted[0], last - first - 1 + counted[1]):
+                units(images[plane, fold(first - tall + r, height)], scratch.dtype.type(1.0 / 255.0), window[r])
+            for v in range(last - first):
+                _filtered(window, v + tall, down, counted, across, beside, line, made)
+                rounded(made, out[plane, first + v])
 
 
 @fused
@@ -105,13 +123,35 @@ def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold
             dots(g, middle, into[taps:])
 
 
+@fused
+def _interior_of_bytes(x, kernel, lines, out):  # type: ignore[no-untyped-def]
+    height, width = x.shape
+    made, unit = lines[3][: max(width - 2, 0)], lines.dtype.type(1.0 / 255.0)
+    for v in range(height):
+        if v + 1 < height:  # of row 0 no one asks before row 1, whose first neighbour it is
+            if v == 0:
+                units(x[0], unit, lines[0])
+            units(x[v + 1], unit, lines[(v + 1) % 3])
+        copy(x[v], out[v])
+        if v > 0 and v < height - 1 and width > 2:
+            made[:] = lines.dtype.type(0.0)
+            add_nine(lines[(v - 1) % 3], lines[v % 3], lines[(v + 1) % 3], kernel, made)
+            rounded(made, out[v][1 : width - 1])
+
+
 @entry
-def interior(images, kernels, channels, clipped, out, start, stop):  # type: ignore[no-untyped-def]
-    """Filter planes [start, stop) with 3x3 kernels (b or 1, 9); the outermost pixels keep their values."""
+def interior(images, kernels, channels, clipped, out, lines, start, stop):  # type: ignore[no-untyped-def]
+    """Filter planes [start, stop) with 3x3 kernels (b or 1, 9); the outermost pixels keep their values.
+
+    ``lines``, of bytes, is room for four rows: those that are read, as fractions, and the one that is made.
+    """
     images, kernels, out = without_refcount((images, kernels, out))
     _, height, width = images.shape
     for plane in range(start, stop):
         kernel, x = kernels[plane // channels % len(kernels)], images[plane]
+        if lines is not None:
+            _interior_of_bytes(x, kernel, without_refcount(lines), out[plane])
+            continue
         for v in range(height):
             row = out[plane, v]
             copy(x[v], row)
