@@ -1,6 +1,6 @@
 """The hash, compiled: the same words as ``philox.py`` at a fortieth of the calls, on CPU tensors.
 
-Owns: the operator `pellucid::draw_words`, `field_words` and `symmetric_field`, and the Numba functions behind them.
+Owns: the operator `pellucid::draw_words`, `field_words`, `uniform_field` and `symmetric_field`, and the Numba functions behind them.
 Must not: be needed: without Numba, and on other devices, the tensor version runs.
 Read next: ``key.py``.
 """
@@ -19,7 +19,7 @@ from torch import Tensor
 from pellucid.core.compilers import numba_works, translated
 from pellucid.core.tape import Rows, is_plain_eager
 
-__all__ = ["draw_words", "field_words", "row_filler", "symmetric_field", "triton_works"]
+__all__ = ["draw_words", "field_words", "row_filler", "symmetric_field", "triton_works", "uniform_field"]
 
 torch.library.define("pellucid::draw_words", "(Tensor seed, Tensor step, Tensor index, Tensor slots, Tensor? keep) -> Tensor")
 
@@ -50,8 +50,7 @@ def row_filler(slots: Tensor, keep: Tensor | None) -> Callable[[int, int, Tensor
 
 def field_words(words: Tensor, blocks: int) -> Tensor | None:
     """(b, n, 4) words; see :func:`pellucid.random.patterns.field_words`. None where only the tensor code will do."""
-    plain = type(words) is Tensor and words.is_cpu and words.dtype == torch.int64
-    if not (plain and is_plain_eager() and numba_works()):
+    if not _plain(words):
         return None
     found = words.new_empty((words.shape[0], blocks, 4))
     _field_kernel()(words.numpy(), found.numpy())
@@ -65,12 +64,28 @@ def symmetric_field(words: Tensor, shape: tuple[int, int, int], scale: Tensor) -
     """
     if type(scale) is not Tensor or scale.dtype != torch.float64 or (torch.is_grad_enabled() and scale.requires_grad):
         return None
-    known = field_words(words, (shape[0] * shape[1] * shape[2] + 3) // 4)
-    if known is None:
+    field = uniform_field(words, shape, torch.float64)
+    if field is None:
         return None
-    field = np.empty((len(known), shape[0], shape[1] * shape[2]))
-    _scaling_kernel()(known.flatten(1).numpy(), scale.expand(field.shape[:2]).numpy(), field)
-    return torch.from_numpy(field.reshape(len(known), *shape))
+    numbers = field.flatten(2).numpy()
+    numbers *= 2.0
+    numbers -= 1.0
+    numbers *= scale.expand(numbers.shape[:2]).numpy()[..., None]
+    return field
+
+
+def uniform_field(words: Tensor, shape: tuple[int, int, int], dtype: torch.dtype) -> Tensor | None:
+    """See :func:`pellucid.random.patterns.uniform_field`. None where only the tensor code will do."""
+    if dtype not in (torch.float32, torch.float64) or not _plain(words):
+        return None
+    found = torch.empty((len(words), *shape), dtype=dtype, device=words.device)
+    if found.numel():
+        _uniform_kernel(str(dtype).removeprefix("torch."))(words.numpy(), found.flatten(1).numpy())
+    return found
+
+
+def _plain(words: Tensor) -> bool:
+    return type(words) is Tensor and words.is_cpu and words.dtype == torch.int64 and is_plain_eager() and numba_works()
 
 
 def _compiled(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
@@ -120,18 +135,36 @@ def _field_kernel() -> Callable[..., None]:
     return kernel
 
 
+_BLOCKS = 256  # hashed together, in vectors
+
+
 @cache
-def _scaling_kernel() -> Callable[..., None]:
-    """From words to numbers uniform on (-scale, scale)."""
+def _uniform_kernel(dtype: str) -> Callable[..., None]:
+    """From two words of each sample to numbers uniform on (0, 1): the upper 24 bits of each place's hash."""
+    mask, half, first, second, weyl_low, weyl_high = _MASK, _HALF, _FIRST, _SECOND, _WEYL_LOW, _WEYL_HIGH
+    number, blocks, eight = getattr(np, dtype), _BLOCKS, np.uint64(8)
 
-    def fill(words: Any, scale: Any, field: Any) -> None:
-        for b in range(field.shape[0]):
-            for c in range(field.shape[1]):
-                found, own, most = words[b, c * field.shape[2] :], field[b, c], scale[b, c]
-                for i in range(len(own)):
-                    own[i] = ((np.float64(found[i] >> 8) + 0.5) * 2.0**-23 - 1.0) * most
+    def fill(words: Any, found: Any) -> None:
+        zero, count, rows = np.uint64(0), found.shape[1], np.empty((4, blocks), np.int32)
+        a, b, c, d = rows[0], rows[1], rows[2], rows[3]
+        for sample in range(found.shape[0]):
+            low, high = np.uint64(words[sample, 0]) & mask, np.uint64(words[sample, 1]) & mask
+            for start in range(0, (count + 3) // 4, blocks):
+                for i in range(blocks):
+                    c0, c1, c2, c3 = np.uint64(start + i) & mask, zero, zero, zero
+                    k0, k1 = low, high
+                    for _ in range(10):
+                        right, left = first * c0, second * c2
+                        c0, c1, c2, c3 = (left >> half) ^ c1 ^ k0, left & mask, (right >> half) ^ c3 ^ k1, right & mask
+                        k0, k1 = (k0 + weyl_low) & mask, (k1 + weyl_high) & mask
+                    a[i], b[i], c[i], d[i] = c0 >> eight, c1 >> eight, c2 >> eight, c3 >> eight
+                part = found[sample, 4 * start : min(4 * (start + blocks), count)]
+                for k in range(4):
+                    row = rows[k]
+                    for i in range((len(part) - k + 3) // 4):
+                        part[4 * i + k] = (number(row[i]) + number(0.5)) * number(2.0**-24)
 
-    kernel: Callable[..., None] = translated(fill, "void(int64[:, ::1], float64[:, :], float64[:, :, ::1])", nogil=True)
+    kernel: Callable[..., None] = translated(fill, f"void(int64[:, :], {dtype}[:, ::1])", nogil=True)
     return kernel
 
 
