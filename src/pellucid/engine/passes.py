@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.core.constants import compute_dtype
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels import blend, codec, color, convolve, curve
-from pellucid.kernels.blend.laws import grained
+from pellucid.kernels.blend.laws import OF_BYTES, grained
 from pellucid.kernels.called import called
 from pellucid.kernels.conversion import as_colors
 from pellucid.kernels.explicit import implementation
@@ -46,12 +47,18 @@ def in_units(image: Tensor) -> Tensor:
 
 def reads_bytes(segment: Segment, image: Tensor, impl: str) -> bool:
     """Whether a segment's pass takes bytes and leaves bytes, the same as those of its numbers, without numbers in between."""
-    return isinstance(segment, Convolve | Filter | Median | Sharpen) and implementation(impl, image.device) == "cpu"
+    known = isinstance(segment, Convolve | Filter | Median | Sharpen) or (isinstance(segment, Grain) and segment.law in OF_BYTES)
+    return known and implementation(impl, image.device) == "cpu" and _whole(getattr(segment, "gate", None))
+
+
+def _whole(gate: Tensor | None) -> bool:
+    """Whether each sample is changed or is not."""
+    return gate is None or bool(((gate == 0) | (gate == 1)).all())
 
 
 def apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
     """One segment on the samples that it changes, where looking costs nothing and the others have no gradient to give."""
-    active = _active(segment) if is_plain_eager() else None
+    active = _active(segment, image) if is_plain_eager() else None
     if active is None or not active.is_cpu or len(active) != len(image):
         return apply_single(segment, image, scale, impl)
     rows = active.nonzero().squeeze(1)
@@ -61,9 +68,10 @@ def apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Tens
     return image.index_copy(0, rows, apply_single(chosen, image[rows], scale, impl)) if len(rows) else image.clone()
 
 
-def _active(segment: Segment) -> Tensor | None:
+def _active(segment: Segment, image: Tensor) -> Tensor | None:
     """Which samples a segment changes; None where that is not known, or where a gradient to what closed it is asked for."""
-    if isinstance(segment, Call) or (isinstance(segment, Noise | Grain) and segment.clip):  # the closed samples, too
+    clips = isinstance(segment, Noise | Grain) and segment.clip and image.dtype != torch.uint8  # the closed samples, too
+    if isinstance(segment, Call) or clips:
         return None
     if isinstance(segment, Patch | Median) or (isinstance(segment, Tone) and segment.name in curve.KINDS):  # their kernels look
         return None
@@ -124,7 +132,10 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
         return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)
     if isinstance(segment, Grain):
-        result = _mixed(grained(segment, image, impl), image, gate)
+        result = grained(segment, image, impl)
+        if image.dtype == torch.uint8:
+            return result
+        result = _mixed(result, image, gate)
         return color.clip(result) if segment.clip else result
     assert isinstance(segment, Patch)
     return blend.patch(image, segment.box.to(dtype), patch_value(segment, image, impl), impl=impl)

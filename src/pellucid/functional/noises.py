@@ -326,8 +326,7 @@ def snow(
 
     def law(image: Tensor, words: Tensor, strength: Tensor, angle: Tensor) -> Tensor:
         normal = blend.gaussian_field(words, (1, *image.shape[2:]), image.dtype)[:, 0]
-        snowed = weather.snow(image, normal, angle, weather.SNOW[severity - 1])
-        result = image + strength[:, None, None, None] * (snowed - image)
+        result = weather.snow(image, normal, angle, weather.SNOW[severity - 1], strength)
         return torch.clamp(result, 0.0, 1.0) if clip else result
 
     return _noisy(image, key, law, {"strength": (strength, 0.0, 1.0), "angle": (angle, -inf, inf)})

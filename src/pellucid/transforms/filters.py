@@ -23,7 +23,7 @@ from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.random.patterns import uniform_field
 from pellucid.segments import Convolve, ConvolveSpec, Filter, Grain, Median, SegmentSpec
 from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated, slopes
-from pellucid.transforms.noise import Formula
+from pellucid.transforms.noise import Formula, Grained
 from pellucid.types import ImageSpec, Size
 
 __all__ = [
@@ -293,20 +293,8 @@ class RandomGlassBlur(Formula):
         return super().lower(values, spec, like)._replace(law=partial(_frosted, reach=self.reach))
 
 
-def _blocks(image: Tensor, scale: Tensor) -> Tensor:
-    for axis in (-2, -1):
-        length = image.shape[axis]
-        count = torch.clamp(torch.floor(scale * length + 1e-6), min=1.0)[:, None]
-        place = torch.arange(length, dtype=image.dtype, device=image.device)
-        block = torch.floor((place + 0.5) * count / length)[..., None]  # b length 1
-        low, high = block * length / count[..., None], (block + 1.0) * length / count[..., None]
-        share = torch.relu(torch.minimum(place + 1.0, high) - torch.maximum(place, low)) / (high - low)
-        image = share[:, None] @ image if axis == -2 else image @ share[:, None].mT
-    return image
-
-
 @dataclass(frozen=True)
-class RandomDownscale(Formula):
+class RandomDownscale(Grained):
     """Show the picture as at a lower resolution: blocks, each of the mean of what it covers.
 
     Args:
@@ -332,9 +320,9 @@ class RandomDownscale(Formula):
 
     like: ClassVar[Names] = {"albumentations": "Downscale"}
     gradients = slopes(scale="none")
+    law: ClassVar[str] = "blocks"
     keyed: ClassVar[bool] = False
     white: ClassVar[bool] = True
-    _formula = staticmethod(_blocks)
 
 
 @dataclass(frozen=True)

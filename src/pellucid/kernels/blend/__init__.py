@@ -1,6 +1,6 @@
 """Per-sample mixing of the image with something else.
 
-Owns: the names `patch`, `paint`, `noise`, `gaussian_field` and `poisson_quantile`, which pick an implementation.
+Owns: the names `patch`, `paint`, `noise`, `gaussian_field`, `means_of_blocks` and `poisson_quantile`, which pick an implementation.
 Must not: draw randomness; noise comes from words that are arguments.
 Read next: ``reference.py``.
 """
@@ -19,7 +19,7 @@ from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive, dtypes, implementation, run
 
-__all__ = ["AVAILABLE", "gaussian_field", "noise", "paint", "paints", "patch", "poisson_quantile"]
+__all__ = ["AVAILABLE", "gaussian_field", "means_of_blocks", "noise", "paint", "paints", "patch", "poisson_quantile"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
@@ -106,6 +106,12 @@ def poisson_quantile(rate: Float[Tensor, "*n"], field: Float[Tensor, "*n"], most
     if rate.dtype in (torch.float32, torch.float64) and _alone(rate) and _alone(field) and not needs_grad(rate, field):
         return cpu.poisson_counts(rate, field, reference.terms(most))
     return reference.poisson_quantile(rate, field, most)
+
+
+def means_of_blocks(image: Tensor, counts: Tensor) -> Tensor | None:
+    """See :func:`pellucid.kernels.blend.grain.blocks`, whose blocks are counted; None where only tensor code will do."""
+    known = image.dtype in (torch.uint8, torch.float32, torch.float64) and _alone(image) and _alone(counts)
+    return cpu.blocks(image, counts) if known and not needs_grad(image) else None
 
 
 def _alone(tensor: Tensor) -> bool:

@@ -8,17 +8,36 @@ Read next: ``../../engine/execution.py``.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int64, Num
 from torch import Tensor
 
-from pellucid.kernels.blend import poisson_quantile
+from pellucid.kernels.blend import means_of_blocks, poisson_quantile
 from pellucid.random.patterns import uniform_field
 
-__all__ = ["poisson_gaussian", "salt_and_pepper", "shot"]
+__all__ = ["blocks", "poisson_gaussian", "salt_and_pepper", "shot"]
 
 
 def _each(number: Float[Tensor, "#b"]) -> Float[Tensor, "#b 1 1 1"]:
     return number[:, None, None, None]
+
+
+def blocks(image: Num[Tensor, "b c h w"], scale: Float[Tensor, "#b"], *, impl: str = "auto") -> Num[Tensor, "b c h w"]:
+    """Each pixel as the mean of its block, of which there are ``scale`` to a pixel of each axis; bytes come back as bytes.
+
+    Gradient:
+        image: exact. scale: none.
+    """
+    sides = image.new_tensor(image.shape[2:], dtype=scale.dtype)
+    counts = torch.clamp(torch.floor(scale[:, None] * sides + 1e-6), min=1.0)
+    known = None if impl == "reference" else means_of_blocks(image, counts)
+    for axis in (-2, -1) if known is None else ():
+        length, count = image.shape[axis], counts[:, axis, None]
+        place = torch.arange(length, dtype=image.dtype, device=image.device)
+        block = torch.floor((place + 0.5) * count / length)[..., None]  # b length 1
+        low, high = block * length / count[..., None], (block + 1.0) * length / count[..., None]
+        share = torch.relu(torch.minimum(place + 1.0, high) - torch.maximum(place, low)) / (high - low)
+        image = share[:, None] @ image if axis == -2 else image @ share[:, None].mT
+    return image if known is None else known
 
 
 def poisson_gaussian(
@@ -35,15 +54,18 @@ def poisson_gaussian(
 
 
 def salt_and_pepper(
-    image: Float[Tensor, "b c h w"], words: Int64[Tensor, "#b 2"], amount: Float[Tensor, "#b"], salt: Float[Tensor, "#b"]
+    image: Num[Tensor, "b c h w"], words: Int64[Tensor, "#b 2"], amount: Float[Tensor, "#b"], salt: Float[Tensor, "#b"]
 ) -> Float[Tensor, "b c h w"]:
-    """Replace the share ``amount`` of the values, ``salt`` of it by 1 and the rest by 0.
+    """Replace the share ``amount`` of the values, ``salt`` of it by 1 and the rest by 0; bytes by 255 and 0.
 
     Gradient:
         image: exact. amount, salt: surrogate, the slope of the mean: (salt - image) and amount.
     """
-    field = uniform_field(words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype)
+    field = uniform_field(words, (image.shape[1], image.shape[2], image.shape[3]), amount.dtype)
     share, white = _each(amount), _each(salt)
+    if image.dtype == torch.uint8:
+        least, most = torch.zeros((), dtype=torch.uint8), torch.full((), 255, dtype=torch.uint8)
+        return torch.where(field < share * white, most, torch.where(field < share, least, image))
     held, white_held = share.detach(), white.detach()
     result = torch.where(field < held * white_held, 1.0, torch.where(field < held, 0.0, image))
     return result + (share - held) * (white_held - image.detach()) + (white - white_held) * held

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jaxtyping import Float
+from jaxtyping import Num
 from torch import Tensor
 
+from pellucid.core.constants import compute_dtype
 from pellucid.kernels import blend
 from pellucid.kernels.blend import grain, plasma, weather
 from pellucid.segments.values import Grain
 
-__all__ = ["grained"]
+__all__ = ["OF_BYTES", "grained"]
+
+OF_BYTES = ("blocks", "rain", "salt_and_pepper", "snow")
+"""Laws that take bytes, too, where no gradient is asked for, and make bytes of them."""
 
 _UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {
     "fog": plasma.fog,
@@ -27,15 +31,17 @@ _UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {
 """What is done with a cloud, by the law's name; the last of its numbers is the cloud's decay."""
 
 
-def grained(segment: Grain, image: Float[Tensor, "b c h w"], impl: str) -> Float[Tensor, "b c h w"]:
+def grained(segment: Grain, image: Num[Tensor, "b c h w"], impl: str) -> Num[Tensor, "b c h w"]:
     """The picture under a law whose gate is open everywhere.
 
     Gradient:
         image, numbers: as the law declares.
     """
-    numbers = [number.to(image.dtype) for number in segment.numbers]
+    numbers = [number.to(compute_dtype(image.dtype)) for number in segment.numbers]
     if callable(segment.law):
         return segment.law(image, *(() if segment.words is None else (segment.words,)), *numbers)
+    if segment.law == "blocks":
+        return grain.blocks(image, numbers[0], impl=impl)
     assert segment.words is not None
     _, channels, height, width = image.shape
     if segment.law == "poisson_gaussian":
@@ -45,10 +51,9 @@ def grained(segment: Grain, image: Float[Tensor, "b c h w"], impl: str) -> Float
         cloud = plasma.plasma_of(segment.words, (height, width), numbers[-1], image.dtype)
         return _UNDER_CLOUDS[segment.law](image, cloud, *numbers[:-1])
     if segment.law == "snow":
-        normal = blend.gaussian_field(segment.words, (1, height, width), image.dtype, impl=impl)[:, 0]
         strength, angle = numbers
-        snowed = weather.snow(image, normal, angle, weather.SNOW[int(segment.most) - 1], impl=impl)
-        return image + strength[:, None, None, None] * (snowed - image)
+        normal = blend.gaussian_field(segment.words, (1, height, width), strength.dtype, impl=impl)[:, 0]
+        return weather.snow(image, normal, angle, weather.SNOW[int(segment.most) - 1], strength, impl=impl)
     if segment.law == "rain":
         return weather.rain(image, segment.words, *numbers, impl=impl)
     if segment.law == "shot":

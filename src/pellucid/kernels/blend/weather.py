@@ -8,11 +8,12 @@ Read next: ``plasma.py``.
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int64, Num
 from torch import Tensor
 
 from pellucid.color.luma import LUMA
 from pellucid.core.constants import constant
+from pellucid.kernels.blend import cpu
 from pellucid.kernels.convolve import dense
 from pellucid.kernels.convolve.lines import motion, zoomed
 from pellucid.random.patterns import uniform_field
@@ -30,25 +31,31 @@ SNOW = (
 
 
 def snow(
-    image: Float[Tensor, "b c h w"],
+    image: Num[Tensor, "b c h w"],
     normal: Float[Tensor, "b h w"],
     degrees: Float[Tensor, "b"],
     constants: tuple[float, float, float, float, int, float, float],
+    strength: Float[Tensor, "#b"] | None = None,
     *,
     impl: str = "auto",
-) -> Float[Tensor, "b c h w"]:
+) -> Num[Tensor, "b c h w"]:
     """Make the picture paler, and add flakes and their mirror image; not clipped. ``impl`` says who draws flakes out.
 
+    ``strength``: as far as that, 0 to 1; None is 1. Bytes, which need one, come back as bytes, clipped and rounded.
+
     Gradient:
-        image: almost everywhere. normal, degrees: none.
+        image, strength: almost everywhere. normal, degrees: none.
     """
     layer, kept = snow_layer(normal, degrees, *constants[:-1], impl=impl)[:, None], constants[-1]
-    bright = image.mean(1, keepdim=True)
-    if image.shape[1] == 3:
-        weights = constant(LUMA, image.dtype, image.device)
-        bright = (image * weights[:, None, None]).sum(1, keepdim=True)
+    layer = layer + layer.flip(-2, -1)
+    channels = image.shape[1]
+    weights = constant(LUMA if channels == 3 else (1.0 / channels,) * channels, normal.dtype, image.device)
+    if image.dtype == torch.uint8 and strength is not None:
+        return cpu.snowed(image, layer[:, 0], weights, strength, kept)
+    bright = image.mean(1, keepdim=True) if channels != 3 else (image * weights[:, None, None]).sum(1, keepdim=True)
     pale = kept * image + (1.0 - kept) * torch.maximum(image, 1.5 * bright + 0.5)
-    return pale + layer + layer.flip(-2, -1)
+    snowed = pale + layer
+    return snowed if strength is None else image + strength[:, None, None, None] * (snowed - image)
 
 
 def snow_layer(
@@ -75,18 +82,18 @@ def snow_layer(
 
 
 def rain(
-    image: Float[Tensor, "b c h w"],
+    image: Num[Tensor, "b c h w"],
     words: Int64[Tensor, "b 2"],
     strength: Float[Tensor, "b"],
     density: Float[Tensor, "b"],
     streak: Float[Tensor, "b k k"],
     *,
     impl: str = "auto",
-) -> Float[Tensor, "b c h w"]:
+) -> Num[Tensor, "b c h w"]:
     """Mix in white, by ``strength`` times what streaks of light leave at each pixel, at most 1.
 
     Args:
-        image: any picture.
+        image: any picture; bytes come back as bytes.
         words: two per sample.
         strength: 0 to 1.
         density: above 0; the share of pixels from which a streak comes, of a brightness uniform on (0, 1).
@@ -98,7 +105,10 @@ def rain(
     """
     reach = streak.shape[-1] // 2
     height, width = image.shape[-2:]
-    field = uniform_field(words, (1, height + 2 * reach, width + 2 * reach), image.dtype)
+    field = uniform_field(words, (1, height + 2 * reach, width + 2 * reach), strength.dtype)
+    if image.dtype == torch.uint8:
+        light = strength[:, None, None, None] * cpu.fallen(field, density, streak)
+        return cpu.lit(image, 1.0 - light, light)
     drops = torch.relu(1.0 - field / density[:, None, None, None])
     spread = dense(drops, streak, impl="reference" if impl == "triton" else impl)
     fallen = spread[..., reach : reach + height, reach : reach + width]

@@ -1,6 +1,7 @@
 """Noise compiled for the CPU: hashed, mapped to normal numbers and added strip by strip; no field in memory, in neither direction.
 
-Owns: the operators `NOISE`, with its gradients, and `FIELD`, on contiguous memory of one dtype; `poisson_counts`.
+Owns: the operators `NOISE`, with its gradients, and `FIELD`, on contiguous memory of one dtype; and, without gradients,
+`poisson_counts`, `blocks`, `fallen`, `lit` and `snowed`.
 Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
@@ -18,9 +19,11 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_loop
 from pellucid.random.normals import series
 
-__all__ = ["FIELD", "NOISE", "poisson_counts"]
+__all__ = ["FIELD", "NOISE", "blocks", "fallen", "lit", "poisson_counts", "snowed"]
 
 _BLOCKS = 256  # of four numbers each: a strip, whose intermediate rows stay in the closest cache
+_PIXELS = 1 << 17  # likewise of passes that only read and write
+_STRIP = 4096  # pixels of those
 _STRIPS = 16  # the fewest worth handing to another thread
 
 
@@ -94,4 +97,60 @@ def poisson_counts(rate: Tensor, level: Tensor, terms: int) -> Tensor:
     out = in_large_pages(torch.empty_like(rate, memory_format=torch.contiguous_format))
     arrays = [part.contiguous().view(-1).numpy() for part in (rate, torch.exp(-rate), level.expand_as(rate), out)]
     run_loop(counts, out.numel(), 4 * _BLOCKS * _STRIPS, *arrays[:3], terms, arrays[3])
+    return out
+
+
+def blocks(image: Tensor, counts: Tensor) -> Tensor:
+    """See :func:`pellucid.kernels.blend.grain.blocks`; of bytes, float32 or float64, without gradients."""
+    from pellucid.kernels.blend.cpu.means import blocks as loop
+
+    out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
+    if out.numel():
+        planes, into = (part.view(-1, *image.shape[2:]).numpy() for part in (image.contiguous(), out))
+        numbers, width, levels = counts.contiguous().numpy(), image.shape[3], image.dtype == torch.uint8
+
+        def room() -> tuple[Any, ...]:
+            places = np.empty((2, width), np.int32)
+            return np.empty(6 * width + 3, numbers.dtype), places, np.empty(width, np.uint8) if levels else None
+
+        given = planes, numbers, image.shape[1], numbers.dtype.type(1.0 / 255.0 if levels else 1.0), into
+        run_loop(loop, len(planes), _PIXELS // planes[0].size + 1, *given, room=room)
+    return out
+
+
+def lit(image: Tensor, gain: Tensor, offset: Tensor) -> Tensor:
+    """Bytes as fractions, times a number for each pixel and plus another, both float32."""
+    from pellucid.kernels.blend.cpu.light import lit as loop
+
+    out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
+    if out.numel():
+        numbers = [part.expand(*part.shape[:2], *image.shape[2:]).contiguous().flatten(2).numpy() for part in (gain, offset)]
+        planes, into = (part.view(-1, image[0, 0].numel()).numpy() for part in (image.contiguous(), out))
+        run_loop(
+            loop, len(planes) * -(-planes.shape[1] // _STRIP), _PIXELS // _STRIP, planes, *numbers, image.shape[1], _STRIP, into
+        )
+    return out
+
+
+def snowed(image: Tensor, layer: Tensor, weights: Tensor, strength: Tensor, kept: float) -> Tensor:
+    """See :func:`pellucid.kernels.blend.weather.snow`, as far as the strength says; of bytes, with float32 numbers."""
+    from pellucid.kernels.blend.cpu.light import snowed as loop
+
+    out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
+    if out.numel():
+        pictures, into, layers = (part.flatten(-2).numpy() for part in (image.contiguous(), out, layer))
+        given = pictures, layers, *_arrays(weights, strength), np.float32(kept), _STRIP, into
+        strips = len(pictures) * -(-pictures.shape[2] // _STRIP)
+        run_loop(loop, strips, _PIXELS // _STRIP, *given, room=lambda: (np.empty(_STRIP, np.float32),))
+    return out
+
+
+def fallen(field: Tensor, density: Tensor, streak: Tensor) -> Tensor:
+    """Streaks of light (b, 1, h, w) of a field (b, 1, h + k - 1, w + k - 1); see :func:`pellucid.kernels.blend.weather.rain`."""
+    from pellucid.kernels.blend.cpu.light import fallen as loop
+
+    around = streak.shape[-1] - 1
+    out = field.new_empty((len(field), 1, field.shape[2] - around, field.shape[3] - around))
+    given = field[:, 0].numpy(), *_arrays(density, streak), out[:, 0].numpy()
+    run_loop(loop, len(out), _PIXELS // field[0].numel() + 1, *given, room=lambda: (np.empty((around + 1, 2), np.int64),))
     return out

@@ -1,0 +1,143 @@
+"""Light, rain and snow on bytes: each pixel read once and written once, under planes of numbers.
+
+Owns: `fallen`, `lit` and `snowed`.
+Must not: know of tensors; everything comes as contiguous arrays.
+Read next: ``sweep.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+
+__all__ = ["fallen", "lit", "snowed"]
+
+
+@fused
+def _level(y):  # type: ignore[no-untyped-def]
+    """The nearest of 255 steps, as ``levels.py`` has it."""
+    zero, one, most = type(y)(0.0), type(y)(1.0), type(y)(255.0)
+    y = y if y > zero else zero
+    y = y if y < one else one
+    return np.uint8(np.int32(np.rint(y * most)))
+
+
+@fused
+def _lit(x, gain, offset, unit, out):  # type: ignore[no-untyped-def]
+    noinline()
+    for u in range(len(out)):
+        out[u] = _level(type(unit)(x[u]) * unit * gain[u] + offset[u])
+
+
+@entry
+def lit(images, gains, offsets, channels, strip, out, start, stop):  # type: ignore[no-untyped-def]
+    """Strips of so many pixels of planes (b * channels, n): as fractions, times a number and plus another.
+
+    ``gains``, ``offsets``: (samples or 1, channels or 1, n).
+    """
+    images, gains, offsets, out = without_refcount((images, gains, offsets, out))
+    n, unit = images.shape[1], gains.dtype.type(1.0 / 255.0)
+    strips = (n + strip - 1) // strip
+    for s in range(start, stop):
+        p, first = s // strips, s % strips * strip
+        b, c, last = p // channels, p % channels, min(first + strip, n)
+        gain, offset = gains[b % len(gains), c % gains.shape[1]], offsets[b % len(offsets), c % offsets.shape[1]]
+        _lit(images[p, first:last], gain[first:last], offset[first:last], unit, out[p, first:last])
+
+
+@fused
+def _bright(picture, weights, unit, first, bright):  # type: ignore[no-untyped-def]
+    noinline()
+    bright[:] = type(unit)(0.0)
+    for c in range(len(picture)):
+        x, share = picture[c, first:], weights[c]
+        for u in range(len(bright)):
+            bright[u] += share * (type(unit)(x[u]) * unit)
+
+
+@fused
+def _snowed(x, bright, layer, kept, strength, unit, out):  # type: ignore[no-untyped-def]
+    """Paler, with flakes, as far as the strength says."""
+    noinline()
+    one, half, more = type(unit)(1.0), type(unit)(0.5), type(unit)(1.5)
+    for u in range(len(out)):
+        a = type(unit)(x[u]) * unit
+        pale = more * bright[u] + half
+        pale = kept * a + (one - kept) * (a if a > pale else pale)
+        out[u] = _level(a + strength * (pale + layer[u] - a))
+
+
+@entry
+def snowed(images, layers, weights, strengths, kept, strip, out, room, start, stop):  # type: ignore[no-untyped-def]
+    """Strips of so many pixels of all channels; images, out: (b, c, n); layers: (b, n).
+
+    Args:
+        weights: of the channels in what is bright.
+        kept: the share of the picture that is not made paler.
+        room: for a strip of numbers.
+    """
+    images, layers, weights, strengths = without_refcount((images, layers, weights, strengths))
+    out, room = without_refcount((out, room))
+    n, unit = images.shape[2], layers.dtype.type(1.0 / 255.0)
+    strips = (n + strip - 1) // strip
+    for s in range(start, stop):
+        b, first = s // strips, s % strips * strip
+        last = min(first + strip, n)
+        bright, layer = room[: last - first], layers[b % len(layers)]
+        _bright(images[b], weights, unit, first, bright)
+        strength = strengths[b % len(strengths)]
+        for c in range(images.shape[1]):
+            x, row = images[b, c, first:last], out[b, c, first:last]
+            _snowed(x, bright, layer[first:last], kept, strength, unit, row)
+
+
+@fused
+def _spans(kernel, spans):  # type: ignore[no-untyped-def]
+    """Of each row of a kernel the weights [first, last) that are not all nothing."""
+    noinline()
+    for i in range(len(kernel)):
+        first, last = 0, len(kernel)
+        while first < last and kernel[i, first] == 0:
+            first += 1
+        while last > first and kernel[i, last - 1] == 0:
+            last -= 1
+        spans[i, 0], spans[i, 1] = first, last
+
+
+@fused
+def _drop(light, kernel, spans, v, u, out):  # type: ignore[no-untyped-def]
+    """What a drop at (v, u) of the field leaves in the picture, whose pixel (y, x) sees the field from there on."""
+    noinline()
+    height, width = out.shape
+    for i in range(max(v - height + 1, 0), min(len(kernel), v + 1)):
+        first, last = max(spans[i, 0], u - width + 1), min(spans[i, 1], u + 1)
+        weights, row = kernel[i], out[v - i]
+        for j in range(first, last):
+            row[u - j] += light * weights[j]
+
+
+@entry
+def fallen(fields, densities, kernels, out, spans, start, stop):  # type: ignore[no-untyped-def]
+    """Pictures [start, stop): streaks of the few drops there are, added up, at most 1.
+
+    Args:
+        fields: (b, h + k - 1, w + k - 1), uniform on (0, 1).
+        densities: below which there is a drop, the brighter, the smaller the number.
+        kernels: (b, k, k), the streak of a drop.
+        spans: (k, 2): room.
+    """
+    fields, densities, kernels, out, spans = without_refcount((fields, densities, kernels, out, spans))
+    one = out.dtype.type(1.0)
+    for b in range(start, stop):
+        density, into, kernel = densities[b % len(densities)], out[b], kernels[b % len(kernels)]
+        _spans(kernel, spans)
+        into[:] = out.dtype.type(0.0)
+        for v in range(fields.shape[1]):
+            row = fields[b, v]
+            for u in range(len(row)):
+                if row[u] < density:
+                    _drop(one - row[u] / density, kernel, spans, v, u, into)
+        flat = into.reshape(into.size)
+        for u in range(len(flat)):
+            flat[u] = min(flat[u], one)

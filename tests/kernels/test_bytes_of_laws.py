@@ -1,0 +1,44 @@
+"""Laws that take bytes make of them what they make of fractions of 255, clipped and rounded, up to ties between two levels."""
+
+import pytest
+import torch
+
+import pellucid as P
+from pellucid.engine.passes import reads_bytes
+from pellucid.kernels.blend.laws import OF_BYTES
+from pellucid.kernels.conversion import as_bytes
+
+LAWS = {
+    "blocks": (P.RandomDownscale(p=1.0), P.RandomDownscale((0.01, 1.0), p=0.5), P.RandomDownscale(0.02, p=1.0)),
+    "rain": (P.RandomRain(p=1.0), P.RandomRain(1.0, 0.3, 5.0, 90.0, p=0.7)),
+    "salt_and_pepper": (P.SaltAndPepper(p=1.0), P.SaltAndPepper(0.7, 0.2, p=0.5)),
+    "snow": (P.RandomSnow(p=1.0), P.RandomSnow(1.0, severity=5, p=0.5)),
+}
+
+
+def test_each_law_has_a_case():
+    assert set(LAWS) == set(OF_BYTES)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("size", [(37, 53), (3, 2), (1, 9)])
+@pytest.mark.parametrize("channels", [3, 1])
+def test_bytes_are_the_rounded_numbers(law, size, channels):
+    image = torch.randint(0, 256, (5, channels, *size), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
+    for transform in LAWS[law]:
+        augment = P.Pipeline([transform], seed=4)
+        record = augment.draw(image)
+        found = augment.apply(image, record)
+        expected = as_bytes(P.Pipeline([transform], seed=4, impl="reference").apply(image / 255.0, record), torch.uint8)
+        assert found.dtype == torch.uint8
+        assert (found != image).any() or size != (37, 53)
+        apart = (found.int() - expected.int()).abs()
+        assert apart.max() <= 1
+        assert (apart > 0).float().mean() < 1e-3
+
+
+def test_a_gate_that_is_half_open_takes_the_way_through_numbers():
+    image = torch.zeros(2, 3, 4, 4, dtype=torch.uint8)
+    gates = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 0.5])
+    grains = [P.segments.Grain("blocks", None, (torch.ones(2),), gate, clip=False, most=0.0) for gate in gates]
+    assert [reads_bytes(grain, image, "cpu") for grain in grains] == [True, False]
