@@ -1,6 +1,6 @@
 """The hash, compiled: the same words as ``philox.py`` at a fortieth of the calls, on CPU tensors.
 
-Owns: the operator `pellucid::draw_words`, `field_words`, `uniform_field` and `symmetric_field`, and the Numba functions behind them.
+Owns: the operator `pellucid::draw_words`, `field_words`, `uniform_field`, `symmetric_field`, and the Numba functions behind them.
 Must not: be needed: without Numba, and on other devices, the tensor version runs.
 Read next: ``key.py``.
 """
