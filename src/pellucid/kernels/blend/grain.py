@@ -64,8 +64,7 @@ def salt_and_pepper(
     field = uniform_field(words, (image.shape[1], image.shape[2], image.shape[3]), amount.dtype)
     share, white = _each(amount), _each(salt)
     if image.dtype == torch.uint8:
-        least, most = torch.zeros((), dtype=torch.uint8), torch.full((), 255, dtype=torch.uint8)
-        return torch.where(field < share * white, most, torch.where(field < share, least, image))
+        return torch.where(field < share * white, image.new_full((), 255), torch.where(field < share, image.new_zeros(()), image))
     held, white_held = share.detach(), white.detach()
     result = torch.where(field < held * white_held, 1.0, torch.where(field < held, 0.0, image))
     return result + (share - held) * (white_held - image.detach()) + (white - white_held) * held
