@@ -47,7 +47,8 @@ def in_units(image: Tensor) -> Tensor:
 
 def reads_bytes(segment: Segment, image: Tensor, impl: str) -> bool:
     """Whether a segment's pass takes bytes and leaves bytes, the same as those of its numbers, without numbers in between."""
-    known = isinstance(segment, Convolve | Filter | Median | Sharpen) or (isinstance(segment, Grain) and segment.law in OF_BYTES)
+    known = isinstance(segment, Filter | Median | Sharpen) or (isinstance(segment, Grain) and segment.law in OF_BYTES)
+    known |= isinstance(segment, Convolve) and segment.amount is None
     return known and implementation(impl, image.device) == "cpu" and _whole(getattr(segment, "gate", None))
 
 
@@ -79,7 +80,7 @@ def _active(segment: Segment, image: Tensor) -> Tensor | None:
     asked, active = [] if gate is None else [gate], gate
     if isinstance(segment, Noise):
         asked, active = [segment.mean, segment.sigma], (segment.mean != 0) | (segment.sigma != 0)
-    elif isinstance(segment, Convolve):
+    elif isinstance(segment, Convolve) and segment.amount is None:
         asked, active = [segment.vertical, segment.horizontal], _spreads(segment.vertical) | _spreads(segment.horizontal)
     return None if any(part.requires_grad for part in asked) else active
 
@@ -106,7 +107,11 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         factors = {name: factor.to(dtype) for name, factor in segment.factors.items()}
         return color.jitter_steps(image, segment.order, factors, impl=impl)
     if isinstance(segment, Convolve):
-        return convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
+        blurred = convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
+        if segment.amount is None:
+            return blurred
+        result = image + segment.amount.to(dtype)[:, None, None, None] * (image - blurred)
+        return color.clip(result) if segment.clip else result
     if isinstance(segment, Filter):
         filtered = convolve.dense(image, segment.kernel.to(dtype), impl=impl)
         return color.clip(filtered) if segment.clip and filtered.dtype == dtype else filtered

@@ -195,6 +195,7 @@ class Convolve(NamedTuple):
     Args:
         vertical: of odd length.
         horizontal: of odd length.
+        amount: what they take away is added so many times, and the result clipped to [0, 1] if asked; None: they are all.
 
     Example:
         >>> import torch
@@ -205,6 +206,8 @@ class Convolve(NamedTuple):
 
     vertical: Float[Tensor, "b kh"]
     horizontal: Float[Tensor, "b kw"]
+    amount: Float[Tensor, "b"] | None = None
+    clip: bool = False
 
 
 class Filter(NamedTuple):

@@ -166,14 +166,11 @@ class RandomUnsharpMask(Transform):
 
     like: ClassVar[Names] = {"albumentations": "UnsharpMask"}
     gradients = slopes()
-    lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec("dense")
+    lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec()
 
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Filter:
-        taps = 2 * math.ceil(3.0 * min(self._fixed["sigma"].span()[1], 10.0)) + 1
-        bell, middle = _bell(values["sigma"], taps), _middle(taps, like)
-        middle = middle[:, None] * middle
-        amount = gated(values, values["amount"], 0.0)[:, None, None]
-        return Filter(middle + amount * (middle - bell[:, :, None] * bell[:, None]), self.clip == "end")
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:
+        bell = _bell(values["sigma"], 2 * math.ceil(3.0 * min(self._fixed["sigma"].span()[1], 10.0)) + 1)
+        return Convolve(bell, bell, gated(values, values["amount"], 0.0), self.clip == "end")
 
 
 @dataclass(frozen=True)
