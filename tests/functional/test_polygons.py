@@ -53,6 +53,26 @@ def test_the_sum_is_the_area_and_the_boxes_are_around():
     torch.testing.assert_close(polygon_boxes([outline], format="xywh")[0, 2:], ends[2:] - ends[:2])
 
 
+def test_boxes_of_the_least_area():
+    turned = torch.tensor([[10.0, 20.0], [50.0, 50.0], [44.0, 58.0], [4.0, 28.0]], dtype=torch.float64)
+    box = polygon_boxes(turned, format="cxcywhr")
+    expected = torch.tensor([27.0, 39.0, 50.0, 10.0, -math.atan2(3, 4)], dtype=torch.float64)
+    torch.testing.assert_close(box, expected)
+    assert torch.equal(polygon_boxes([[], turned], format="cxcywhr")[0], torch.zeros(5, dtype=torch.float64))
+    free = (star(1, 7) + 0.01).requires_grad_()
+    assert torch.autograd.gradcheck(lambda p: polygon_boxes(p, format="cxcywhr"), free, fast_mode=False)
+    shapely = pytest.importorskip("shapely")
+    for seed in range(20):
+        outline = star(seed)
+        x, y, width, height, angle = polygon_boxes(outline, format="cxcywhr").tolist()
+        assert abs(angle) <= math.pi / 4 + 1e-9
+        assert width * height == pytest.approx(shapely.minimum_rotated_rectangle(shapely.Polygon(outline)).area, rel=1e-9)
+        around = shapely.affinity.rotate(
+            shapely.box(x - width / 2, y - height / 2, x + width / 2, y + height / 2), -math.degrees(angle)
+        )
+        assert around.buffer(1e-6).covers(shapely.Polygon(outline))
+
+
 OUTER, HOLE = [1, 1, 9, 1, 9, 8, 1, 8], [3, 3, 6, 3, 6, 6, 3, 6]
 APART = [12, 2, 12, 6, 15.5, 6, 15.5, 2]
 
@@ -94,9 +114,18 @@ def test_gradients_in_slow_mode():
     assert torch.autograd.gradcheck(lambda p: polygon_areas(p), free, fast_mode=False)
 
 
+@pytest.mark.parametrize("way", [1, -1])
+def test_corners_on_the_border_of_pixels_have_gradients(way):
+    square = torch.tensor([[4.0, 4.0], [8.0, 4.0], [8.0, 7.0], [4.0, 7.0]])
+    corners = (square if way > 0 else square.flip(0)).requires_grad_()
+    rasterize(corners, (12, 14)).sum().backward()
+    (area,) = torch.autograd.grad(polygon_areas(corners), corners)
+    assert torch.equal(corners.grad, area)
+
+
 def test_a_descent_finds_a_square():
     wanted = rasterize([[3.3, 2.6, 9.4, 2.6, 9.4, 8.1, 3.3, 8.1]], (12, 14))
-    corners = torch.tensor([[4.5, 4.5], [8.0, 4.0], [8.5, 7.5], [5.0, 7.0]], requires_grad=True)
+    corners = torch.tensor([[5.0, 4.0], [8.0, 4.0], [8.0, 7.0], [5.0, 7.0]], requires_grad=True)
     descent = torch.optim.Adam([corners], 0.1)
     for _ in range(150):
         descent.zero_grad()
@@ -127,7 +156,7 @@ def test_compiled_and_mapped():
 def test_errors(polygons, error, says):
     with pytest.raises(error, match=says):
         rasterize(polygons, (4, 4))
-    with pytest.raises(InvalidArgument, match="upright"):
-        polygon_boxes([OUTER], format="cxcywhr")
+    with pytest.raises(InvalidArgument, match="cxcywhr"):
+        polygon_boxes([OUTER], format="round")
     with pytest.raises(InvalidArgument, match="size"):
         rasterize([OUTER], (0, 4))

@@ -10,6 +10,7 @@ ROOT = DOCS.parent
 PAGES = {
     "index.md": 1,
     "two-frames.md": 1,
+    "polygons.md": 5,
     "start.md": 5,
     "targets.md": 7,
     "seeds.md": 4,

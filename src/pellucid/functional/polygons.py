@@ -16,13 +16,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.boxes import BoxFormat, convert_boxes
+from pellucid.boxes.outlines import least
 from pellucid.errors import invalid, wrong_type
-from pellucid.geometry.polygons import hulls, polygon_of, signed_areas, stacked
+from pellucid.geometry.polygons import edges, hulls, polygon_of, signed_areas, stacked
 from pellucid.kernels.polygons import winding
 from pellucid.transforms.base import as_size
 from pellucid.types import Size
 
 __all__ = ["polygon_areas", "polygon_boxes", "rasterize"]
+
+_ROUNDING = 1e-6
 
 Polygons: TypeAlias = Tensor | Sequence[Any]
 
@@ -62,8 +65,12 @@ def rasterize(polygons: Polygons, size: Size, *, impl: str = "auto") -> Float[Te
     """
     points = _read(polygons)
     height, width = as_size("size", size)
-    wound = winding(points[None].flatten(0, -3), size=(height, width), impl=impl).abs()
-    return torch.where(wound < 1.0, wound, 1.0).reshape(*points.shape[:-2], height, width)
+    flat = points[None].flatten(0, -3)
+    way = torch.where(signed_areas(flat) > 0, -1.0, 1.0).to(flat.dtype)[:, None, None]
+    wound = winding(flat, size=(height, width), impl=impl) * way
+    # With a slope at 0, as an edge on the border of pixels grows into the next; none where rounding lies below.
+    wound = torch.where(wound < -_ROUNDING, -wound, torch.where(wound < 0, 0.0, wound))
+    return torch.where(wound > 1.0, 1.0, wound).reshape(*points.shape[:-2], height, width)
 
 
 def polygon_areas(polygons: Polygons) -> Float[Tensor, "*b"]:
@@ -89,12 +96,13 @@ def polygon_areas(polygons: Polygons) -> Float[Tensor, "*b"]:
     return signed_areas(_read(polygons)).abs()
 
 
-def polygon_boxes(polygons: Polygons, *, format: BoxFormat = "xyxy") -> Float[Tensor, "*b 4"]:  # noqa: A002 - the word users know
-    """The upright boxes around polygons, in pixel edges.
+def polygon_boxes(polygons: Polygons, *, format: BoxFormat = "xyxy") -> Float[Tensor, "*b k"]:  # noqa: A002 - the word users know
+    """The least boxes around polygons, in pixel edges.
 
     Args:
         polygons: as in `rasterize`.
-        format: ``xyxy``, ``xywh`` or ``cxcywh``.
+        format: ``xyxy``, ``xywh`` or ``cxcywh`` for upright boxes; ``cxcywhr`` for boxes of the least area, whose angle (radians,
+            counter-clockwise) is an eighth of a turn at most.
 
     Returns:
         One box each; zeros for what has no corner.
@@ -103,16 +111,22 @@ def polygon_boxes(polygons: Polygons, *, format: BoxFormat = "xyxy") -> Float[Te
         polygons: almost everywhere (which corner is leftmost can change).
 
     Source:
-        The least and the greatest coordinates.
+        The least and the greatest coordinates; ``shapely.minimum_rotated_rectangle``.
 
     Example:
         >>> from pellucid.functional import polygon_boxes
         >>> polygon_boxes([[1, 0, 4, 0, 2, 3]])
         tensor([[1., 0., 4., 3.]])
     """
-    if format == "cxcywhr":
-        raise invalid("format", expected="xyxy, xywh or cxcywh: these boxes are upright", got=repr(format))
-    return convert_boxes(hulls(_read(polygons)), "xyxy", format)
+    points = _read(polygons)
+    if format != "cxcywhr":
+        return convert_boxes(hulls(points), "xyxy", format)
+    corners, _, there = edges(points)
+    if points.shape[-2] == 0:
+        return points.new_zeros((*points.shape[:-2], 5))
+    first = torch.take_along_dim(corners, there.long().argmax(-1)[..., None, None], -2)
+    full = torch.where(there[..., None], corners, first)[None].flatten(0, -3)
+    return least(full[None])[0].reshape(*points.shape[:-2], 5)
 
 
 def _read(polygons: Polygons) -> Float[Tensor, "*b v 2"]:
