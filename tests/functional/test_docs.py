@@ -21,6 +21,7 @@ PAGES = {
     "registration.md": 2,
     "cameras.md": 3,
     "views.md": 7,
+    "equivariance.md": 3,
     "worst-case.md": 4,
     "watermark.md": 2,
     "distillation.md": 2,

@@ -42,6 +42,7 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
     "registration": ("pellucid.registration", "Registration"),
     "views": ("pellucid.views", "Views"),
     "adversarial": ("pellucid.adversarial", "Attacks"),
+    "equivariance": ("pellucid.equivariance", "Equivariance, measured"),
     "interop": ("pellucid.interop", "Other libraries' pipelines"),
     "presets": ("pellucid.presets", "Presets"),
     "export": ("pellucid.export", "Export"),

@@ -20,6 +20,7 @@ from pellucid.cli.audit import audit
 from pellucid.cli.augment import augment
 from pellucid.cli.demo import demo
 from pellucid.cli.doctor import doctor
+from pellucid.cli.equivariance import equivariance
 from pellucid.cli.errors import PoliteGroup
 from pellucid.cli.evaluate import eval_descriptor, export_descriptor
 from pellucid.cli.explain import explain
@@ -52,6 +53,7 @@ app.command("import")(import_)
 app.command()(augment)
 app.command()(export)
 app.command()(audit)
+app.command()(equivariance)
 app.command()(register)
 app.command()(doctor)
 app.command()(warmup)

@@ -26,7 +26,7 @@ from pellucid.random.arguments import check_choice, whole_number
 from pellucid.random.distributions import Bernoulli, Categorical
 from pellucid.random.internal import Bits, Permutation
 
-__all__ = ["Found", "Search", "search_cube", "untouched"]
+__all__ = ["Found", "Search", "axes_of", "ends_of", "search_cube", "untouched"]
 
 Losses: TypeAlias = Callable[[Float[Tensor, "b words"]], Float[Tensor, "b"]]
 """One loss for each sample, at uniforms."""
@@ -89,7 +89,7 @@ def search_cube(
         whole: all samples share their draws, and what is searched is the largest mean.
         check: see whether the losses mix the samples, by one more evaluation.
     """
-    low, high = _ends(plan, drawn(0))
+    low, high = ends_of(plan, drawn(0))
     starts = _starts(plan, drawn, how, low, high)
     seen: list[Tensor] = []
     count = 0
@@ -142,7 +142,7 @@ def _nan_last(losses: Tensor) -> Tensor:
     return torch.where(losses.isnan(), -torch.inf, losses)
 
 
-def _ends(plan: Plan, like: Tensor) -> tuple[Tensor, Tensor]:
+def ends_of(plan: Plan, like: Tensor) -> tuple[Tensor, Tensor]:
     """How far each word may go."""
     near = torch.full((like.shape[1],), _END, dtype=like.dtype)
     for draw in plan.draws:
@@ -154,7 +154,7 @@ def _ends(plan: Plan, like: Tensor) -> tuple[Tensor, Tensor]:
 
 def _starts(plan: Plan, drawn: Callable[[int], Tensor], how: Search, low: Tensor, high: Tensor) -> list[Tensor]:
     """The plain draw, a grid where the method has one, and more draws."""
-    levels = {} if how.method == "random" else _levels(_axes(plan), how.draws)
+    levels = {} if how.method == "random" else _levels(axes_of(plan), how.draws)
     points = itertools.product(*([i / (count - 1) for i in range(count)] for count in levels.values())) if levels else []
     words = torch.tensor(list(levels), dtype=torch.int64, device=low.device)
     grid: list[Tensor] = []
@@ -166,7 +166,7 @@ def _starts(plan: Plan, drawn: Callable[[int], Tensor], how: Search, low: Tensor
     return [drawn(0), *grid, *(drawn(len(grid) + k) for k in range(1, rest))]
 
 
-def _axes(plan: Plan) -> dict[str, int]:
+def axes_of(plan: Plan) -> dict[str, int]:
     """The word of each number on a scale, by step and name; not those that have one value only."""
     return {
         f"{draw.transform}.{draw.name}": draw.word

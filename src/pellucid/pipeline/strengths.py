@@ -1,0 +1,72 @@
+"""Draws at a given distance from the middle of their ranges.
+
+Owns: `draw_at_strength`, and whether there is anything to it.
+Must not: apply.
+Read next: ``worst_search.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pellucid.engine.drawing import draw_uniforms, params_of
+from pellucid.errors import invalid
+from pellucid.pipeline.records import Record
+from pellucid.pipeline.worst_search import axes_of, ends_of
+from pellucid.random.arguments import finite_number
+from pellucid.random.key import Key
+
+if TYPE_CHECKING:
+    from pellucid.pipeline import Pipeline
+
+__all__ = ["draw_at_strength", "has_strength"]
+
+
+def draw_at_strength(pipeline: Pipeline, batch: Any, strength: float, *, key: Key | None = None) -> Record:
+    """Draw so that every number lies at one distance from the middle of its range; the side is drawn.
+
+    Args:
+        pipeline: what is drawn from. A rotation by up to 30 degrees has 0 in its middle, at strength .5 it is -15 or 15.
+        batch: as in its call; not a list of pictures.
+        strength: 0 for the middle, 1 for the ends; of distributions without ends the quantiles .001 and .999.
+        key: as in its call.
+
+    Returns:
+        The record. Gates, choices and what else has no scale are drawn as ever.
+
+    Errors:
+        InvalidArgument for a strength outside of [0, 1], and as the call.
+
+    Example:
+        >>> import torch, pellucid
+        >>> turn = pellucid.Pipeline([pellucid.RandomRotation(30)], seed=0)
+        >>> draw_at_strength(turn, torch.zeros(2, 1, 8, 8), 0.5).params[0]["degrees"].abs()
+        tensor([15., 15.], dtype=torch.float64)
+    """
+    if not 0 <= finite_number("strength", strength) <= 1:
+        raise invalid("strength", expected="from 0 to 1", got=strength)
+    parsed = pipeline._parse(batch)
+    plan, seed, step, index = pipeline._at(parsed, key)
+    u = draw_uniforms(plan, seed, step, index)
+    words = torch.tensor(list(axes_of(plan).values()), dtype=torch.int64, device=u.device)
+    low, high = (end[words] for end in ends_of(plan, u))
+    side = torch.where(u[:, words] < 0.5, -0.5, 0.5)
+    at = torch.minimum(torch.maximum(0.5 + strength * side, low), high).to(u.dtype)
+    return Record(plan, params_of(plan, u.index_copy(1, words, at), pipeline._raw(parsed, plan)), index.shape[0], parsed.lead)
+
+
+def has_strength(pipeline: Pipeline, batch: Any) -> bool:
+    """Return whether anything that a pipeline draws is a number on a scale; a flip's gate is none.
+
+    Args:
+        pipeline: what is drawn from.
+        batch: as in its call.
+
+    Example:
+        >>> import torch, pellucid
+        >>> has_strength(pellucid.Pipeline([pellucid.RandomHorizontalFlip()]), torch.zeros(2, 1, 8, 8))
+        False
+    """
+    return bool(axes_of(pipeline._at(pipeline._parse(batch), Key(0, 0))[0]))
