@@ -55,6 +55,10 @@ class Response:
             whatever the model is.
         agreement: share of pictures, or of cells, whose largest channel is the same; None where there is one channel.
         samples: pictures times draws.
+
+    Example:
+        >>> Response("RandomRotation", 1.0, "", error=0.5, margin=0.1, resampling=0.02, agreement=None, samples=8).error
+        0.5
     """
 
     transform: str
@@ -75,6 +79,11 @@ class WorstResponse:
         transform: as of `Response`.
         error: of each picture, (B,).
         images: the views.
+
+    Example:
+        >>> import torch
+        >>> WorstResponse("RandomRotation", torch.tensor([0.5]), torch.zeros(1, 3, 8, 8)).error
+        tensor([0.5000])
     """
 
     transform: str
@@ -109,6 +118,12 @@ class EquivarianceReport:
 
         Args:
             path: the file.
+
+        Returns:
+            The path.
+
+        Errors:
+            OSError where it cannot be written.
 
         Example:
             >>> from tempfile import mkdtemp
