@@ -217,7 +217,8 @@ def _named(prediction: Any) -> dict[str, Tensor]:
 def _subjects(pipeline: Pipeline, *, pairs: bool) -> Iterable[tuple[str, Pipeline]]:
     """Each transform alone, and each two, always applied."""
     options = pipeline.options.settings()
-    always = [replace(one, p=1.0) if any(field.name == "p" for field in fields(one)) else one for one in pipeline.transforms]
+    every: list[Any] = list(pipeline.transforms)
+    always = [replace(one, p=1.0) if any(field.name == "p" for field in fields(one)) else one for one in every]
     sets = [(one,) for one in always] + (list(combinations(always, 2)) if pairs else [])
     for some in sets:
         yield " + ".join(type(one).__name__ for one in some), Pipeline(list(some), seed=0, **options)
