@@ -19,6 +19,7 @@ from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend.laws import OF_BYTES, grained
 from pellucid.kernels.called import called
 from pellucid.kernels.conversion import as_colors
+from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.explicit import implementation
 from pellucid.segments import (
     Call,
@@ -47,7 +48,7 @@ def in_units(image: Tensor) -> Tensor:
 
 def reads_bytes(segment: Segment, image: Tensor, impl: str) -> bool:
     """Whether a segment's pass takes bytes and leaves bytes, the same as those of its numbers, without numbers in between."""
-    known = isinstance(segment, Filter | Median | Sharpen) or (isinstance(segment, Grain) and segment.law in OF_BYTES)
+    known = isinstance(segment, Codec | Filter | Median | Sharpen) or (isinstance(segment, Grain) and segment.law in OF_BYTES)
     known |= isinstance(segment, Convolve) and segment.amount is None
     return known and implementation(impl, image.device) == "cpu" and _whole(getattr(segment, "gate", None))
 
@@ -59,14 +60,23 @@ def _whole(gate: Tensor | None) -> bool:
 
 def apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
     """One segment on the samples that it changes, where looking costs nothing and the others have no gradient to give."""
+    segment = _wide_open(segment) if is_plain_eager() else segment
     active = _active(segment, image) if is_plain_eager() else None
     if active is None or not active.is_cpu or len(active) != len(image):
         return apply_single(segment, image, scale, impl)
     rows = active.nonzero().squeeze(1)
     if len(rows) == len(image):
         return apply_single(segment, image, scale, impl)
-    chosen = type(segment)(*(_rows(part, rows) for part in segment))
+    chosen = _wide_open(type(segment)(*(_rows(part, rows) for part in segment)))
     return image.index_copy(0, rows, apply_single(chosen, image[rows], scale, impl)) if len(rows) else image.clone()
+
+
+def _wide_open(segment: Segment) -> Segment:
+    """Without a gate that closes no sample, and that no gradient goes to: what it would mix need not be read again."""
+    gate: Tensor | None = getattr(segment, "gate", None)
+    if gate is None or not gate.is_cpu or needs_grad(gate) or not bool((gate == 1).all()):
+        return segment
+    return segment._replace(gate=None)  # type: ignore[call-arg]  # a segment that has one
 
 
 def _active(segment: Segment, image: Tensor) -> Tensor | None:
@@ -131,6 +141,8 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         hue, saturation, value = (part.to(dtype) for part in segment[:3])
         return color.shift_hsv(image, hue, saturation, value, gate, impl=impl)
     if isinstance(segment, Codec):
+        if image.dtype == torch.uint8:
+            return codec.compress(image, segment.quality.to(dtype), segment.subsampling, impl)
         how: dict[str, Any] = {"subsampling": segment.subsampling, "image_gradient": segment.image_gradient, "h": segment.h}
         return codec.jpeg(image, segment.quality, gate, surrogate="secant", impl=impl, **how)
     if isinstance(segment, Noise):

@@ -19,6 +19,7 @@ __all__ = [
     "lay",
     "move",
     "read",
+    "read_straight",
     "read_whole",
     "rest",
     "slopes_of_share",
@@ -225,6 +226,48 @@ def _mean(img, base, across, down, index, left, right, upper, lower, unit, outsi
         cover = (left[u] + right[u]) * (upper[u] + lower[u])
         mixed = (upper[u] * top + lower[u] * bottom) * unit + (one - cover) * outside
         line[u] = mixed if cover > zero else outside
+
+
+@fused
+def read_straight(m, img, at, shape, unit, ground, y, first, last, taps, index, lines):  # type: ignore[no-untyped-def]
+    """The same of a read whose rows are the picture's rows, which are mixed first: two pixels are looked up, not four."""
+    noinline()
+    cast, (height, width) = taps.dtype.type, shape
+    across, down, into, mixed = taps[:AXIS], taps[AXIS:], index[first:last], taps[AXIS + PLACE][:width]
+    _places(m, y, first, across[PLACE][first:last], down[PLACE][first:last])
+    _settle(across[PLACE][first:last], across[FIRST][first:last], across[NEAR][first:last], across[FAR][first:last], width)
+    one = down[PLACE][first : first + 1], down[FIRST][:1], down[NEAR][:1], down[FAR][:1]
+    _settle(one[0], one[1], one[2], one[3], height)
+    column = across[FIRST][first:last]
+    for u in range(len(into)):
+        into[u] = np.int32(column[u])
+    upper, lower, row = down[NEAR, 0], down[FAR, 0], np.int64(down[FIRST, 0])
+    beside, below = _steps(shape)
+    for c in range(len(lines)):
+        begin = at + (c * height + row) * width
+        other = begin + np.int64(below)
+        _mix(img[begin : begin + width], img[other : other + width], upper * cast(unit), lower * cast(unit), mixed)
+        left, right = across[NEAR][first:last], across[FAR][first:last]
+        _between(mixed, beside, into, left, right, upper + lower, ground[c], lines[c][first:last])
+
+
+@fused
+def _mix(a, b, upper, lower, out):  # type: ignore[no-untyped-def]
+    noinline()
+    cast = out.dtype.type
+    for u in range(len(out)):
+        out[u] = upper * cast(a[u]) + lower * cast(b[u])
+
+
+@fused
+def _between(row, beside, index, left, right, there, outside, line):  # type: ignore[no-untyped-def]
+    noinline()
+    zero, one = line.dtype.type(0.0), line.dtype.type(1.0)
+    for u in range(len(line)):
+        i = np.uint64(index[u])
+        cover = (left[u] + right[u]) * there
+        mean = left[u] * row[i] + right[u] * row[i + beside] + (one - cover) * outside
+        line[u] = mean if cover > zero else outside
 
 
 @fused

@@ -91,7 +91,11 @@ def _show(img, call, reads, i, k, y, first, last, room, lines):  # type: ignore[
     if moves:
         rows.read_whole(img, at, shape, call.unit, dx, dy, reads.ground, y, first, last, lines)
         return
-    rows.tap(reads.maps[i, k], y, first, last, shape, room.taps, room.index)
+    m = reads.maps[i, k]
+    if (m[1] == 0) & (m[3] == 0):
+        rows.read_straight(m, img, at, shape, call.unit, reads.ground, y, first, last, room.taps, room.index, lines)
+        return
+    rows.tap(m, y, first, last, shape, room.taps, room.index)
     rows.read(img, at, shape, call.unit, reads.ground, first, last, room.taps, room.index, lines)
 
 
