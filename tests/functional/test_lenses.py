@@ -1,5 +1,7 @@
 """Lenses, shutters and waves as functions: read where their formulas in numpy say, and as the transforms of the same names do."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -59,13 +61,18 @@ CASES = {
 }
 
 
+def called(name, image, *numbers, **options):
+    """The function of a name, with its numbers by theirs."""
+    return getattr(PF, name)(image, **dict(zip(CASES[name][3], numbers, strict=True)), **options)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_every_pixel_is_read_where_the_formula_says(name):
     formula, numbers, _, _ = CASES[name]
     x, y = np.broadcast_arrays(*formula(*numbers))
     at = [y + (HEIGHT - 1) / 2, x + (WIDTH - 1) / 2]
     expected = np.stack([map_coordinates(part, at, order=1, mode="nearest") for part in picture().numpy()])
-    found = getattr(PF, name)(picture(), *numbers, border_mode="replicate")
+    found = called(name, picture(), *numbers, border_mode="replicate")
     np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-12)
 
 
@@ -82,7 +89,7 @@ def test_the_transform_of_the_name_does_the_same(name, numbers, pixels):
     _, _, transform, names = CASES[name]
     x = torch.nn.functional.interpolate(picture()[None], size=(256, 256), mode="bicubic")
     made = transform(**dict(zip(names, numbers, strict=True)), padding_mode="border")
-    found = getattr(PF, name)(x, *numbers, border_mode="replicate")
+    found = called(name, x, *numbers, border_mode="replicate")
     steepest = (x.diff(dim=-1).abs().max() + x.diff(dim=-2).abs().max()).item()
     assert (Pipeline([made])(x) - found).abs().max() <= pixels * steepest
 
@@ -90,7 +97,7 @@ def test_the_transform_of_the_name_does_the_same(name, numbers, pixels):
 @pytest.mark.parametrize("name", CASES)
 def test_one_image_and_several_numbers_are_several_images(name):
     _, numbers, _, _ = CASES[name]
-    function = getattr(PF, name)
+    function = partial(called, name)
     both = function(picture(), torch.tensor([numbers[0], 0.5 * numbers[0]], dtype=torch.float64), *numbers[1:])
     assert torch.equal(both[0], function(picture(), *numbers))
     assert torch.equal(both[1], function(picture(), 0.5 * numbers[0], *numbers[1:]))

@@ -20,19 +20,9 @@ from typing import Any
 import torch
 
 __all__ = [
-    "attached_leaves",
-    "backward_place",
-    "code_place",
-    "custom_nodes",
-    "in_custom_forward",
-    "is_users",
-    "live_place",
-    "node_name",
-    "node_place",
-    "short",
-    "storing_place",
-    "walk",
-]
+    "attached_leaves", "backward_place", "code_place", "custom_nodes", "in_custom_forward", "is_users", "live_place", "node_name",
+    "node_place", "short", "storing_place", "walk",
+]  # fmt: skip
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep  # torchvision is somebody else
 _HERE = str(Path(__file__).parent) + os.sep

@@ -21,16 +21,8 @@ if TYPE_CHECKING:
     from pellucid.pipeline.records import Record
 
 __all__ = [
-    "STEPS",
-    "Comparison",
-    "FixedNet",
-    "ajar",
-    "compare_gradients",
-    "count_comparisons",
-    "dithered",
-    "pixel_gradient",
-    "worst",
-]
+    "STEPS", "Comparison", "FixedNet", "ajar", "compare_gradients", "count_comparisons", "dithered", "pixel_gradient", "worst",
+]  # fmt: skip
 
 STEPS = (1e-6, 1e-8)
 """The finite differences' two step sizes, in each value's own unit."""

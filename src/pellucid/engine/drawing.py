@@ -28,15 +28,8 @@ from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
 
 __all__ = [
-    "DrawTape",
-    "DrawnParams",
-    "as_slots",
-    "draw_each",
-    "draw_params",
-    "draw_uniforms",
-    "params_of",
-    "words_of",
-]
+    "DrawTape", "DrawnParams", "as_slots", "draw_each", "draw_params", "draw_uniforms", "params_of", "words_of",
+]  # fmt: skip
 
 DrawnParams = tuple[dict[str, Tensor], ...]
 """For each step, its drawn values by name; one row per sample, float64 (integers for permutations and keys)."""

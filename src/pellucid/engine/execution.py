@@ -46,17 +46,9 @@ from pellucid.transforms.mixture import Mixture as MixtureTransform
 from pellucid.types import ImageSpec, Size
 
 __all__ = [
-    "apply_field",
-    "apply_image",
-    "backwards",
-    "forwards",
-    "hops",
-    "hops_before",
-    "shown",
-    "stretches",
-    "total_src_from_dst",
+    "apply_field", "apply_image", "backwards", "forwards", "hops", "hops_before", "shown", "stretches", "total_src_from_dst",
     "unwarp",
-]
+]  # fmt: skip
 
 BackHop: TypeAlias = tuple[Tensor | BentMap, Size]
 """The map to a canvas from the next one, and that one's (height, width)."""

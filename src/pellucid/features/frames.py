@@ -28,18 +28,9 @@ from pellucid.functional.patches import check_frames
 from pellucid.geometry.matrices import cos_sin_degrees
 
 __all__ = [
-    "compose_frames",
-    "frame_center",
-    "frame_corners",
-    "frame_orientation",
-    "frame_scale",
-    "frames_from_xy",
-    "frames_inside",
-    "map_frames",
-    "rescale_frames",
-    "turn_frames",
-    "upright_frames",
-]
+    "compose_frames", "frame_center", "frame_corners", "frame_orientation", "frame_scale", "frames_from_xy", "frames_inside",
+    "map_frames", "rescale_frames", "turn_frames", "upright_frames",
+]  # fmt: skip
 
 
 def _assemble(a: Tensor, b: Tensor, x: Tensor, c: Tensor, d: Tensor, y: Tensor) -> Float[Tensor, "*b 2 3"]:

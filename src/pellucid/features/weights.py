@@ -23,14 +23,8 @@ from pellucid.features.hardnet import HardNet, width_of
 from pellucid.features.keypoint_net import KeypointNet
 
 __all__ = [
-    "DESCRIPTOR_FILE",
-    "DETECTOR_FILE",
-    "load_descriptor",
-    "load_detector",
-    "read_weights",
-    "save_descriptor",
-    "save_detector",
-]
+    "DESCRIPTOR_FILE", "DETECTOR_FILE", "load_descriptor", "load_detector", "read_weights", "save_descriptor", "save_detector",
+]  # fmt: skip
 
 N = TypeVar("N", bound=nn.Module)
 

@@ -22,16 +22,9 @@ from pellucid.functional.images import close_image, close_unit, open_image, open
 from pellucid.kernels import color, curve
 
 __all__ = [
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_gamma",
-    "adjust_hue",
-    "adjust_saturation",
-    "channel_dropout",
-    "color_temperature",
-    "rgb_shift",
-    "shift_hsv",
-]
+    "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation", "channel_dropout",
+    "color_temperature", "rgb_shift", "shift_hsv",
+]  # fmt: skip
 
 
 def adjust_brightness(image: Shaped[Tensor, "*b c h w"], brightness_factor: Factor) -> Shaped[Tensor, "*b c h w"]:

@@ -19,16 +19,9 @@ from pellucid.core.constants import constant, wide_dtype
 from pellucid.errors import invalid, wrong_type
 
 __all__ = [
-    "Factor",
-    "FillValue",
-    "common_device",
-    "common_dtype",
-    "read_channels",
-    "read_factor",
-    "read_fill",
-    "read_numbers",
+    "Factor", "FillValue", "common_device", "common_dtype", "read_channels", "read_factor", "read_fill", "read_numbers",
     "same_device",
-]
+]  # fmt: skip
 
 _ARRAYS = (np.ndarray, np.generic)
 _NUMBERS = (int, float, np.integer, np.floating)

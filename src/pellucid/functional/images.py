@@ -22,21 +22,9 @@ from pellucid.functional.fills import Factor, read_factor
 from pellucid.types import FLOATING, ImageSpec
 
 __all__ = [
-    "CHANNELS_LAST",
-    "Layout",
-    "close_image",
-    "close_unit",
-    "compute_dtype",
-    "join_batch",
-    "open_image",
-    "open_unit",
-    "open_with",
-    "read_dtype",
-    "require_channels",
-    "require_float",
-    "spec_of",
-    "to_compute",
-]
+    "CHANNELS_LAST", "Layout", "close_image", "close_unit", "compute_dtype", "join_batch", "open_image", "open_unit", "open_with",
+    "read_dtype", "require_channels", "require_float", "spec_of", "to_compute",
+]  # fmt: skip
 
 
 CHANNELS_LAST = ", or channels_last=True; channels_last=False takes the axes as they stand"

@@ -27,16 +27,9 @@ from pellucid.random.key import Key, draw_words, key_for
 from pellucid.transforms.filters import line
 
 __all__ = [
-    "gaussian_noise",
-    "plasma_brightness",
-    "plasma_fog",
-    "plasma_shadow",
-    "poisson_gaussian_noise",
-    "rain",
-    "salt_and_pepper",
-    "shot_noise",
-    "snow",
-]
+    "gaussian_noise", "plasma_brightness", "plasma_fog", "plasma_shadow", "poisson_gaussian_noise", "rain", "salt_and_pepper",
+    "shot_noise", "snow",
+]  # fmt: skip
 
 
 def gaussian_noise(

@@ -24,14 +24,8 @@ from pellucid.transforms.base import as_size
 from pellucid.types import Size
 
 __all__ = [
-    "center_crop",
-    "five_crop",
-    "grayscale_to_rgb",
-    "permute_channels",
-    "perspective",
-    "resized_crop",
-    "ten_crop",
-]
+    "center_crop", "five_crop", "grayscale_to_rgb", "permute_channels", "perspective", "resized_crop", "ten_crop",
+]  # fmt: skip
 
 
 def center_crop(image: Shaped[Tensor, "*b c h w"], size: int | Size, *, fill: FillValue = 0.0) -> Shaped[Tensor, "*b c h2 w2"]:

@@ -20,26 +20,9 @@ from pellucid.random.arguments import is_number
 from pellucid.transforms.base import Transform
 
 __all__ = [
-    "Build",
-    "Near",
-    "Option",
-    "around",
-    "asis",
-    "clamped",
-    "elastic_of",
-    "fields_of",
-    "half_turn",
-    "holes",
-    "made",
-    "near",
-    "odd",
-    "rounded",
-    "scaled",
-    "spread",
-    "up_to",
-    "whole",
-    "why",
-]
+    "Build", "Near", "Option", "around", "asis", "clamped", "elastic_of", "fields_of", "half_turn", "holes", "made", "near",
+    "odd", "rounded", "scaled", "spread", "up_to", "whole", "why",
+]  # fmt: skip
 
 Build = Callable[[Given, Reader, str], Made]
 Option = tuple[str, Any, Callable[[Any], Any]]

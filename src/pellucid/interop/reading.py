@@ -21,27 +21,9 @@ from pellucid.random.arguments import check_choice, is_number, plain
 from pellucid.transforms.base import Transform
 
 __all__ = [
-    "NEAR",
-    "TARGETS",
-    "Cannot",
-    "Given",
-    "Imported",
-    "Match",
-    "Missing",
-    "Reader",
-    "Table",
-    "Unknown",
-    "Unread",
-    "Unsupported",
-    "arguments_of",
-    "fractions",
-    "gated",
-    "integers",
-    "mask_fill_of",
-    "pair",
-    "whole",
-    "wraps",
-]
+    "NEAR", "TARGETS", "Cannot", "Given", "Imported", "Match", "Missing", "Reader", "Table", "Unknown", "Unread", "Unsupported",
+    "arguments_of", "fractions", "gated", "integers", "mask_fill_of", "pair", "whole", "wraps",
+]  # fmt: skip
 
 TARGETS = "Targets: "
 """How notes begin that say what becomes of masks, boxes or points in another way, for all to see."""

@@ -17,17 +17,9 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.nn.policy import StatisticsGrad, mean_under, var_under
 
 __all__ = [
-    "Moments",
-    "canonical_dims",
-    "check_float",
-    "check_like",
-    "compute_dtype",
-    "moments",
-    "native_is_safe",
-    "sum_dtype",
-    "unbiased_var",
-    "uses_fused",
-]
+    "Moments", "canonical_dims", "check_float", "check_like", "compute_dtype", "moments", "native_is_safe", "sum_dtype",
+    "unbiased_var", "uses_fused",
+]  # fmt: skip
 
 # The fused reduction is one pass on a GPU. Elsewhere it is slower (CPU: 3x, benchmarks/normalization.py) or has been wrong (MPS).
 _FUSED_DEVICES = ("cuda", "xpu")

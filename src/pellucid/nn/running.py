@@ -13,14 +13,9 @@ from pellucid.errors import invalid
 from pellucid.nn.moments import Moments, unbiased_var
 
 __all__ = [
-    "channel_dims",
-    "check_channels",
-    "per_channel",
-    "running_moments",
-    "update_running",
-    "update_running_plain",
+    "channel_dims", "check_channels", "per_channel", "running_moments", "update_running", "update_running_plain",
     "uses_batch_statistics",
-]
+]  # fmt: skip
 
 
 def uses_batch_statistics(module: _BatchNorm) -> bool:

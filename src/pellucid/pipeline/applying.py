@@ -55,15 +55,8 @@ from pellucid.transforms.choices import exclude
 from pellucid.types import ImageSpec, Size
 
 __all__ = [
-    "apply_targets",
-    "dtype_of_result",
-    "finished",
-    "image_of",
-    "invert_targets",
-    "inverted",
-    "results_of",
-    "targets_seen",
-]
+    "apply_targets", "dtype_of_result", "finished", "image_of", "invert_targets", "inverted", "results_of", "targets_seen",
+]  # fmt: skip
 
 
 @pinned

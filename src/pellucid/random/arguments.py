@@ -17,19 +17,9 @@ import torch
 from pellucid.errors import invalid, wrong_type
 
 __all__ = [
-    "check_choice",
-    "check_flag",
-    "finite_number",
-    "finite_numbers",
-    "is_number",
-    "items",
-    "numbers_of",
-    "padding_named",
-    "plain",
-    "table",
-    "texts",
-    "whole_number",
-]
+    "check_choice", "check_flag", "finite_number", "finite_numbers", "is_number", "items", "numbers_of", "padding_named", "plain",
+    "table", "texts", "whole_number",
+]  # fmt: skip
 
 _SAME_MODE = {"edge": "border", "symmetric": "reflection", "reflect": "reflect_101"}
 _LARGEST = torch.finfo(torch.float32).max

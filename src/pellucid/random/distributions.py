@@ -17,25 +17,9 @@ from pellucid.random.numbers import Raw
 from pellucid.random.smooth import Smooth
 
 __all__ = [
-    "DISTRIBUTIONS",
-    "Bernoulli",
-    "Beta",
-    "Bits",
-    "Categorical",
-    "CenteredUniform",
-    "Constant",
-    "Dirichlet",
-    "Distribution",
-    "LogUniform",
-    "MultivariateNormal",
-    "Normal",
-    "Offset",
-    "Permutation",
-    "Raw",
-    "Smooth",
-    "Uniform",
-    "Uniforms",
-]
+    "DISTRIBUTIONS", "Bernoulli", "Beta", "Bits", "Categorical", "CenteredUniform", "Constant", "Dirichlet", "Distribution",
+    "LogUniform", "MultivariateNormal", "Normal", "Offset", "Permutation", "Raw", "Smooth", "Uniform", "Uniforms",
+]  # fmt: skip
 
 DISTRIBUTIONS: dict[str, type[Distribution]] = {
     kind.__name__: kind

@@ -19,19 +19,9 @@ from pellucid.random.arguments import finite_number, is_number, items
 from pellucid.random.learnable import Learnable, Number, bounded, raw_of
 
 __all__ = [
-    "Raw",
-    "as_number",
-    "as_numbers",
-    "at_least",
-    "finite",
-    "highest",
-    "is_finite",
-    "is_number",
-    "lowest",
-    "resolve",
-    "start",
+    "Raw", "as_number", "as_numbers", "at_least", "finite", "highest", "is_finite", "is_number", "lowest", "resolve", "start",
     "value_of",
-]
+]  # fmt: skip
 
 
 Raw = Mapping[str, Tensor]

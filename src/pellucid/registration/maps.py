@@ -18,19 +18,9 @@ from pellucid.random.arguments import check_choice
 from pellucid.types import Size
 
 __all__ = [
-    "BENDS",
-    "MODELS",
-    "basis",
-    "changed",
-    "corner_distance",
-    "corners",
-    "frame",
-    "lens_field",
-    "level_from_full",
-    "parts_of",
-    "spline_field",
-    "splines",
-]
+    "BENDS", "MODELS", "basis", "changed", "corner_distance", "corners", "frame", "lens_field", "level_from_full", "parts_of",
+    "spline_field", "splines",
+]  # fmt: skip
 
 _ENTRIES: Final = {
     "translation": (((0, 2, 1.0),), ((1, 2, 1.0),)),

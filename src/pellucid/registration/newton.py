@@ -22,17 +22,8 @@ from pellucid.registration.verdicts import LEAST_OVERLAP
 from pellucid.types import Size
 
 __all__ = [
-    "_FLAT",
-    "Equations",
-    "Moves",
-    "Pair",
-    "equations",
-    "minimise",
-    "noise_covariance",
-    "normal_equations",
-    "plane_moves",
-    "read",
-]
+    "_FLAT", "Equations", "Moves", "Pair", "equations", "minimise", "noise_covariance", "normal_equations", "plane_moves", "read",
+]  # fmt: skip
 
 _FLAT = 1e-5
 """A step that changes the loss by a smaller share ends a descent."""

@@ -20,21 +20,9 @@ from pellucid.functional import gaussian_blur
 from pellucid.registration.newton import Equations, Moves, Pair, normal_equations
 
 __all__ = [
-    "Blocks",
-    "Sides",
-    "grown",
-    "inside",
-    "kept_noise",
-    "level_from_full",
-    "lower",
-    "moved_by",
-    "parameters_of",
-    "places",
-    "read_voxels",
-    "shrunk",
-    "volume_equations",
-    "volume_moves",
-]
+    "Blocks", "Sides", "grown", "inside", "kept_noise", "level_from_full", "lower", "moved_by", "parameters_of", "places",
+    "read_voxels", "shrunk", "volume_equations", "volume_moves",
+]  # fmt: skip
 
 _BLUR = 0.5
 

@@ -35,19 +35,9 @@ if TYPE_CHECKING:
     from pellucid.targets.parsing import Entry
 
 __all__ = [
-    "BOXES",
-    "IMAGE",
-    "IMAGES",
-    "KINDS",
-    "OURS",
-    "VALID",
-    "VOLUME",
-    "TargetKind",
-    "classes_in",
-    "kind_in",
-    "kind_of",
+    "BOXES", "IMAGE", "IMAGES", "KINDS", "OURS", "VALID", "VOLUME", "TargetKind", "classes_in", "kind_in", "kind_of",
     "turned_along",
-]
+]  # fmt: skip
 
 VALID = "valid"
 

@@ -50,6 +50,9 @@ def save_checkpoint(directory: str | os.PathLike[str], step: int, state: TrainSt
     Returns:
         The folder.
 
+    Errors:
+        ImportError without safetensors.
+
     Example:
         >>> import tempfile, torch
         >>> from pellucid.training import TrainState, save_checkpoint

@@ -35,29 +35,10 @@ from pellucid.segments import Segment, SegmentSpec
 from pellucid.types import Fill, ImageSpec, Padding, PaddingMode, Point, RandomNoise, Size
 
 __all__ = [
-    "ANY_IMAGE",
-    "Names",
-    "Params",
-    "Transform",
-    "as_padding",
-    "as_size",
-    "as_transforms",
-    "by_options",
-    "check_choice",
-    "check_flag",
-    "check_kind",
-    "drawn",
-    "drawn_names",
-    "gated",
-    "gated_matrix",
-    "keep_learned",
-    "moved_by",
-    "ordered",
-    "padding_named",
-    "set_runner",
-    "slopes",
-    "undecided",
-]
+    "ANY_IMAGE", "Names", "Params", "Transform", "as_padding", "as_size", "as_transforms", "by_options", "check_choice",
+    "check_flag", "check_kind", "drawn", "drawn_names", "gated", "gated_matrix", "keep_learned", "moved_by", "ordered",
+    "padding_named", "set_runner", "slopes", "undecided",
+]  # fmt: skip
 
 Params = Mapping[str, Tensor]
 """Drawn values of one transform, one row per sample."""

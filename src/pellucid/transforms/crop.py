@@ -39,14 +39,9 @@ from pellucid.transforms.warping import resizing, shifting
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = [
-    "CenterCrop",
-    "RandomBoxSafeCrop",
-    "RandomCrop",
-    "RandomCropFromBorders",
-    "RandomIoUCrop",
-    "RandomMaskCrop",
+    "CenterCrop", "RandomBoxSafeCrop", "RandomCrop", "RandomCropFromBorders", "RandomIoUCrop", "RandomMaskCrop",
     "RandomResizedCrop",
-]
+]  # fmt: skip
 
 _SIDES = ("left", "top", "right", "bottom")
 

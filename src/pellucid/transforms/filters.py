@@ -27,14 +27,9 @@ from pellucid.transforms.noise import Formula, Grained
 from pellucid.types import ImageSpec, Size
 
 __all__ = [
-    "RandomAnisotropicBlur",
-    "RandomBoxBlur",
-    "RandomDefocusBlur",
-    "RandomDownscale",
-    "RandomGlassBlur",
-    "RandomMedianBlur",
+    "RandomAnisotropicBlur", "RandomBoxBlur", "RandomDefocusBlur", "RandomDownscale", "RandomGlassBlur", "RandomMedianBlur",
     "RandomMotionBlur",
-]
+]  # fmt: skip
 
 _WIDEST = 63.0
 """The most taps along an axis."""

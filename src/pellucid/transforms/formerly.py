@@ -72,12 +72,18 @@ def take_old_calls(kind: type[Transform]) -> None:
     free = {one.name for one in fields(kind) if not one.kw_only}  # type: ignore[arg-type]
     kind.__init__ = formerly(*(one for one in order if one not in free), **renamed(kind))(kind.__init__)  # type: ignore[method-assign]
     for old, now in renamed(kind).items():
-        setattr(kind, old, property(_read(kind.__name__, old, now)))
+        setattr(kind, old, _Old(kind.__name__, old, now))
 
 
-def _read(name: str, old: str, now: str) -> Any:
-    def read(transform: Transform) -> Any:
+class _Old:
+    """A field under its old name; no property, which documentation would show."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __get__(self, transform: Transform | None, owner: type[Transform]) -> Any:
+        if transform is None:
+            return self
+        name, old, now = self._names
         warnings.warn(f"Write `.{now}` for the `.{old}` of {name}.", DeprecationWarning, stacklevel=2)
         return getattr(transform, now)
-
-    return read

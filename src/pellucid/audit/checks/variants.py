@@ -26,19 +26,9 @@ from pellucid.audit.place import traceback_place
 from pellucid.audit.probing import directions, joint_directions, joint_slope, large_changes, measure_slope, moved
 
 __all__ = [
-    "Gradients",
-    "attempted",
-    "compare",
-    "confirmed",
-    "layouts",
-    "order",
-    "other_mode",
-    "other_shapes",
-    "other_sign",
-    "outputs",
-    "second_call",
-    "variant",
-]
+    "Gradients", "attempted", "compare", "confirmed", "layouts", "order", "other_mode", "other_shapes", "other_sign", "outputs",
+    "second_call", "variant",
+]  # fmt: skip
 
 _CONFIRMED = {"exact", "almost_everywhere", "unverified"}
 _PARTS = 4  # outputs looked at one by one

@@ -18,15 +18,9 @@ from pellucid.errors import invalid
 from pellucid.geometry.points import transform_points
 
 __all__ = [
-    "Matches",
-    "accuracy_under",
-    "area_under_accuracy",
-    "average_precision",
-    "covisible",
-    "mutual_nearest",
-    "nearest_distance",
+    "Matches", "accuracy_under", "area_under_accuracy", "average_precision", "covisible", "mutual_nearest", "nearest_distance",
     "repeatability",
-]
+]  # fmt: skip
 
 
 class Matches(NamedTuple):
