@@ -220,6 +220,7 @@ CASES = (
         unclipped=True,
     ),
     Case(P.RandomSepia((0.2, 0.9), p=0.7), P.RandomSepia(0.0), off_kinks={"gate": 0.9}, unclipped=True),
+    Case(P.RandomVibrance(p=0.7), P.RandomVibrance(0.0), off_kinks={"gate": 0.9}, exact_identity=False, unclipped=True),
     Case(P.RGBShift(p=0.7), P.RGBShift(red=0.0, green=0.0, blue=0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.FancyPCA(p=0.7), P.FancyPCA(0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.PlanckianJitter((4100, 9000), p=0.7), P.PlanckianJitter(p=0.0), off_kinks={"gate": 0.9}, unclipped=True),

@@ -41,6 +41,16 @@ def test_a_spot_is_albumentations():
     np.testing.assert_allclose(ours, wanted, atol=1e-6)
 
 
+@pytest.mark.parametrize("vibrance", [0.8, -0.6])
+def test_vibrance_is_saturation_by_less_where_there_is_more(vibrance):
+    peer = pytest.importorskip("torchvision.transforms.v2.functional")
+    hue = torch.rand(1, 1, 24, 36, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    for chroma in (0.1, 0.5):
+        image = torch.cat((torch.zeros_like(hue), hue, torch.ones_like(hue)), 1)[:, [2, 0, 1]] * chroma + 0.25
+        wanted = peer.adjust_saturation(image, 1.0 + vibrance * (1.0 - chroma))
+        assert (P.RandomVibrance(vibrance, p=1.0)(image) - wanted).abs().max() < 2e-4  # their luma is rounded to four places
+
+
 def test_the_tone_curve_is_albumentations():
     levels = np.arange(256, dtype=np.uint8).reshape(16, 16, 1).repeat(3, 2)
     wanted = theirs().move_tone_curve(levels, 0.15, 0.8)

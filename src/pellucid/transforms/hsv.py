@@ -1,7 +1,7 @@
-"""Hue, saturation and value, changed by addition.
+"""Hue, saturation and value, changed by addition, and saturation where there is little.
 
-Owns: HueSaturationValue.
-Must not: convert colours itself.
+Owns: HueSaturationValue, RandomVibrance.
+Must not: convert colours to HSV itself.
 Read next: ``../color/hsv.py``.
 """
 
@@ -12,13 +12,16 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from pellucid.random.fields import Chance, Range, symmetric
+from pellucid.color.luma import LUMA
+from pellucid.core.constants import constant
+from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.segments import CurveSpec, Hsv, SegmentSpec
 from pellucid.transforms.base import Params, Transform, drawn, slopes
 from pellucid.transforms.jitter import hue_turns
-from pellucid.types import ImageSpec
+from pellucid.transforms.noise import Formula, wide
+from pellucid.types import EndClip, ImageSpec
 
-__all__ = ["HueSaturationValue"]
+__all__ = ["HueSaturationValue", "RandomVibrance"]
 
 
 @dataclass(frozen=True)
@@ -62,3 +65,43 @@ class HueSaturationValue(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Hsv:
         return Hsv(values["hue"], values["saturation"], values["value"], values.get("gate"))
+
+
+def _vibrant(image: Tensor, vibrance: Tensor) -> Tensor:
+    luma = (image * constant(LUMA, image.dtype, image.device)[:, None, None]).sum(1, keepdim=True)
+    chroma = image.amax(1, keepdim=True) - image.amin(1, keepdim=True)
+    return luma + (image - luma) * (1.0 + wide(vibrance) * (1.0 - chroma))
+
+
+@dataclass(frozen=True)
+class RandomVibrance(Formula):
+    """Saturate pale colours more than strong ones, which would soon be clipped; negative numbers make pale ones paler.
+
+    The difference of each pixel from its luma is multiplied by 1 + vibrance * (1 - chroma), where the chroma is the largest channel
+    less the smallest. `RandomSaturation` treats all pixels alike.
+
+    Args:
+        vibrance: -1 to 1: a number, pair, `Learnable` or distribution.
+
+    Identity at:
+        vibrance = 0 (to rounding), on images in [0, 1].
+    Source:
+        The idea is that of photo editors; where all pixels have one chroma c, this is torchvision's ``adjust_saturation`` by
+        1 + vibrance * (1 - c).
+
+    Example:
+        >>> import torch, pellucid
+        >>> pale = torch.tensor([0.6, 0.5, 0.5]).reshape(1, 3, 1, 1)
+        >>> pellucid.RandomVibrance(0.5, p=1.0)(pale).flatten()
+        tensor([0.6315, 0.4865, 0.4865])
+    """
+
+    vibrance: Range = field(default=(-0.3, 0.7), metadata=drawn(interval, low=-1.0, high=1.0))
+    _: KW_ONLY
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    _formula = staticmethod(_vibrant)
+    keyed: ClassVar[bool] = False
+    channels: ClassVar[tuple[int, ...]] = (3,)
