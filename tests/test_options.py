@@ -132,3 +132,23 @@ def test_old_calls_compile():
         for call in (lambda x: PF.affine(x, 10.0, (1, 0), 2.0), lambda x: PF.rotate(x, angle=10.0)):
             compiled = torch.compile(call, fullgraph=True, backend="eager")
             torch.testing.assert_close(compiled(image), call(image))
+
+
+def test_surrogates_and_implementations_reach_every_warp():
+    """With `gradient_scale` the result is the same, and the slope to the map another."""
+    image, four = (
+        torch.rand(1, 2, 7, 9, dtype=torch.float64),
+        torch.tensor([[0.0, 0.0], [8.0, 0.0], [8.0, 6.0], [0.0, 6.0]]).double(),
+    )
+    moved = {
+        "perspective": lambda by, **options: PF.perspective(image, four, four + by, **options),
+        "elastic": lambda by, **options: PF.elastic(image, by * torch.ones(1, 7, 9, 2).double(), **options),
+    }
+    for call in moved.values():
+        by = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
+        exact, wide = call(by, impl="reference"), call(by, impl="reference", gradient_scale=1.5)
+        slopes = [torch.autograd.grad((out * image).sum(), by)[0] for out in (exact, wide)]
+        assert torch.equal(exact, wide)
+        assert not torch.allclose(*slopes)
+        with pytest.raises(P.InvalidArgument, match="impl"):
+            call(by, impl="none")

@@ -8,6 +8,7 @@ Read next: ``turns.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Shaped
@@ -16,7 +17,7 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.functional import turns
 from pellucid.functional.estimate import get_perspective_transform
-from pellucid.functional.fills import FillValue
+from pellucid.functional.fills import Factor, FillValue
 from pellucid.functional.images import close_image, open_image, require_channels
 from pellucid.functional.sizes import crop, pad, resize
 from pellucid.functional.warps import warp
@@ -148,6 +149,8 @@ def perspective(
     interpolation: str = "bilinear",
     padding_mode: str = "zeros",
     fill: FillValue = 0.0,
+    gradient_scale: Factor = 0.0,
+    image_gradient: str = "exact",
     impl: str = "auto",
 ) -> Shaped[Tensor, "*b c h w"]:
     """Move four points of the image to four others, on the same canvas.
@@ -162,7 +165,7 @@ def perspective(
         The warped image, in the dtype of ``image``.
 
     Gradient:
-        image, fill: exact. startpoints, endpoints: almost everywhere.
+        image, fill: exact. startpoints, endpoints: almost everywhere. Surrogates as in :func:`warp`.
 
     Source:
         ``torchvision.transforms.v2.functional.perspective``, whose pixels lie half a pixel from its points; these are those of
@@ -179,7 +182,8 @@ def perspective(
     pixels, _ = open_image(image)
     size = (pixels.shape[-2], pixels.shape[-1])
     src_from_dst = get_perspective_transform(endpoints, startpoints)
-    return warp(image, src_from_dst, size=size, interpolation=interpolation, padding_mode=padding_mode, fill=fill, impl=impl)
+    how: dict[str, Any] = {"interpolation": interpolation, "padding_mode": padding_mode, "fill": fill, "impl": impl}
+    return warp(image, src_from_dst, size=size, gradient_scale=gradient_scale, image_gradient=image_gradient, **how)
 
 
 def permute_channels(image: Shaped[Tensor, "*b c h w"], permutation: Sequence[int]) -> Shaped[Tensor, "*b c h w"]:

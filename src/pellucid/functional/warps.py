@@ -165,6 +165,9 @@ def elastic(
     interpolation: str = "bilinear",
     fill: FillValue = 0.0,
     channels_last: bool | None = None,
+    gradient_scale: Factor = 0.0,
+    image_gradient: str = "exact",
+    impl: str = "auto",
 ) -> Shaped[Tensor, "..."]:
     """Move pixels by a field, in torchvision's words.
 
@@ -199,7 +202,8 @@ def elastic(
     mode = "zeros" if isinstance(fill, int | float) and fill == 0 else "constant"
     still = torch.eye(3, dtype=displacement.dtype, device=displacement.device)
     how: dict[str, Any] = {"interpolation": interpolation, "padding_mode": mode, "fill": fill, "channels_last": channels_last}
-    return warp(image, still, size=(height, width), displacement=moved, **how)
+    slopes: dict[str, Any] = {"gradient_scale": gradient_scale, "image_gradient": image_gradient, "impl": impl}
+    return warp(image, still, size=(height, width), displacement=moved, **how, **slopes)
 
 
 @overload
