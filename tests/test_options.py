@@ -5,13 +5,15 @@ import inspect
 import pickle
 import warnings
 from dataclasses import fields, replace
+from importlib import import_module
 
 import pytest
 import torch
 
 import pellucid as P
 from pellucid import functional as PF
-from pellucid.transforms import formerly
+from pellucid.transforms import VOLUMES, formerly
+from pellucid_bench.site.pages import PACKAGES
 
 COMMON = {
     *("interpolation", "padding_mode", "border", "fill", "mask_fill", "antialias", "clip", "same_on_batch", "center", "expand"),
@@ -44,13 +46,20 @@ KEPT = {
 """What has another word than most, and why."""
 
 FUNCTIONS = [getattr(PF, name) for name in PF.__all__]
+OTHERS = {
+    f"{package}.{name}": value
+    for package, _ in PACKAGES.values()
+    for name, value in vars(import_module(package)).items()
+    if name in import_module(package).__all__ and inspect.isfunction(value)
+}
+"""All public functions of the reference."""
 
 
 def by_place(call):
     return [one for one in inspect.signature(call).parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
 
 
-@pytest.mark.parametrize("kind", P.ALL, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [*P.ALL, *VOLUMES, P.Lambda], ids=lambda kind: kind.__name__)
 def test_two_fields_at_most_stand_by_place_and_p_last_but_one(kind):
     names, free = [one.name for one in fields(kind)], [one.name for one in by_place(kind)]
     assert len(free) <= 2
@@ -61,14 +70,14 @@ def test_two_fields_at_most_stand_by_place_and_p_last_but_one(kind):
     assert "p" not in names or names[-2] == "p"
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("function", OTHERS.values(), ids=OTHERS)
 def test_of_what_has_a_default_two_stand_by_place_at_most(function):
     free = [one.name for one in by_place(function) if one.default is not one.empty]
     assert len(free) <= 2
     assert not COMMON & set(free)
 
 
-@pytest.mark.parametrize("call", [*P.ALL, *FUNCTIONS], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("call", [*P.ALL, *VOLUMES, *FUNCTIONS], ids=lambda one: one.__name__)
 def test_one_thing_has_one_word(call):
     found = {name for name in inspect.signature(call).parameters if name in OTHER_WORDS}
     assert call.__name__ in KEPT or all(f"{call.__name__}.{name}" in KEPT for name in found), found

@@ -22,7 +22,7 @@ def by_scipy(volume, src_from_dst, size, order=1, mode="grid-constant", cval=0.0
 @pytest.mark.parametrize("mode", ["zeros", "border"])
 def test_a_run_is_one_affine_transform_of_scipy(dtype, error, mode):
     x = voxels(2, (7, 9, 8), dtype=dtype)
-    steps = [P.RandomFlip3("x"), P.RandomFlip3("z"), P.RandomAffine3((30, 20, 15), 0.1, (0.8, 1.2), padding_mode=mode)]
+    steps = [P.RandomFlip3("x"), P.RandomFlip3("z"), P.RandomAffine3((30, 20, 15), 0.1, scale=(0.8, 1.2), padding_mode=mode)]
     out, record = P.Pipeline(steps, seed=1)(x, return_record=True)
     assert str(record.plan) == "Warp3[0,1,2]"
     for b in range(2):
@@ -75,7 +75,7 @@ def test_spacing_follows_the_steps_before():
 def test_world_coordinates_stay():
     """A point's place in the world is the same before and after."""
     batch = everything()
-    out = P.Pipeline([P.RandomFlip3("y"), P.RandomAffine3(30, 0.1, (0.7, 1.3))], seed=5)(batch)
+    out = P.Pipeline([P.RandomFlip3("y"), P.RandomAffine3(30, 0.1, scale=(0.7, 1.3))], seed=5)(batch)
 
     def world(one):
         return one["points3"] @ one["affine"][:, :3, :3].mT + one["affine"][:, None, :3, 3]
@@ -86,7 +86,7 @@ def test_world_coordinates_stay():
 def test_a_bright_voxel_lands_where_its_point_does():
     x, at = torch.zeros(4, 1, 15, 17, 16), torch.tensor([[8.0, 7.0, 6.0]])
     x[:, 0, 6, 7, 8] = 1.0
-    out, record = P.Pipeline([P.RandomFlip3("x"), P.RandomAffine3(40, 0.1, (0.9, 1.3))], seed=2)(
+    out, record = P.Pipeline([P.RandomFlip3("x"), P.RandomAffine3(40, 0.1, scale=(0.9, 1.3))], seed=2)(
         {"volume": x, "points3": at.expand(4, 1, 3)}, return_record=True
     )
     weight = out["volume"][:, 0]
@@ -100,7 +100,7 @@ def test_a_bright_voxel_lands_where_its_point_does():
 
 def test_labels_are_a_nearest_volume():
     batch = everything(3, (9, 8, 7))
-    steps = [P.RandomFlip3("z"), P.RandomAffine3(25, 0.1, (0.8, 1.2), interpolation="nearest")]
+    steps = [P.RandomFlip3("z"), P.RandomAffine3(25, 0.1, scale=(0.8, 1.2), interpolation="nearest")]
     batch["volume"] = batch["labelmap"][:, None].to(torch.float32)
     out = P.Pipeline(steps, seed=3)(batch)
     assert out["labelmap"].dtype == torch.int64
@@ -121,7 +121,7 @@ def test_cuboids_are_the_hulls_of_their_corners():
     batch["cuboids"] = (
         torch.tensor([[[6.0, 7.0, 8.0, 12.0, 11.0, 13.0], [0.0, 0.0, 0.0, 20.0, 20.0, 20.0]]]).expand(2, 2, 6).double()
     )
-    out, record = P.Pipeline([P.RandomAffine3(20, 0.0, (0.8, 1.1))], seed=6)(batch, return_record=True)
+    out, record = P.Pipeline([P.RandomAffine3(20, 0.0, scale=(0.8, 1.1))], seed=6)(batch, return_record=True)
     corners = [[a, b, c] for a in (6.0, 12.0) for b in (7.0, 11.0) for c in (8.0, 13.0)]
     moved = record.map_points(torch.tensor([corners]).double() - 0.5) + 0.5
     assert (out["cuboids"][:, 0] - torch.cat((moved.amin(1), moved.amax(1)), -1)).abs().max() < 1e-10

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pellucid.boxes.formats import BoxFormat, check_boxes, convert_boxes
 from pellucid.boxes.rotated import clip_rotated
+from pellucid.core.formerly import formerly
 from pellucid.errors import invalid
 
 __all__ = ["box_area", "clip_boxes", "visible"]
@@ -95,9 +96,11 @@ def clip_boxes(
     return torch.where(inside, boxes, cut.to(boxes.dtype))  # boxes inside skip the round trip through xyxy
 
 
+@formerly("min_area", "min_visibility", "format")
 def visible(
     before: Float[Tensor, "*batch k"],
     after: Float[Tensor, "*batch k"],
+    *,
     min_area: float = 0.0,
     min_visibility: float = 0.0,
     format: BoxFormat = "xyxy",  # noqa: A002 - the word users know

@@ -200,7 +200,7 @@ def _within(rows: Tensor, box: Tensor, entry: Entry, options: Options) -> tuple[
     if entry.kind is not BOXES or entry.box_format == "cxcywhr":
         return rows, ((edges[..., :2] >= low) & (edges[..., :2] < high)).all(-1)
     cut = torch.cat((torch.maximum(edges[..., :2], low), torch.minimum(edges[..., 2:], high)), -1)
-    valid = visible(edges, cut, options.min_area, options.min_visibility)
+    valid = visible(edges, cut, min_area=options.min_area, min_visibility=options.min_visibility)
     inside = (cut == edges).all(-1, keepdim=True)
     return torch.where(inside, rows, convert_boxes(torch.where(valid[..., None], cut, 0.0), "xyxy", entry.box_format)), valid
 

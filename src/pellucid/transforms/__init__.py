@@ -57,6 +57,7 @@ VOLUMES: tuple[type[Transform], ...] = tuple(
 
 for _kind in (*ALL, *VOLUMES):
     tell(_kind)
+for _kind in (*ALL, Lambda):
     take_old_calls(_kind)
 
 vars()["__all__"] = [

@@ -8,7 +8,7 @@ Read next: ``mixture.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -56,6 +56,7 @@ class Lambda(Transform):
     """
 
     function: Callable[[Tensor], Tensor]
+    _: KW_ONLY
     gradients: Any = field(default="exact", hash=False)  # type: ignore[misc]
     p: Chance = 1.0
     same_on_batch: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import torch
@@ -126,13 +126,14 @@ class RandomAffine3(_InSpace):
 
     degrees: Ranges = field(default=0.0, metadata=drawn(_degrees, "degrees_x", "degrees_y", "degrees_z"))
     translate: Ranges = field(default=0.0, metadata=drawn(_translate, "translate_x", "translate_y", "translate_z"))
+    _: KW_ONLY
     scale: Ranges = field(default=(1.0, 1.0), metadata=drawn(_scale, "scale", "scale_x", "scale_y", "scale_z"))
     interpolation: Trilinear = "trilinear"
     padding_mode: Outside = "zeros"
     fill: Fill = 0.0
+    mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
-    mask_fill: float | None = None
 
     spaced: ClassVar[bool] = True
     like: ClassVar[Names] = {"kornia": "RandomAffine3D"}
@@ -181,6 +182,7 @@ class RandomFlip3(_InSpace):
     """
 
     axis: Axis = "x"
+    _: KW_ONLY
     p: Chance = 0.5
     same_on_batch: bool = False
 
