@@ -115,7 +115,7 @@ def test_compile_vmap_nan_and_half(form):
 )
 def test_visible(after, min_area, min_visibility, want):
     before = torch.tensor([0.0, 0.0, 10.0, 4.0])
-    assert bool(visible(before, torch.tensor(after), min_area, min_visibility)) is want
+    assert bool(visible(before, torch.tensor(after), min_area=min_area, min_visibility=min_visibility)) is want
     assert not visible(before * math.nan, before)
 
 
