@@ -8,6 +8,7 @@ import torch
 
 import pellucid as P
 from pellucid import Pipeline
+from tests.peers import torchvision_functional
 
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")
 IMAGE = 0.2 + 0.5 * torch.rand(1, 3, 24, 36, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
@@ -43,7 +44,7 @@ def test_a_spot_is_albumentations():
 
 @pytest.mark.parametrize("vibrance", [0.8, -0.6])
 def test_vibrance_is_saturation_by_less_where_there_is_more(vibrance):
-    peer = pytest.importorskip("torchvision.transforms.v2.functional")
+    peer = torchvision_functional()
     hue = torch.rand(1, 1, 24, 36, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     for chroma in (0.1, 0.5):
         image = torch.cat((torch.zeros_like(hue), hue, torch.ones_like(hue)), 1)[:, [2, 0, 1]] * chroma + 0.25

@@ -27,7 +27,8 @@ CASES = (
         off_kinks={"gate": 0.9},
     ),
     Case(
-        P.RandomAffine3(30, 0.1, scale=((0.8, 1.2), (0.9, 1.1), (0.7, 1.3)), padding_mode="border"), P.RandomAffine3(scale=((1, 1),) * 3)
+        P.RandomAffine3(30, 0.1, scale=((0.8, 1.2), (0.9, 1.1), (0.7, 1.3)), padding_mode="border"),
+        P.RandomAffine3(scale=((1, 1),) * 3),
     ),
     Case(P.RandomFlip3("x"), P.RandomFlip3("x", p=0.0), off_kinks={"gate": 0.317}),
     Case(P.RandomFlip3("y"), P.RandomFlip3("y", p=0.0), off_kinks={"gate": 0.317}),
