@@ -199,3 +199,11 @@ def test_flow_leads_to_the_same_light():
     assert shown.double().mean() > 0.5
     errors = (ahead[:, :2] - out["heatmap"][0, :-1]).abs().amax(1)[shown]
     assert errors.max() < 0.02
+
+
+def test_pictures_alone_have_the_first_frame_in_every_call():
+    """The first call is looked at, later ones of its kind go a prepared way."""
+    augment, x, key = Pipeline(STEPS), clip(dtype=torch.float32), Key(2)
+    whole = augment(x, key=key)
+    for _ in range(3):
+        assert torch.equal(augment(x[:, 0], key=key), whole[:, 0])

@@ -9,7 +9,8 @@ from tests.guide.pages import DOCS, FENCE, follow
 ROOT = DOCS.parent
 PAGES = {
     "index.md": 1,
-    "two-frames.md": 1,
+    "two-frames.md": 2,
+    "clips.md": 3,
     "polygons.md": 5,
     "start.md": 5,
     "targets.md": 7,

@@ -7,6 +7,7 @@ Read next: ``formats.py``.
 
 from pellucid.boxes.clip import box_area, clip_boxes, visible
 from pellucid.boxes.formats import BoxFormat, convert_boxes
+from pellucid.boxes.tracks import Tracks, as_tracks
 from pellucid.boxes.transform import transform_boxes
 
-__all__ = ["BoxFormat", "box_area", "clip_boxes", "convert_boxes", "transform_boxes", "visible"]
+__all__ = ["BoxFormat", "Tracks", "as_tracks", "box_area", "clip_boxes", "convert_boxes", "transform_boxes", "visible"]

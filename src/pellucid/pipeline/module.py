@@ -112,6 +112,8 @@ class Pipeline(nn.Module):
         of: with ``share``, the pictures that targets belong to, such as ``{"boxes": "left"}``; by default that in their key, as in
             ``boxes_left``, or else ``image``, or the only one. Flow and disparity that lead from one picture to another name both,
             ``{"flow": ("left", "right")}``; ``flow_valid`` says where both show the point then.
+        per_frame: transforms that draw anew for each frame of a clip, by a part of their class's name, such as ``("noise",)``. All
+            else stands still through a clip, or moves as `Smooth` says.
 
     Gradient:
         To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
@@ -161,6 +163,7 @@ class Pipeline(nn.Module):
         drop_invalid: bool = False,
         share: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None = None,
         of: Mapping[str, str | Sequence[str]] | None = None,
+        per_frame: Sequence[str] = (),
     ) -> None:
         given = {name: value for name, value in locals().items() if name in Options.__dataclass_fields__}
         super().__init__()
@@ -176,7 +179,8 @@ class Pipeline(nn.Module):
             self.register_buffer("_step", torch.tensor(0, dtype=torch.int64, device="cpu"))
             self.learned = LearnedParameters(self.steps)
         self._losses = LossesSeen()
-        self._plans = Plans(self.transforms, fuse=self.fuse, canvas=self.canvas, same_on_batch=self.same_on_batch)
+        options = {"fuse": self.fuse, "canvas": self.canvas, "same_on_batch": self.same_on_batch}
+        self._plans = Plans(self.transforms, **options, per_frame=steps_named(self.transforms, per_frame, option="per_frame"))
         self._look, self._recipes = Look(), Recipes()
         self._settles = any(type(one).decides is not Transform.decides for one in self.transforms)
         self._scene = Scene(self) if self.options.share else None

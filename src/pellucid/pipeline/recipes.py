@@ -78,7 +78,7 @@ class Recipe:
             and parsed.lead < 2
             and parsed.entries[0].depth is None
         )
-        if not one or not batch_of(parsed)[0] or plan.looking or plan.moving_layers or not numba_works():
+        if not one or not batch_of(parsed)[0] or plan.looking or plan.moving_layers or plan.smooth or not numba_works():
             return None
         tape = DrawTape.of(plan)
         return None if tape is None else Recipe(plan, tape, parsed, options)

@@ -32,7 +32,7 @@ from pellucid.pipeline.maps import ViewMap, back, forth
 from pellucid.pipeline.notebook import record_html, record_text
 from pellucid.pipeline.serialization import transforms_from_list, transforms_to_list
 from pellucid.random.arguments import check_choice, whole_number
-from pellucid.random.smooth import at_frames
+from pellucid.segments import LayerSpec, WarpSpec
 from pellucid.targets.parsing import Parsed, batch_of
 from pellucid.transforms.base import Transform, as_size
 from pellucid.transforms.choices import Apply, steps_of
@@ -123,26 +123,28 @@ class Record:
     def _frames(self, count: int) -> Record:
         """Unchecked: a clip may be empty."""
         params = of_each(self.params, lambda value: value.repeat_interleave(count, 0))
-        for at, name in self._knots():
-            params[at][name] = at_frames(self.params[at][name], count).flatten()
+        for at, name, moving in self._knots():
+            params[at][name] = moving.each(self.params[at][name], count)
         return Record(self.plan, params, self.samples * count)
 
-    def _knots(self) -> list[tuple[int, str]]:
-        """(transform, name) of the values that move through a clip, of which there are knots here."""
-        drawn = ((draw.transform, draw.name) for draw in self.plan.smooth)
-        return [(at, name) for at, name in drawn if self.params[at][name].dim() > 1]
+    def _knots(self) -> list[tuple[int, str, Any]]:
+        """(transform, name, distribution) of the values that change through a clip, of which there are no frames here."""
+        drawn: list[tuple[int, str, Any]] = [(draw.transform, draw.name, draw.distribution) for draw in self.plan.smooth]
+        return [one for one in drawn if self.params[one[0]][one[1]].dim() == one[2].axes]
 
     def _check_still(self) -> None:
         """Raise where a value moves through a clip: there is another map for each frame."""
-        for at, name in self._knots():
+        for at, name, _ in self._knots():
+            if not isinstance(self.plan.segments[at], WarpSpec | LayerSpec | None):
+                continue  # no map knows of it
             what = f"one value of {type(self.plan.steps[at].transform).__name__}.{name} for each sample"
             fix = "record.frames(count) has a map for each frame."
-            raise invalid("record", expected=what, got="knots of a curve through a clip (Smooth)", fix=fix)
+            raise invalid("record", expected=what, got="one that changes through a clip", fix=fix)
 
     def _lowered(self) -> Lowered:
         """The values on their way to maps."""
         self._check_still()
-        return Lowered(self.plan, self.params, self.device)
+        return Lowered(self.plan, self._frames(1).params if self.plan.smooth else self.params, self.device)
 
     @property
     def src_from_dst(self) -> Float[Tensor, "b 3 3"]:
@@ -412,7 +414,8 @@ class Record:
         plan = self.plan
         ends = (_fitted(size, self.size_in), _fitted(self.size_out, out))
         transforms = (*ends[0], *plan.transforms, *ends[1])
-        plan = make_plan(transforms, plan.specs[0].resized(size), fuse=plan.fuse, canvas=plan.canvas)
+        per_frame = tuple(i + len(ends[0]) for i in plan.per_frame)
+        plan = make_plan(transforms, plan.specs[0].resized(size), fuse=plan.fuse, canvas=plan.canvas, per_frame=per_frame)
         empty: tuple[dict[str, Tensor], ...] = ({},)
         params = (*empty * len(ends[0]), *self.params, *empty * len(ends[1]))
         return replace(self, plan=plan, params=params)
@@ -499,10 +502,17 @@ class Record:
         """
         transform = self._place("step", transform)
         alone, params = self.plan.steps[transform].transform, list(self.params[transform : transform + self._extent(transform)])
+        changing = {at for at, *_ in self._knots()} & {gate.choice for gate in self.plan.steps[transform].gates}
+        if changing:
+            what = type(self.plan.steps[max(changing)].transform).__name__
+            fix = f"record.frames(count).step({transform}) has one for each."
+            raise invalid("step", expected=f"one choice of {what} for all frames", got="one for each frame", fix=fix)
         gate = opened(self.plan, self.params, transform)
         if gate is not None:
             alone, params = Apply((alone,)), [{"gate": gate}, *params]
-        plan = make_plan((alone,), self.plan.specs[transform], canvas=self.plan.canvas)
+        inner = range(transform, transform + self._extent(transform))
+        per_frame = tuple(i - transform + (gate is not None) for i in self.plan.per_frame if i in inner)
+        plan = make_plan((alone,), self.plan.specs[transform], canvas=self.plan.canvas, per_frame=per_frame)
         return replace(self, plan=plan, params=tuple(params))
 
     def _place(self, name: str, transform: int) -> int:
@@ -544,6 +554,7 @@ class Record:
             "image": [spec.channels, *spec.extent],
             "fuse": self.plan.fuse,
             "canvas": self.plan.canvas,
+            "per_frame": list(self.plan.per_frame),
             "samples": self.samples,
             "lead": self.lead,
             "params": list(of_each(self.params, lambda value: value.detach().cpu())),
@@ -583,7 +594,10 @@ class Record:
         rule = state.get("canvas", "image")  # which was the only one when records did not say
         check_choice(f"{path}: canvas", rule, CANVAS_RULES)
         transforms = transforms_from_list(state["transforms"], allow=allow)
-        plan = make_plan(transforms, ImageSpec.of(channels, tuple(extent)), fuse=bool(state["fuse"]), canvas=rule)
+        places = state.get("per_frame", [])
+        per_frame = tuple(_whole_numbers(path, "per_frame", places, len(places) if isinstance(places, list) else 0))
+        spec = ImageSpec.of(channels, tuple(extent))
+        plan = make_plan(transforms, spec, fuse=bool(state["fuse"]), canvas=rule, per_frame=per_frame)
         _check_params(path, plan, state["params"], samples)
         if state["lead"] not in (0, 1, 2):
             raise invalid(f"{path}: lead", expected="0, 1 or 2", got=state["lead"])
@@ -613,7 +627,7 @@ def _check_params(path: str | os.PathLike[str], plan: Plan, params: Any, samples
         for draw in plan.draws
     }
     drawn = params_of(plan, torch.full((1, 4 * len(plan.slots)), 0.5, dtype=torch.float64), start)
-    smooth = {(draw.transform, draw.name) for draw in plan.smooth}
+    moving: dict[tuple[int, str], Any] = {(draw.transform, draw.name): draw.distribution for draw in plan.smooth}
     for i, values in enumerate(params):
         wanted = {draw.name for draw in plan.draws if draw.transform == i}
         if not isinstance(values, dict) or values.keys() != wanted:
@@ -621,16 +635,17 @@ def _check_params(path: str | os.PathLike[str], plan: Plan, params: Any, samples
             raise invalid(f"{path}: params[{i}]", expected=f"the drawn values {sorted(wanted)}", got=got)
         for name, value in values.items():
             here = drawn[i][name]
-            shapes = [(samples, *here.shape[1:]), *([(samples,)] if (i, name) in smooth else [])]  # knots, or one frame's value
-            kind = "real" if here.is_floating_point() else "whole"
+            if (i, name) in moving and isinstance(value, Tensor) and value.dim() != here.dim():  # one frame's value
+                here = moving[i, name].each(here, 1)
+            kind, shape = "real" if here.is_floating_point() else "whole", (samples, *here.shape[1:])
             if (
                 not isinstance(value, Tensor)
-                or tuple(value.shape) not in shapes
+                or tuple(value.shape) != shape
                 or value.is_floating_point() != here.is_floating_point()
                 or value.dtype in (torch.bool, torch.complex64, torch.complex128)
             ):
                 got = f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
-                raise invalid(f"{path}: params[{i}].{name}", expected=f"{kind} numbers of shape {shapes[0]}", got=got)
+                raise invalid(f"{path}: params[{i}].{name}", expected=f"{kind} numbers of shape {shape}", got=got)
 
 
 def _fitted(size: Size, target: Size) -> tuple[Transform, ...]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
-from pellucid.engine.plan import Plans
 from pellucid.errors import InvalidArgument, InvalidType, invalid
 from pellucid.pipeline.between import Field
 from pellucid.pipeline.first_look import Look
@@ -69,9 +68,7 @@ class Scene:
             streams = _streams(whole.transforms, whole.options.share, picture)
             one.options, one._scene = replace(whole.options, share={}, of={}), None
             one._look, one._recipes = Look(), Recipes()
-            one._plans = Plans(
-                whole.transforms, fuse=whole.fuse, canvas=whole.canvas, same_on_batch=whole.same_on_batch, streams=streams
-            )
+            one._plans = whole._plans.named(streams)
             self._alone[picture] = one
         return self._alone[picture]
 

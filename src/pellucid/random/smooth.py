@@ -1,6 +1,6 @@
-"""A value that moves smoothly through a clip.
+"""Values that change through a clip: smoothly, or from frame to frame.
 
-Owns: `Smooth`, and the curve through its knots.
+Owns: `Smooth` and the curve through its knots; `PerFrame`.
 Must not: know how many frames a clip has until it is asked.
 Read next: ``fields.py``.
 """
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
@@ -20,8 +20,10 @@ from pellucid.random.arguments import whole_number
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number
 from pellucid.random.numbers import Raw
+from pellucid.random.patterns import field_words
+from pellucid.random.philox import uniforms
 
-__all__ = ["Smooth", "at_frames"]
+__all__ = ["PerFrame", "Smooth", "at_frames"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,9 @@ class Smooth(Distribution):
     of: Distribution
     knots: int = 4
 
+    axes: ClassVar[int] = 2
+    """How many a record's value has while it stands for a whole clip."""
+
     def __post_init__(self) -> None:
         inner = self.of
         if not isinstance(inner, Distribution) or inner.vector or inner.words != 1:
@@ -96,6 +101,37 @@ class Smooth(Distribution):
 
     def sample(self, u: Float[Tensor, "b n"], raw: Raw) -> Float[Tensor, "b n"]:
         return torch.stack([self.of.sample(one, raw) for one in u.unbind(-1)], -1)
+
+    def each(self, knots: Float[Tensor, "b n"], count: int) -> Float[Tensor, "b_t"]:
+        """The value of every frame of clips."""
+        return at_frames(knots, count).flatten()
+
+
+@dataclass(frozen=True)
+class PerFrame(Distribution):
+    """An independent draw for each frame. Internal: `Pipeline(per_frame=)` makes it of what a transform draws.
+
+    A record holds two random words, and a frame's draw is a function of them and of its number, so that clips may have any length.
+    """
+
+    of: Distribution
+
+    words: ClassVar[int] = 2
+    vector: ClassVar[bool] = True
+    axes: ClassVar[int] = 3
+
+    def span(self) -> tuple[float, float]:
+        return self.of.span()
+
+    def sample(self, u: Float[Tensor, "b 2"], raw: Raw) -> Int64[Tensor, "b 1 2"]:
+        return (u * 2.0**32).to(torch.int64)[:, None]
+
+    def each(self, words: Int64[Tensor, "b 1 2"], count: int) -> Tensor:
+        """The value of every frame of clips."""
+        own = -(-self.of.words // 4)  # hashes of a frame
+        drawn = uniforms(field_words(words[:, 0], (count, own, 4)))  # b n 4
+        u = drawn.reshape(len(words) * count, 4 * own)
+        return self.of.sample(u[:, : self.of.words] if self.of.vector or self.of.words > 1 else u[:, 0], {})
 
 
 def at_frames(knots: Float[Tensor, "b n"], count: int) -> Float[Tensor, "b t"]:

@@ -66,6 +66,7 @@ class Options:
     drop_invalid: bool = False
     share: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     of: Mapping[str, Any] = field(default_factory=dict)
+    per_frame: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Check every option, and fill in the default interpolations."""
@@ -97,6 +98,7 @@ class Options:
             "min_visibility": _bounded("min_visibility", self.min_visibility, 1.0, "a visible fraction from 0 to 1"),
             "targets": named,
             "passthrough": texts("passthrough", self.passthrough),
+            "per_frame": texts("per_frame", self.per_frame),
             "box_format": dict(boxes) if isinstance(boxes, Mapping) else boxes,
             "interpolation": {**_MODES, **modes},
             "pairs": {key: _pairs(key, pairs, named) for key, pairs in table("pairs", self.pairs).items()},
@@ -124,7 +126,7 @@ class Options:
     def to_dict(self) -> dict[str, Any]:
         """The options as text, numbers, lists and tables, without those that are empty."""
         dtype = None if self.dtype is None else str(self.dtype).removeprefix("torch.")
-        plain = {**self.settings(), "dtype": dtype, "passthrough": list(self.passthrough)}
+        plain = {**self.settings(), "dtype": dtype, "passthrough": list(self.passthrough), "per_frame": list(self.per_frame)}
         plain["interpolation"] = {kind: mode for kind, mode in self.interpolation.items() if mode != _MODES.get(kind)}
         plain["share"] = {name: [list(group) for group in groups] for name, groups in self.share.items()}
         plain["of"] = {key: list(names) for key, names in self.of.items()}

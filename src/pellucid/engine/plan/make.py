@@ -24,6 +24,7 @@ from pellucid.engine.plan.tree import Tree
 from pellucid.engine.plan.values import Draw, Group, Kind, Part, Plan, Run, Single
 from pellucid.errors import invalid
 from pellucid.random.distributions import Bernoulli, Distribution, Smooth
+from pellucid.random.smooth import PerFrame
 from pellucid.random.stream import slot_of
 from pellucid.segments import (
     BlendSpec,
@@ -62,7 +63,7 @@ class Plans:
     the recorded one with other numbers, and shares its recordings.
 
     Args:
-        transforms, fuse, canvas, same_on_batch, streams: as :func:`make_plan` takes them.
+        transforms, fuse, canvas, same_on_batch, streams, per_frame: as :func:`make_plan` takes them.
     """
 
     def __init__(
@@ -73,9 +74,16 @@ class Plans:
         canvas: str,
         same_on_batch: bool,
         streams: tuple[str, ...] = (),
+        per_frame: tuple[int, ...] = (),
     ) -> None:
-        self.streams = streams
-        self._settings: dict[str, Any] = {"fuse": fuse, "canvas": canvas, "same_on_batch": same_on_batch, "streams": streams}
+        self._transforms, self.streams = transforms, streams
+        self._settings: dict[str, Any] = {
+            "fuse": fuse,
+            "canvas": canvas,
+            "same_on_batch": same_on_batch,
+            "streams": streams,
+            "per_frame": per_frame,
+        }
         self._plan: Callable[..., Plan] = partial(_for_size, transforms, **self._settings)
         self._recorded: Recent[int, Recording] = Recent(8)  # by channels
         self._made: Recent[ImageSpec, Plan] = Recent(64)
@@ -87,6 +95,10 @@ class Plans:
     def settled(self, transforms: tuple[Transform, ...]) -> Plans:
         """The plans with the transforms of a sample whose draws have decided sizes."""
         return self._settled.get(transforms, lambda: Plans(transforms, **self._settings))
+
+    def named(self, streams: tuple[str, ...]) -> Plans:
+        """The same with draws that depend on names."""
+        return Plans(self._transforms, **self._settings | {"streams": streams})
 
     def of(self, spec: ImageSpec) -> Plan:
         """The plan for one kind of image."""
@@ -111,7 +123,7 @@ def _for_size(transforms: tuple[Transform, ...], channels: int, *extent: int, **
 
 def for_size(plan: Plan) -> Callable[[int, int], Plan]:
     """What plans the same again for another (height, width), in a recording for plans of this kind; it keeps no plan."""
-    return partial(_again, plan.transforms, plan.specs[0].channels, fuse=plan.fuse, canvas=plan.canvas)
+    return partial(_again, plan.transforms, plan.specs[0].channels, fuse=plan.fuse, canvas=plan.canvas, per_frame=plan.per_frame)
 
 
 def _again(transforms: tuple[Transform, ...], channels: int, height: int, width: int, **options: Any) -> Plan:
@@ -128,6 +140,7 @@ def make_plan(
     canvas: str = "each",
     same_on_batch: bool = False,
     streams: tuple[str, ...] = (),
+    per_frame: tuple[int, ...] = (),
 ) -> Plan:
     """Plan the transforms for one kind of image.
 
@@ -138,6 +151,7 @@ def make_plan(
         canvas: ``each``: what a step cuts off, no later one sees; ``image``: a run sees the whole of its source.
         same_on_batch: share every draw across the batch.
         streams: for each step a name that its draws depend on, too; empty for none.
+        per_frame: the steps that are drawn anew for each frame of a clip.
     """
     if any(count < 1 for count in (spec.channels, spec.height, spec.width)):
         raise invalid("image", expected="at least one channel, row and column", got=f"{spec.channels}x{spec.height}x{spec.width}")
@@ -145,7 +159,7 @@ def make_plan(
     specs: list[ImageSpec] = []
     segments: list[SegmentSpec | None] = []
     specs.append(_through(transforms, spec, specs, segments, nested=False))
-    draws, slots, shared = layout_of(steps, specs, same_on_batch, streams)
+    draws, slots, shared = layout_of(steps, specs, same_on_batch, streams, per_frame)
     tree = Tree(segments, specs, partial(exclude, steps), _excluding(steps), _resizing(steps, segments, specs), canvas)
     order = order_of(transforms, segments)
     groups = _groups(order, tree, fuse=fuse)
@@ -155,10 +169,10 @@ def make_plan(
     hops = _hops(groups, tree)
     kind = None if torch.compiler.is_compiling() else Kind()
     looking = tuple(draw for draw in draws if draw.distribution.boxes or draw.distribution.masks or draw.distribution.spacing)
-    smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth))
+    smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth | PerFrame))
     layers = tuple(i for i, segment in enumerate(segments) if isinstance(segment, LayerSpec) and segment.moves)
     parts = steps, tuple(specs), tuple(segments), tuple(groups)
-    return Plan(transforms, *parts, draws, slots, shared, fuse, canvas, hops, looking, smooth, layers, in_bytes, kind)
+    return Plan(transforms, *parts, draws, slots, shared, fuse, canvas, hops, looking, smooth, per_frame, layers, in_bytes, kind)
 
 
 def _groups(order: Sequence[int], tree: Tree, *, fuse: bool) -> list[Group]:
@@ -332,7 +346,11 @@ def _check_fill(transform: Transform, segment: SegmentSpec, channels: int) -> No
 
 
 def layout_of(
-    steps: Sequence[Step], specs: Sequence[ImageSpec], same_on_batch: bool, streams: Sequence[str] = ()
+    steps: Sequence[Step],
+    specs: Sequence[ImageSpec],
+    same_on_batch: bool,
+    streams: Sequence[str] = (),
+    per_frame: Sequence[int] = (),
 ) -> tuple[tuple[Draw, ...], tuple[int, ...], tuple[bool, ...]]:
     """Give every draw slots of its own by position, class and name, so that it depends on nothing else in the pipeline."""
     draws: list[Draw] = []
@@ -341,11 +359,23 @@ def layout_of(
         for name, distribution in transform.draws(specs[index]).items():
             if _certain(distribution):
                 continue
+            if index in per_frame:
+                distribution = _per_frame(transform, name, distribution)
             draws.append(Draw(index, name, distribution, 4 * len(slots)))
             for block in range(-(-distribution.words // 4)):
                 slot = slot_of(index, type(transform).__name__, name, block, *streams[index : index + 1], taken=slots)
                 slots[slot] = same_on_batch or getattr(transform, "same_on_batch", False)
     return tuple(draws), tuple(slots), tuple(slots.values())
+
+
+def _per_frame(transform: Transform, name: str, distribution: Distribution) -> Distribution:
+    """What is drawn anew for each frame."""
+    if isinstance(distribution, Smooth | PerFrame):
+        return distribution
+    if distribution.learned() or distribution.boxes or distribution.masks or distribution.spacing:
+        expected = "draws that neither learn nor look at the sample"
+        raise invalid("per_frame", expected=expected, got=f"{type(transform).__name__}.{name}, {distribution}")
+    return PerFrame(distribution)
 
 
 def _certain(distribution: Distribution) -> bool:

@@ -216,6 +216,7 @@ class Plan:
             where layers lie between them, which stand there alone.
         looking: the draws that read boxes or masks.
         smooth: the draws that move through a clip.
+        per_frame: the steps that are drawn anew for each frame.
         moving_layers: the steps that show several pictures, or several places of one.
         parts: of pictures of bytes, where a choice rounds them: the passes that take the place of ``groups``.
         kind: shared with the same plan for other sizes; None in compiled graphs, which record nothing.
@@ -234,6 +235,7 @@ class Plan:
     hops: tuple[tuple[int, ...], ...] = ()
     looking: tuple[Draw, ...] = ()
     smooth: tuple[Draw, ...] = ()
+    per_frame: tuple[int, ...] = ()
     moving_layers: tuple[int, ...] = ()
     parts: tuple[Part, ...] = ()
     kind: Kind | None = field(default=None, compare=False, repr=False)
