@@ -33,7 +33,8 @@ class RandomGaussianNoise(Transform):
         mean: of the noise: a number, pair, `Learnable` or distribution.
         sigma: its standard deviation, likewise, >= 0.
 
-    The record keeps two words per sample, not the field: replay makes the same field again. Frames of a video share it, but for `per_frame`.
+    The record keeps two words per sample, not the field: replay makes the same field again. Frames of a video share it, unless the
+    pipeline's ``per_frame`` names it.
 
     Identity at:
         mean = 0, sigma = 0.
