@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
-import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.constants import constant
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, FillValue, read_numbers
 from pellucid.functional.images import CHANNELS_LAST, compute_dtype, join_batch, open_image
@@ -103,6 +103,6 @@ def remap(
     batched = maps[0].dim() == 3
     x, y = (part.to(compute_dtype(pixels.dtype))[None if part.dim() == 2 else ...] for part in maps)
     pixels, layout = join_batch(pixels, layout, "map_x, map_y", x.shape[0], batched)
-    identity = torch.eye(3, dtype=x.dtype, device=x.device)[None, :2]
-    src_from_dst = identity if relative or flagged else torch.zeros_like(identity)
+    still = 1.0 if relative or flagged else 0.0
+    src_from_dst = constant((still, 0.0, 0.0, 0.0, still, 0.0), x.dtype, x.device).view(1, 2, 3)
     return warped(pixels, layout, src_from_dst, (x.shape[-2], x.shape[-1]), wanted, paired(x, y))

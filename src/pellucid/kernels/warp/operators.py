@@ -188,7 +188,7 @@ def empty_gradients(tensors: Sequence[Any], needs: Sequence[bool]) -> Gradients:
     for k, part in enumerate(tensors[1:], 1):
         wanted = part is not None and (moves if k in _MOVES else needs[k])
         shape = (image.shape[0], *part.shape[1:]) if wanted else (0,)
-        found.append(mapping.new_empty(shape, dtype=mapping.dtype if k in _COMPUTED else torch.float64))
+        found.append(in_large_pages(mapping.new_empty(shape, dtype=mapping.dtype if k in _COMPUTED else torch.float64)))
     to_image = gradient_of(image) if needs[0] else mapping.new_empty((0,), dtype=image.dtype)
     return in_large_pages(to_image), *found
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.derivatives import needs_grad
+from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_split
 
 __all__ = ["paired"]
@@ -51,7 +52,7 @@ class _Pair(torch.autograd.Function):
 
 
 def _copied(x: Tensor, y: Tensor) -> Tensor:
-    out = x.new_empty((x.shape[0], 2, *x.shape[1:]))
+    out = in_large_pages(x.new_empty((x.shape[0], 2, *x.shape[1:])))
     across, down, both = x.numpy(), y.numpy(), out.numpy()
 
     def task(start: int, stop: int) -> None:

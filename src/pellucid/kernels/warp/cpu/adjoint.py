@@ -130,7 +130,7 @@ def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, c
 
 
 @fused
-def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, shares, reads, sums):  # type: ignore[no-untyped-def]
+def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, shares, again, sums):  # type: ignore[no-untyped-def]
     """The gradients of places, footprints and the image from that of what was read."""
     inlined()
     rows, to_cover, along = strip.rows, strip.rows[lay.to_cover], strip.rows[lay.along : lay.third]
@@ -140,7 +140,7 @@ def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, shares,
     elif shapes is not None:
         add_stretched(img, call, shapes, spot, shares, strip, to_source, to_cover, sums.image, to_table, along)
     else:
-        if cubics is not None and not reads:
+        if cubics is not None and not again:
             weigh(rows[ACROSS], rows[DOWN], call.cubic, cubics)
         nothing = rows[lay.nothing]
         scatter_strip(img, call, sample.window, strip, cubics, shares, to_source, to_cover, nothing, sums.image, along)
@@ -201,7 +201,8 @@ def backward(  # type: ignore[no-untyped-def]
     sums, room = without_refcount(sums), without_refcount(room)
     colors, lay, frame, into = rows.colors, room.rows, room.frame, room.into
     shares, zero, nothing = (needs[0], needs[1] or needs[3]), np.int64(0), room.floats.dtype.type(0.0)
-    reads = shares[1] or needs[2] or colors.deep > 0
+    again = needs[2] or colors.deep > 0 or (chain is not None and shares[1])  # what was read matters; else at most its slopes
+    reads = shares[1] or again
     cleared, before, band, cut = (zero, zero), (0, 0), 0, False
     strips = (call.out_height + call.strip - 1) // call.strip * call.blocks
     for r in range(start * strips, stop * strips):
@@ -226,7 +227,7 @@ def backward(  # type: ignore[no-untyped-def]
         announce(grad, place, n // spot.width, call.out_channels)
         if not whole:
             cut = find_strip(call, sample, fields, chain, tables, shapes, spot, strip)
-        if reads:
+        if again:
             what = whole, cut, needs[2]
             _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, cubics, chain, what)
         g = _recoloured(grad, call, colors, lay, bends, sample, spot, strip, chain, cut, needs, sums, place)
@@ -236,7 +237,7 @@ def backward(  # type: ignore[no-untyped-def]
         if whole and needs[0]:
             add_strip(sums.image, call, sample.m, spot, strip.rows[lay.to_source : lay.grad])
         if not whole:
-            _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, shares, reads, sums)
+            _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, shares, again, sums)
         if shares[1]:
             if tables is None and shapes is None:
                 _held(call, sample.window, spot, strip, sums, strip.rows[lay.along : lay.third])

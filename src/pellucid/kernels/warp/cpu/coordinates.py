@@ -44,6 +44,13 @@ def locate(m, v, projective, us, vs, x, y, w):  # type: ignore[no-untyped-def]
 
 
 @exact
+def _shift(across, down, x, y):  # type: ignore[no-untyped-def]
+    noinline()
+    for u in range(len(x)):
+        x[u], y[u] = x[u] + across[u], y[u] + down[u]
+
+
+@exact
 def displace(fields, row, at, width, step, x, y):  # type: ignore[no-untyped-def]
     """Add a field, whose rows ``row`` and the next hold the displacements along x and y.
 
@@ -51,13 +58,10 @@ def displace(fields, row, at, width, step, x, y):  # type: ignore[no-untyped-def
         at: the first pixel's place; lines of ``width`` pixels follow, ``step`` apart, to the field's end.
     """
     noinline()
-    across = fields[row]
-    down = fields[row + 1]
     for first in range(0, len(x), width):
         here = at + first // width * step
-        for u in range(max(min(width, len(across) - here), 0)):
-            x[first + u] += across[here + u]
-            y[first + u] += down[here + u]
+        n = max(min(width, fields.shape[1] - here), 0)
+        _shift(fields[row, here : here + n], fields[row + 1, here : here + n], x[first : first + n], y[first : first + n])
 
 
 @fused

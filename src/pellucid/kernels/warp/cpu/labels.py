@@ -25,8 +25,9 @@ _FAR = 1 << 20
 def _nearest(x, y, call, window, index):  # type: ignore[no-untyped-def]
     """The offset of the pixel nearest to each coordinate, or -1 where nothing of the image is seen."""
     noinline()
-    cast, held, stride_x, stride_y = x.dtype.type, rule_of(call, window) != FILLED, call.stride_x, call.stride_y
+    cast, whole, held = x.dtype.type, index.dtype.type, rule_of(call, window) != FILLED
     (low_x, high_x, low_y, high_y), (first_x, last_x, first_y, last_y) = boxes(call, window, cast)
+    stride_x, stride_y, none = whole(call.stride_x), whole(call.stride_y), whole(-1)
     zero, most_x, most_y = cast(0.0), cast(call.width - 1), cast(call.height - 1)
     half_x, half_y = half_up(call.width, cast), half_up(call.height, cast)
     for u in range(len(x)):
@@ -35,28 +36,41 @@ def _nearest(x, y, call, window, index):  # type: ignore[no-untyped-def]
         column, row = np.floor(min(max(a, first_x), last_x) + half_x), np.floor(min(max(b, first_y), last_y) + half_y)
         seen &= held | ((column >= zero) & (column <= most_x) & (row >= zero) & (row <= most_y))
         column, row = min(max(column, zero), most_x), min(max(row, zero), most_y)
-        at = np.int64(row if seen else zero) * stride_y + np.int64(column if seen else zero) * stride_x
-        index[u] = at if seen else np.int64(-1)
+        at = whole(np.int32(row if seen else zero)) * stride_y + whole(np.int32(column if seen else zero)) * stride_x
+        index[u] = at if seen else none
 
 
 @fused
 def _nearest_folded(x, y, call, index):  # type: ignore[no-untyped-def]
     """The same under a rule that folds, which shows the image everywhere."""
     noinline()
-    cast, mode, width, height = x.dtype.type, call.mode, call.width, call.height
+    cast, whole, mode, width, height = x.dtype.type, index.dtype.type, call.mode, call.width, call.height
     zero, far, half_x, half_y = cast(0.0), cast(np.inf), half_up(width, cast), half_up(height, cast)
     for u in range(len(x)):
         seen = (abs(x[u]) < far) & (abs(y[u]) < far)
         a, b = nearer(x[u] if seen else zero, width, mode), nearer(y[u] if seen else zero, height, mode)
         i, j = fold(np.int64(np.floor(a + half_x)), width, mode), fold(np.int64(np.floor(b + half_y)), height, mode)
-        index[u] = j * call.stride_y + i * call.stride_x if seen else np.int64(-1)
+        index[u] = whole(j * call.stride_y + i * call.stride_x) if seen else whole(-1)
 
 
 @fused
 def _copy(img, base, index, fill, out):  # type: ignore[no-untyped-def]
     noinline()
+    zero = index.dtype.type(0)
     for u in range(len(index)):
-        out[u] = img[base + np.uint64(index[u])] if index[u] >= 0 else fill
+        found = img[base + np.uint64(max(index[u], zero))]
+        out[u] = found if index[u] >= zero else fill
+
+
+@fused
+def _look(img, call, window, fill, x, y, index, out):  # type: ignore[no-untyped-def]
+    """Copy what a row of coordinates is nearest to, into the same row of all channels."""
+    if rule_of(call, window) > BORDER:
+        _nearest_folded(x, y, call, index)
+    else:
+        _nearest(x, y, call, window, index)
+    for c in range(len(fill)):
+        _copy(img, np.uint64(call.base + c * call.stride_c), index, fill[c], out[c * call.out_height])
 
 
 @exact
@@ -185,14 +199,13 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, start
                 displace(fields, 2 * b * call.field_step, v * width, width, width, x, y)
         else:  # whose ground says which canvas ends here: edges are hard
             cut = follow(chain, m, b, v, (height, width), numbers, 1, (ramp, zeros, x, y, w), cells[:width], pairs, lines[5:])
-        if rule_of(call, window) > BORDER:
-            _nearest_folded(x, y, call, index)
+        top = b * channels * height + v
+        if small:  # more of them fit a vector
+            _look(img, call, window, fill[:channels], x, y, cells[:width], out[top:])
         else:
-            _nearest(x, y, call, window, index)
-        for c in range(channels):
-            row = out[(b * channels + c) * height + v]
-            _copy(img, np.uint64(call.base + c * call.stride_c), index, fill[c], row)
-            if cut:
-                for u in range(width):
-                    if lines[7, u] > 0:
-                        row[u] = fill[np.int64(lines[7, u]) * channels + c]
+            _look(img, call, window, fill[:channels], x, y, index, out[top:])
+        for c in range(channels if cut else 0):
+            row = out[top + c * height]
+            for u in range(width):
+                if lines[7, u] > 0:
+                    row[u] = fill[np.int64(lines[7, u]) * channels + c]

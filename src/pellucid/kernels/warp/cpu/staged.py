@@ -28,6 +28,7 @@ _MOST = 1e6  # further away, corners are not trusted
 _ROUNDED = 1e-6  # of the terms of a sum: more than what float32 loses
 _WORTH = 12  # more pixels to stage per output pixel, and laying out those around each point is cheaper
 _CLOSE = 1 << 17  # so many numbers stay in the second cache while the output streams through it,
+_AHEAD = 8  # rows of a field that are asked for before they are looked at
 _OFTEN = 2  # unless smaller bands would stage every pixel more often than this
 
 
@@ -58,6 +59,8 @@ def _shifts(field, at, rows, width, step, low, high):  # type: ignore[no-untyped
     high[:] = far
     for k in range(rows):
         line = field[at + k * step : at + k * step + width]
+        for u in range(0, width if k + _AHEAD < rows else 0, _LINE // field.itemsize):
+            soon_read(field, at + (k + _AHEAD) * step + u)
         for u in range(len(line)):
             a = line[u]
             low[u] = a if (a < low[u]) & (a > -far) else low[u]
@@ -207,6 +210,8 @@ def choose_band(call, sample, fields, chain, spot, last, strip):  # type: ignore
     step, rule, rows = call.strip, rule_of(call, sample.window), last - spot.v
     if strip.frame[ROWS] > 0:  # what fitted last time, twice over
         rows = min(rows, 2 * strip.frame[ROWS])
+    elif fields is not None and fields.size > 0:  # each try reads that much of the field
+        rows = min(rows, max(_CLOSE // 4 // spot.width // step, 1) * step)
     while True:
         box = _reach(call, sample, fields, chain, spot, rows, strip)
         if _judge(call, box, rule, rows * spot.width, rows, strip) or rows <= step:
