@@ -307,6 +307,12 @@ CASES = (
     Case(P.RandomPlasmaBrightness(p=0.7), P.RandomPlasmaBrightness(0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.RandomPlasmaContrast(p=0.7), P.RandomPlasmaContrast(0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.RandomLinearIllumination(p=0.7), P.RandomLinearIllumination(0.0), off_kinks={"gate": 0.9}, unclipped=True),
+    Case(
+        P.RandomCornerIllumination(p=0.7),
+        P.RandomCornerIllumination(0.0),
+        off_kinks={"gate": 0.9, "sign": 0.6, "x": 0.3, "y": 0.8},
+        unclipped=True,
+    ),
     Case(P.RandomSpotIllumination(p=0.7), P.RandomSpotIllumination(0.0), off_kinks={"gate": 0.9}, unclipped=True),
     Case(P.RandomShadow(p=0.7), P.RandomShadow(0.0), off_kinks={"gate": 0.9}),
     Case(P.RandomSunFlare((0.2, 0.5), p=0.7), P.RandomSunFlare(0.0), off_kinks={"gate": 0.9}),
@@ -380,6 +386,12 @@ CASES = (
     Case(
         P.Mixture([P.RandomBrightness(0.2, p=1.0), [P.RandomInvert(), P.RandomGaussianBlur(3)]], p=0.7),
         P.Mixture([P.RandomInvert(p=1.0)], p=0.0),
+        off_kinks={"gate": 0.9},
+        unclipped=True,
+    ),
+    Case(
+        P.PerPatch([P.RandomBrightness(0.2, p=1.0), P.RandomGaussianBlur(3)], grid=(2, 3), p=0.7),
+        P.PerPatch([P.RandomInvert(p=1.0)], p=0.0),
         off_kinks={"gate": 0.9},
         unclipped=True,
     ),

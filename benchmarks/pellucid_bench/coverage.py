@@ -56,7 +56,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
     "containers for several inputs; a `Pipeline` takes transforms that mix as they are": (
         "ManyToManyAugmentationDispather", "ManyToOneAugmentationDispather",
     ),
-    "not yet: patches of a picture, each with its own draw": ("PatchMix", "PatchSequential"),
+    "not yet: patches of other pictures": ("PatchMix",),
     "pictures from outside of the batch; within it: `CopyPaste`": ("OverlayElements",),
     "drawn decoration; ImageNet-C's weather is in `corruptions` and `RandomPlasmaFog`, `RandomRain`, `RandomSnow`": (
         "RandomFog", "RandomGravel", "Spatter",

@@ -255,6 +255,9 @@ OPERATIONS: dict[str, Operation] = {
     "illumination": Operation(
         P.RandomLinearIllumination(), lambda A: A.Illumination("linear", p=1), None, lambda K: K.RandomLinearIllumination(p=1)
     ),
+    "corner": Operation(
+        P.RandomCornerIllumination(), lambda A: A.Illumination("corner", p=1), None, lambda K: K.RandomLinearCornerIllumination(p=1)
+    ),
     "spot": Operation(
         P.RandomSpotIllumination(), lambda A: A.Illumination("gaussian", p=1), None, lambda K: K.RandomGaussianIllumination(p=1)
     ),

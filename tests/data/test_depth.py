@@ -88,6 +88,16 @@ def test_files_keep_sixteen_bits_or_are_refused(name, backend, gray, tmp_path):
         collate(pellucid.Pipeline([]), backend=backend, gray=gray)([(tmp_path / name, 1)])
 
 
+@pytest.mark.parametrize("gray", [False, True])
+@pytest.mark.parametrize("backend", ["pillow", "opencv"])
+def test_a_tiff_with_signs_keeps_them(backend, gray):
+    signed = (GRAY.astype(np.int32) - 32768).astype(np.int16)
+    content = cv2.imencode(".tif", signed)[1].tobytes()
+    found = decode(content, backend=backend, gray=gray)
+    assert (found.dtype, found.shape) == (torch.int16, (1 if gray else 3, 48, 64))
+    assert np.array_equal(found.numpy(), np.broadcast_to(signed, found.shape))
+
+
 @pytest.mark.parametrize("backend", ["pillow", "opencv"])
 @pytest.mark.parametrize("name", FITTING)
 def test_files_of_eight_bits_keep_them(name, backend):

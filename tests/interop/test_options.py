@@ -359,6 +359,8 @@ KORNIA_VALUES = {
     "additions": 0.2,
     "bits": 5,
     "jpeg_quality": (20.0, 30.0),
+    "sign": (0.2, 0.5),
+    "RandomLinearCornerIllumination.gain": (0.05, 0.1),
     "RandomRotation.align_corners": False,
     "RandomCrop.align_corners": False,
     "CenterCrop.align_corners": False,

@@ -16,6 +16,7 @@ GIVEN = {
     "keypoints": [(20.0, 20.0), (11.0, 13.0)],
     "class_labels": ["gone", "kept"],
 }
+POINTS = {"keypoints": [(20.0, 20.0), (1.0, 3.0), (11.0, 13.0)], "names": ["nose", "gone", "ear"]}
 
 
 @pytest.mark.parametrize("tensors", [False, True])
@@ -39,3 +40,16 @@ def test_both_calls_return_the_same(tensors):
             assert type(found[key]) is (torch.Tensor if tensors else np.ndarray), key
             assert (found[key].shape, found[key].dtype) == (value.shape, value.dtype), key
             assert np.array_equal(np.asarray(found[key]), np.asarray(value)), key
+
+
+@pytest.mark.parametrize("boxes", [False, True])
+def test_labels_of_keypoints_go_with_them(boxes):
+    A = albumentations()
+    box_params = A.BboxParams(format="pascal_voc", label_fields=["class_labels"]) if boxes else None
+    points = A.KeypointParams(format="xy", label_fields=["names"])
+    theirs = A.Compose([A.CenterCrop(24, 28), A.HorizontalFlip(p=1.0)], bbox_params=box_params, keypoint_params=points)
+    given = {**GIVEN, **POINTS} if boxes else {"image": GIVEN["image"], **POINTS}
+    found, wanted = from_albumentations(theirs)(**given), theirs(**given)
+    assert np.allclose(found["keypoints"], wanted["keypoints"], atol=1e-5)
+    assert list(found["names"]) == list(wanted["names"]) == ["nose", "ear"]
+    assert "class_labels" not in given or list(found["class_labels"]) == list(wanted["class_labels"])

@@ -36,6 +36,22 @@ def test_light_grows_as_albumentations_has_it_along_the_axes(degrees, intensity)
     assert np.abs(ours - wanted).max() < 0.31 * 0.7 / length + 1e-6  # their ends lie on the outermost pixels
 
 
+@pytest.mark.parametrize("corner", [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)])
+def test_light_out_of_a_corner_is_kornias(corner):
+    """Its generator draws the corner; one of its fields has its light in ours."""
+    kornia = pytest.importorskip("kornia", reason="kornia is not installed")
+    augmentation = kornia.augmentation.RandomLinearCornerIllumination(gain=0.2, sign=-1.0, p=1.0)
+    fields = {}
+    for seed in range(40):
+        torch.manual_seed(seed)
+        field = augmentation.generate_parameters(IMAGE.shape)["gradient"][0, 0]
+        lit = int(field.abs().argmax())
+        fields[lit % 36 / 35, lit // 36 / 23] = field
+    assert len(fields) == 4
+    ours = P.RandomCornerIllumination(0.2, sign=-1.0, x=corner[0], y=corner[1], p=1.0)(IMAGE) - IMAGE
+    np.testing.assert_allclose(ours[0, 0].numpy(), fields[corner].numpy(), atol=2e-6)
+
+
 def test_a_spot_is_albumentations():
     wanted = theirs().apply_gaussian_illumination(PIXELS.astype(np.float32), 0.25, ((9 + 0.0) / 36, 6 / 24), 0.3)
     ours = shown(P.RandomSpotIllumination(0.25, x=9.5 / 36, y=6.5 / 24, sigma=0.3, p=1.0))  # theirs count pixels from 0
@@ -151,7 +167,9 @@ def test_shadows_and_flares_are_their_formulas():
     assert flare[int(15 + 0.7 * 9), int(20 + 0.7 * 10)] > 0.1  # the last reflection, beyond the middle
 
 
-@pytest.mark.parametrize("kind", [P.RandomLinearIllumination, P.RandomSpotIllumination, P.RandomShadow, P.RandomSunFlare])
+@pytest.mark.parametrize(
+    "kind", [P.RandomLinearIllumination, P.RandomCornerIllumination, P.RandomSpotIllumination, P.RandomShadow, P.RandomSunFlare]
+)
 def test_light_is_the_same_to_the_bit_for_a_picture_alone(kind):
     """Torch's sigmoid differs in its last bit with where a number lies in memory."""
     batch, augment = torch.rand(3, 1, 5, 5), P.Pipeline([kind(p=0.6)])

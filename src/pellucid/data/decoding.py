@@ -48,10 +48,10 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
             decode a JPEG at 1/2, 1/4 or 1/8 of its size if that is not less; ``torchvision`` decodes all of it.
 
     The orientation that cameras note in EXIF is applied; an alpha channel is dropped. Pillow reads 16 bits
-    of gray pictures alone; OpenCV those of colours, too. Other depths, such as 10 bits, are refused.
+    of gray pictures alone; OpenCV those of colours, too. A TIFF with signs is int16. Other depths, such as 10 bits, are refused.
 
     Returns:
-        uint8 or uint16, (3, H, W) or (1, H, W).
+        uint8, uint16 or int16, (3, H, W) or (1, H, W).
 
     Errors:
         InvalidArgument for what is no picture, not a whole one, or one of another depth; it names the file. ImplementationError
@@ -68,8 +68,10 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
     """
     check_choice("backend", backend, BACKENDS)
     if backend == "pillow":
-        pixels = pixels_of_pillow(_pillow(source, gray, least))
-        pixels = pixels.to(torch.uint16) if pixels.dtype == torch.int32 else pixels  # 16 bits of a PGM
+        picture = _pillow(source, gray, least)
+        pixels = pixels_of_pillow(picture)
+        if pixels.dtype == torch.int32:  # 16 bits of a PGM, or of a TIFF with signs
+            pixels = pixels.to(torch.int16 if picture.format == "TIFF" else torch.uint16)
         pixels = pixels[None] if pixels.dim() == 2 else pixels.permute(2, 0, 1)
         return pixels if gray or len(pixels) == 3 else pixels.expand(3, -1, -1).clone()
     if not _installed(backend):
@@ -149,10 +151,10 @@ def _bits(picture: Any) -> int:
         return 16
     if picture.format == "PPM" and isinstance(picture.tile[0].args, tuple):  # how its bytes are read, and the largest of them
         return int(picture.tile[0].args[-1]).bit_length()
-    if picture.mode in ("I", "F"):
-        return 32
     if picture.format == "TIFF":
         return int(max(picture.tag_v2.get(258, (1,))))
+    if picture.mode in ("I", "F"):
+        return 32
     if picture.format in ("JPEG2000", "AVIF"):
         return _bits_in_head(picture.fp)
     return 16 if re.search(r";16[BLN]|SGI16", str(picture.tile)) or picture.mode.startswith("I;16") else 8
@@ -205,7 +207,8 @@ def _opencv(source: Source, content: bytes, gray: bool, least: Size | Enough | N
         _check_deep(source, content, 8 * pixels.itemsize)
     if gray:
         return torch.from_numpy(pixels)[None]
-    return torch.from_numpy(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)).permute(2, 0, 1)
+    signed = pixels.dtype == np.int16  # of which OpenCV exchanges no channels
+    return torch.from_numpy(pixels[..., ::-1].copy() if signed else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)).permute(2, 0, 1)
 
 
 _REDUCED = {1: 0, 2: 16, 4: 32, 8: 64}

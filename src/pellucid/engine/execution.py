@@ -18,6 +18,7 @@ from torch import Tensor
 
 from pellucid.core.constants import constant, wide_dtype
 from pellucid.core.tape import is_plain_eager
+from pellucid.engine.cells import cell_by_cell
 from pellucid.engine.lowering import Lowered, Openings, as_bend, copies, keeps_levels, operations_of
 from pellucid.engine.lowering.compose import Geometry, unmoved
 from pellucid.engine.overlays import Sticker, goes_along
@@ -41,7 +42,7 @@ from pellucid.kernels.several import Pictures
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
 from pellucid.kernels.warp.packing import canvas_kind, unpack
 from pellucid.kernels.warp.taps import FILLED_MODES
-from pellucid.segments import BlendSpec, Layers, LayerSpec, Mixture, Patch, Warp, WarpSpec
+from pellucid.segments import BlendSpec, Cells, Layers, LayerSpec, Mixture, Patch, Warp, WarpSpec
 from pellucid.transforms.mixture import Mixture as MixtureTransform
 from pellucid.types import ImageSpec, Size
 
@@ -296,6 +297,9 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale
             return curve.tone_of_bytes(image, bend, dtype)
         if dtype == torch.uint8 and reads_bytes(segment, image, impl):
             return apply_open(segment, image, scale, impl)
+    if isinstance(segment, Cells):
+        through = partial(apply_image, impl=impl, dtype=compute_dtype(image.dtype), scale=scale)
+        return as_bytes(cell_by_cell(segment, group.index, lowered, image, through), dtype)
     if isinstance(segment, Mixture):
         return as_bytes(_mixture(segment, group.index, lowered, image, impl, scale), dtype)
     return as_bytes(apply_open(segment, in_units(image), scale, impl), dtype)

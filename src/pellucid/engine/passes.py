@@ -38,7 +38,7 @@ from pellucid.segments import (
     Tone,
 )
 
-__all__ = ["apply_open", "apply_single", "compute_dtype", "in_units", "patch_value", "reads_bytes"]
+__all__ = ["apply_open", "apply_single", "compute_dtype", "in_units", "mixed", "patch_value", "reads_bytes"]
 
 
 def in_units(image: Tensor) -> Tensor:
@@ -136,7 +136,7 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
     if isinstance(segment, Curve):
         return curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype), clip=segment.clip, impl=impl)
     if isinstance(segment, Call):
-        return _mixed(called(segment.function, image, segment.image_gradient), image, gate)
+        return mixed(called(segment.function, image, segment.image_gradient), image, gate)
     if isinstance(segment, Hsv):
         hue, saturation, value = (part.to(dtype) for part in segment[:3])
         return color.shift_hsv(image, hue, saturation, value, gate, impl=impl)
@@ -152,13 +152,13 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         result = grained(segment, image, impl)
         if image.dtype == torch.uint8:
             return result
-        result = _mixed(result, image, gate)
+        result = mixed(result, image, gate)
         return color.clip(result) if segment.clip else result
     assert isinstance(segment, Patch)
     return blend.patch(image, segment.box.to(dtype), patch_value(segment, image, impl), impl=impl)
 
 
-def _mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:
+def mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:
     """The result where the gate is open, the image as it was elsewhere."""
     if gate is None:
         return result

@@ -215,6 +215,29 @@ def _pad(given: Given, reader: Reader, where: str) -> Made:
 _PATCHES = "its cells are told in pixels"
 _IMGAUG = "imgaug's transforms left albumentations"
 
+
+def _from_float(given: Given, reader: Reader, where: str) -> Made:
+    given.idle("nothing changes", "dtype", "max_value", "p")
+    reader.set(dtype=None)
+    return None
+
+
+def _light(given: Given, reader: Reader, where: str) -> Made:
+    """Light along a line, out of a corner, or about a spot."""
+    mode = given.only("mode", "linear", "corner", "gaussian", default="linear", reason="there is no such light")
+    effect = given.only("effect_type", "both", "brighten", "darken", default="both", reason="there is no such effect")
+    low, high = pair(given("intensity_range", (0.01, 0.2)), "intensity_range")
+    if mode == "corner":
+        sign = {"brighten": 1.0, "darken": -1.0}.get(effect, Categorical((-1.0, 1.0)))
+        return ours.RandomCornerIllumination((low, high), sign=sign, p=given("p", 0.5))
+    intensity = {"brighten": (low, high), "darken": (-high, -low)}.get(effect, (-high, high))
+    if mode == "gaussian":
+        place, sigma = given("center_range", (0.1, 0.9)), given("sigma_range", (0.2, 1.0))
+        return ours.RandomSpotIllumination(intensity, x=place, y=place, sigma=sigma, p=given("p", 0.5))
+    low, high = pair(given("angle_range", (0, 360)), "angle_range")
+    return ours.RandomLinearIllumination(intensity, (-high, -low), p=given("p", 0.5))
+
+
 NEAR: Table = {
     "Equalize": near("its levels are up to 3 of 255 away from Pillow's", "RandomEqualize"),
     **dict.fromkeys(("ImageCompression", "JpegCompression"), Near(
@@ -267,7 +290,7 @@ NEAR: Table = {
     "RandomShadow": near("its shadows are polygons, and bands here", "RandomShadow",
         darkness=("shadow_intensity_range", (0.5, 0.5), clamped(0.0, 1.0))),
     "PlasmaShadow": near("its clouds have other parameters", "RandomPlasmaShadow"),
-    "Illumination": near("its corners and spots are straight here", "RandomLinearIllumination"),
+    "Illumination": Near("its light has other ends", "the light of this mode", _light),
     "PlasmaBrightnessContrast": near("its light is uneven in another way", "RandomPlasmaBrightness"),
     "PlanckianJitter": near("its colours are drawn from a table", "PlanckianJitter"),
     "RandomGridShuffle": near("its cells are of whole pixels", "GridShuffle", grid=("grid", (3, 3), asis)),
@@ -282,6 +305,7 @@ NEAR: Table = {
     "GridElasticDeform": near("its mesh breaks where cells meet", "RandomElastic"),
     "CropAndPad": Near("its sides are cut or padded one by one, and the middle is scaled here", "RandomScale", _crop_and_pad),
     "Pad": Near("a pair of its numbers is of other sides", "Pad", _pad),
+    "FromFloat": Near("pictures come back with the dtype that they came with", "nothing", _from_float),
     "ToRGB": Near("pictures keep their channels here", "nothing", lambda given, reader, where: given.idle("nothing changes", "p")),
     "OneOrOther": Near("a choice of two", "OneOf", _one_or_other),
     **dict.fromkeys(("XYMasking", "TimeMasking", "FrequencyMasking", "MaskDropout", "ConstrainedCoarseDropout"), near(

@@ -85,7 +85,7 @@ BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
 
 _CERTAIN = (
     *("Resize", "RandomCrop", "CenterCrop", "RandomResizedCrop", "LongestMaxSize", "SmallestMaxSize", "PadIfNeeded"),
-    *("Normalize", "ToFloat", "ToTensorV2", "SomeOf"),
+    *("FromFloat", "Normalize", "ToFloat", "ToTensorV2", "SomeOf"),
 )
 """What is applied for certain by default."""
 
@@ -121,9 +121,11 @@ def _options(value: Any, name: str, reader: Reader) -> Given | None:
     return Given(name, value, reader) if isinstance(value, Mapping) else None
 
 
-def _labels(options: Given) -> dict[str, str]:
+def _labels(options: Given, kind: str) -> dict[str, str]:
     """Labels that stand beside boxes or points, by the names that they have there."""
-    return {name: "labels" for name in options("label_fields") or () if name not in ("labels", "label")}
+    fields = options("label_fields") or ()
+    plain = ("labels", "label") if kind == "labels" else ()
+    return {name: kind for name in ((fields,) if isinstance(fields, str) else fields) if name not in plain}
 
 
 def _read_boxes(options: Given, reader: Reader) -> dict[str, str]:
@@ -139,11 +141,11 @@ def _read_boxes(options: Given, reader: Reader) -> dict[str, str]:
     options.noted("clip", False, None, default=False, text=text)
     each = "bbox_params.check_each_transform: min_visibility is of all transforms together here, of each one there"
     options.noted("check_each_transform", *(() if least else (True,)), False, default=True, text=each)
-    return _labels(options)
+    return _labels(options, "labels")
 
 
 def _read_points(options: Given, reader: Reader, *, dropped: bool) -> dict[str, str]:
-    form, labels = options("format", "xy"), _labels(options)
+    form = options("format", "xy")
     if form not in ("xy", "xyz"):
         reader.note(f"{TARGETS}keypoint_params: keypoints are (x, y) here, not {form}")
     options.idle("of keypoints with an angle, which is not imported", "angle_in_degrees")
@@ -153,15 +155,8 @@ def _read_points(options: Given, reader: Reader, *, dropped: bool) -> dict[str, 
         default=True,
         text="keypoint_params.check_each_transform: keypoints that leave the picture stay invalid here",
     )
-    removed = options("remove_invisible", True)
-    if removed and labels:
-        raise Cannot(
-            f"keypoint_params.label_fields={tuple(labels)}",
-            "labels follow boxes alone, where rows are left out",
-            "remove_invisible=False, with keypoints_valid",
-        )
-    if removed:
+    if options("remove_invisible", True):
         reader.set(drop_invalid=True)
     elif dropped:
         reader.note(f"{TARGETS}keypoint_params.remove_invisible=False: keypoints that leave are left out here, as boxes are")
-    return labels
+    return _labels(options, "keypoint_labels")

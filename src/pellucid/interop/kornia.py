@@ -31,6 +31,7 @@ from pellucid.interop.reading import (
     wraps,
 )
 from pellucid.pipeline import Pipeline
+from pellucid.random import Categorical
 from pellucid.random.arguments import is_number
 
 ours: Any = transforms  # whose options are only known when they are read
@@ -91,12 +92,26 @@ def described(source: Any) -> Any:
     if isinstance(source, Mapping):
         return source
     name = type(source).__name__
+    if name == "PatchSequential":
+        return _cells_of(source)
     if name in ("AugmentationSequential", "ImageSequential", "VideoSequential", "Sequential"):
         found = {"name": "Sequential", "transforms": [described(one) for one in source.children()]}
         found |= {key: getattr(source, key) for key in ("random_apply", "same_on_batch") if getattr(source, key, False)}
         extra = {str(getattr(key, "name", key)): value for key, value in getattr(source, "extra_args", {}).items()}
         return found | {"masks": _masks(extra)} if hasattr(source, "extra_args") else found
     return arguments_of(source, _kept)
+
+
+def _cells_of(source: Any) -> dict[str, Any]:
+    """A `PatchSequential`, which keeps how many are applied as a range without its end."""
+    inner, some, weights = [described(one) for one in source.children()], source.random_apply, source.random_apply_weights
+    if some:
+        least, most = some[0], some[1] - 1
+        some = True if source.patchwise_apply or least == most == len(inner) else (least, most)
+    weights = None if weights is None or len(set(_plain(weights))) == 1 else _plain(weights)
+    told = {"random_apply": some, "random_apply_weights": weights}
+    kept = {key: getattr(source, key) for key in ("grid_size", "padding", "patchwise_apply", "same_on_batch")}
+    return {"name": "PatchSequential", "transforms": inner, **kept, **told}
 
 
 def _masks(extra: Mapping[str, Any]) -> str:
@@ -130,6 +145,33 @@ def _sequence(given: Given, reader: Reader, where: str) -> Made:
     if given("same_on_batch"):
         reader.set(same_on_batch=True)
     return [one for branch in reader.each(given("transforms"), f"{where}.transforms") for one in branch]
+
+
+def _patches(given: Given, reader: Reader, where: str) -> Made:
+    """Transforms of each cell: all of them, or some, drawn for each cell."""
+    apart, some, grid = given("patchwise_apply", True), given("random_apply", False), given("grid_size", (4, 4))
+    given.idle("it says how results are returned", "keepdim")
+    given.only("padding", "same", default="same", reason="nothing of the picture is cut off here", nearest="same")
+    given.only("random_apply_weights", None, default=None, reason="some are drawn more often", nearest="None")
+    reader.note("PatchSequential: where the grid does not divide a picture, cells go on at its right and below with its edge here")
+    inner = [one for branch in reader.each(given("transforms"), f"{where}.transforms") for one in branch]
+    if apart and not some:
+        given.near("patchwise_apply=True", "each cell has a transform of its own", "one of them for each cell")
+        inner = [ours.OneOf(inner)]
+    elif some is True and not apart:
+        inner = [ours.Shuffle(inner)]
+    elif some:
+        least, most = (1, 4) if apart else (some, some) if is_number(some) else (*some, len(inner))[:2]
+        given.near(f"random_apply={some!r}", "they come in any order, and may come twice", "SomeOf, in the order of the list")
+        counts = [ours.SomeOf(inner, n=n) for n in range(min(least, len(inner)), min(most, len(inner)) + 1)]
+        inner = counts if len(counts) == 1 else [ours.OneOf(counts)]
+    return ours.PerPatch(inner, grid, same_on_batch=bool(given("same_on_batch", False)))
+
+
+def _corner_light(given: Given, reader: Reader, where: str) -> Made:
+    low, high = pair(given("sign", (-1.0, 1.0)), "sign", around=0.0)
+    sign = 1.0 if low >= 0.0 else -1.0 if high < 0.0 else Categorical((-1.0, 1.0), (-low, high) if low + high else None)
+    return ours.RandomCornerIllumination(given("gain", (0.01, 0.2)), sign=sign, **_common(given, 0.5))
 
 
 def _common(given: Given, default: float) -> dict[str, Any]:
@@ -274,6 +316,8 @@ _TABLE: Table = {
     "Sequential": _sequence,
     "AugmentationSequential": _sequence,
     "ImageSequential": _sequence,
+    "PatchSequential": _patches,
+    "RandomLinearCornerIllumination": _corner_light,
     "RandomHorizontalFlip": _chance("RandomHorizontalFlip"),
     "RandomVerticalFlip": _chance("RandomVerticalFlip"),
     "RandomAffine": _affine,

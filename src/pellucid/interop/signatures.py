@@ -64,6 +64,7 @@ GridDropout: ratio
 Downscale: scale_range
 Normalize: mean std max_pixel_value
 ToFloat: max_value
+FromFloat: dtype max_value
 ToGray: num_output_channels
 """
 
@@ -130,6 +131,7 @@ RandomSharpness: sharpness
 RandomPerspective: distortion_scale
 RandomElasticTransform: kernel_size sigma alpha
 RandomMotionBlur: kernel_size angle direction
+RandomLinearCornerIllumination, RandomLinearIllumination: gain sign
 Normalize, Denormalize: mean std
 """
 

@@ -24,7 +24,7 @@ from pellucid.random.arguments import is_number
 __all__ = ["Sourced", "from_source"]
 
 _READERS = {"albumentations": read_albumentations, "torchvision": read_torchvision, "kornia": read_kornia}
-_WHOLE = ("Compose", "ReplayCompose", "AugmentationSequential", "ImageSequential", "Sequential")
+_WHOLE = ("Compose", "ReplayCompose", "AugmentationSequential", "ImageSequential", "PatchSequential", "Sequential")
 _LONGEST, _DEEPEST, _MOST = 2_000_000, 60, 64
 
 
@@ -215,7 +215,10 @@ _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
 }
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **{kind.__name__: kind for kind in (int, float, bool, str, tuple, list, dict, round, abs, min, max, len)},
-    **dict.fromkeys(("np.array", "torch.tensor", "torch.Tensor"), list),
+    **dict.fromkeys(
+        ("np.array", "np.asarray", "numpy.array", "torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor"),
+        lambda value, **_: list(value) if isinstance(value, list | tuple) else value,
+    ),
 }
 _CONSTANTS: Mapping[str, Any] = {
     **{f"BORDER_{name}": value for name, value in zip(("CONSTANT", "REPLICATE", "REFLECT", "WRAP"), range(4), strict=True)},

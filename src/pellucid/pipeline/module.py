@@ -104,7 +104,8 @@ class Pipeline(nn.Module):
         pad_targets: boxes and keypoints of a list of pictures come back as one batch, padded with zeros that ``boxes_valid`` and
             ``keypoints_valid`` tell from the others; off, they come back as lists.
         drop_invalid: leave boxes and keypoints out that are no longer valid, and with boxes the rows of ``labels``, ``iscrowd`` and
-            ``masks`` beside them; of one picture or of a list. By default they stay, flagged: batches keep their shapes.
+            ``masks`` beside them, with keypoints those of ``keypoint_labels``; of one picture or of a list. By default they stay,
+            flagged: batches keep their shapes.
         share: which pictures of a sample draw alike, such as ``{"colour": ["left", "right"]}``; all else is drawn for each picture
             by its name, and each may have a size of its own. ``geometry`` is what moves points, ``colour`` all that does not, and
             a part of a class's name decides for those transforms. A list of lists makes several groups. Without it the pictures

@@ -11,14 +11,14 @@ from pellucid.random.beta import Beta
 from pellucid.random.continuous import CenteredUniform, Constant, LogUniform, Normal, Uniform
 from pellucid.random.discrete import Bernoulli, Categorical
 from pellucid.random.distribution import Distribution
-from pellucid.random.internal import Bits, Dirichlet, Offset, Permutation, Uniforms
+from pellucid.random.internal import Bits, Dirichlet, Offset, Permutation, Repeated, Uniforms
 from pellucid.random.multivariate import MultivariateNormal
 from pellucid.random.numbers import Raw
 from pellucid.random.smooth import Smooth
 
 __all__ = [
     "DISTRIBUTIONS", "Bernoulli", "Beta", "Bits", "Categorical", "CenteredUniform", "Constant", "Dirichlet", "Distribution",
-    "LogUniform", "MultivariateNormal", "Normal", "Offset", "Permutation", "Raw", "Smooth", "Uniform", "Uniforms",
+    "LogUniform", "MultivariateNormal", "Normal", "Offset", "Permutation", "Raw", "Repeated", "Smooth", "Uniform", "Uniforms",
 ]  # fmt: skip
 
 DISTRIBUTIONS: dict[str, type[Distribution]] = {

@@ -1,25 +1,27 @@
-"""Draws that transforms use for themselves: orders, whole-pixel offsets, keys of noise, weights of mixtures.
+"""Draws that transforms use for themselves: orders, whole-pixel offsets, keys of noise, weights of mixtures, draws of cells.
 
-Owns: `Permutation, Offset, Bits, Uniforms, Dirichlet`.
-Must not: be learned.
+Owns: `Permutation, Offset, Bits, Uniforms, Dirichlet, Repeated`.
+Must not: have numbers of their own that learn.
 Read next: ``fields.py``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.random.distribution import Distribution
+from pellucid.random.learnable import Learnable, Number
 from pellucid.random.numbers import Raw
 
-__all__ = ["Bits", "Dirichlet", "Offset", "Permutation", "Uniforms"]
+__all__ = ["Bits", "Dirichlet", "Offset", "Permutation", "Repeated", "Uniforms"]
 
 
 @dataclass(frozen=True)
@@ -143,3 +145,46 @@ class Bits(Distribution):
 
     def sample(self, u: Float[Tensor, "b 2"], raw: Raw) -> Int64[Tensor, "b 2"]:
         return (u * 2.0**32).to(torch.int64)
+
+
+@dataclass(frozen=True)
+class Repeated(Distribution):
+    """So many independent draws of one distribution, whose learned numbers they share. Internal: draws of cells of a picture.
+
+    Gradient:
+        numbers of the distribution: as its own.
+    """
+
+    of: Distribution
+    n: int
+
+    vector: ClassVar[bool] = True
+
+    @property
+    def words(self) -> int:  # type: ignore[override]
+        """Those of each draw."""
+        return self.n * self.of.words
+
+    def start(self) -> dict[str, Any]:
+        return self.of.start()
+
+    def learned(self) -> dict[str, Learnable]:
+        return self.of.learned()
+
+    def numbers(self) -> dict[str, Number]:
+        return self.of.numbers()
+
+    def current(self, raw: Raw) -> dict[str, Tensor | float]:
+        return self.of.current(raw)
+
+    def density(self, now: Mapping[str, Tensor]) -> torch.distributions.Distribution | None:
+        """That of each draw."""
+        return self.of.density(now)
+
+    def span(self) -> tuple[float, float]:
+        return self.of.span()
+
+    def sample(self, u: Float[Tensor, "b w"], raw: Raw) -> Tensor:
+        words = self.of.words
+        each = u.split(words, -1) if self.of.vector or words > 1 else u.unbind(-1)
+        return torch.stack([self.of.sample(one, raw) for one in each], 1)

@@ -19,6 +19,7 @@ from pellucid.segments.specs import (
 )
 from pellucid.segments.values import (
     Call,
+    Cells,
     Codec,
     Color,
     ColorSteps,
@@ -43,6 +44,7 @@ __all__ = [
     "BlendSpec",
     "Call",
     "CallSpec",
+    "Cells",
     "Codec",
     "CodecSpec",
     "Color",

@@ -221,7 +221,7 @@ class LayerSpec:
 
 @dataclass(frozen=True)
 class CallSpec:
-    """A function of the user's, or several lists of transforms beside one another and their mixture.
+    """A function of the user's, lists of transforms and their mixture, or transforms of every cell of a grid.
 
     Example:
         >>> import torch, pellucid

@@ -18,6 +18,7 @@ from pellucid.types import Fill
 
 __all__ = [
     "Call",
+    "Cells",
     "Codec",
     "Color",
     "ColorSteps",
@@ -424,8 +425,27 @@ class Mixture(NamedTuple):
     weights: Float[Tensor, "b k"]
 
 
+class Cells(NamedTuple):
+    """Transforms of every cell of a grid by itself.
+
+    Args:
+        steps: of each transform its drawn values by name: a row for each sample, in it one value for each cell, row by row.
+        gate: as in `Call`.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.segments import Cells
+        >>> Cells(({"gate": torch.ones(2, 4)},), None).gate is None
+        True
+    """
+
+    steps: tuple[Mapping[str, Tensor], ...]
+    gate: Float[Tensor, "b"] | None
+
+
 Segment: TypeAlias = (
     Call
+    | Cells
     | Codec
     | Warp
     | Warp3

@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.targets.kinds import BOXES, VALID, kind_in
+from pellucid.targets.kinds import BOXES, KINDS, VALID, kind_in
 from pellucid.targets.options import Options
 
 __all__ = ["sieved"]
 
 _BESIDE = ("labels", "label", "class_labels", "category_ids", "iscrowd", "masks")
 """What has a row for every box, where it is no single number; ``labels_left`` goes with ``boxes_left``. So have labels that
-``targets=`` names; masks that it names are pictures of their own.
+``targets=`` names; masks that it names are pictures of their own. ``keypoint_labels`` have one for every keypoint.
 """
 
 
@@ -83,15 +83,17 @@ def _both(flags: Any, others: Any) -> Any:
 
 def _beside(key: str, entries: dict[str, Any], options: Options) -> list[str]:
     kind = kind_in(key, entries[key], options)
-    if kind is None or (kind is not BOXES and not kind.corners):
+    points = kind is KINDS["keypoints"]
+    if kind is None or (kind is not BOXES and not kind.corners and not points):
         return []
-    rest = _rest(key)
-    names = [f"{name}{rest}" for name in _BESIDE if f"{name}{rest}" in entries and options.targets.get(f"{name}{rest}") != "mask"]
-    names += [name for name, kind in options.targets.items() if kind == "labels" and name in entries and not rest]
+    rest, said = _rest(key), options.targets
+    labels, others = ("keypoint_labels", ("keypoint_labels",)) if points else ("labels", _BESIDE)
+    names = [at for name in others if (at := f"{name}{rest}") in entries and said.get(at, labels) == labels]
+    names += [name for name, kind in said.items() if kind == labels and name in entries and not rest]
     kinds = {name: kind_in(name, entries[name], options) for name in names}
     found = [name for name, kind in kinds.items() if kind is not None and (not kind.axes or name.startswith("masks"))]
-    points = f"keypoints{rest}"
-    return found + ([points, f"{points}_{VALID}"] if _of_objects(entries.get(f"{points}_{VALID}")) else [])
+    at = f"keypoints{rest}"
+    return found + ([at, f"{at}_{VALID}"] if not points and _of_objects(entries.get(f"{at}_{VALID}")) else [])
 
 
 def _of_objects(flags: Tensor | list[Tensor] | None) -> bool:
@@ -113,5 +115,5 @@ def _kept(name: str, value: Any, flags: Tensor, beside: Sequence[str]) -> Any:
         rows, take = len(value), lambda: type(value)(value[i] for i in keep.tolist())
     if rows is not None and rows != len(flags):
         fix = f"Pass passthrough=({name[7:-2]!r},) where it belongs to the picture." if beside else ""
-        raise invalid(name, expected=f"{len(flags)} rows, one per box", got=rows, fix=fix)
+        raise invalid(name, expected=f"{len(flags)} rows, one per box or keypoint", got=rows, fix=fix)
     return take()

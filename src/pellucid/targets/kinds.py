@@ -322,6 +322,7 @@ KINDS: dict[str, TargetKind] = {
         TargetKind("cuboids", "(B, N, 6), edges (x0, y0, z0, x1, y1, z1)", (2,), (6,), _INTEGERS, move=_cuboids, space=True),
         TargetKind("affine", "(B, 4, 4), voxel (x, y, z) to world", (2,), (4,), move=_world, whole=True, space=True),
         TargetKind("labels", integers=None),
+        TargetKind("keypoint_labels", integers=None),
     )
 }
 """Every kind, by name."""

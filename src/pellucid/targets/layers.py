@@ -239,7 +239,7 @@ def mixed_labels(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str
     result = dict(parsed.untouched)
     for key, value in parsed.untouched.items():
         kind = None if key in options.passthrough else kind_of(key, options.targets)
-        if kind is not None and kind.name == "labels":
+        if kind is not None and kind.name in ("labels", "keypoint_labels"):
             result[key] = _labels(key, value, rows, lowered, parsed)
     return result
 

@@ -1,6 +1,6 @@
 """Light that falls unevenly: gradients, spots, shadows and flares.
 
-Owns: RandomLinearIllumination, RandomSpotIllumination, RandomShadow, RandomSunFlare.
+Owns: RandomLinearIllumination, RandomCornerIllumination, RandomSpotIllumination, RandomShadow, RandomSunFlare.
 Must not: draw clouds; `plasma.py` has light that follows these.
 Read next: ``plasma.py``.
 """
@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 
 from pellucid.core.constants import wide_dtype
+from pellucid.random.distributions import Categorical
 from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.transforms.base import Names, drawn
 from pellucid.transforms.noise import Formula, wide
 from pellucid.types import EndClip
 
-__all__ = ["RandomLinearIllumination", "RandomShadow", "RandomSpotIllumination", "RandomSunFlare"]
+__all__ = ["RandomCornerIllumination", "RandomLinearIllumination", "RandomShadow", "RandomSpotIllumination", "RandomSunFlare"]
 
 _SHARE = drawn(interval, low=0.0, high=1.0)
 _PLACE = drawn(interval, low=-1.0, high=2.0)
@@ -53,7 +54,7 @@ class RandomLinearIllumination(Formula):
     Args:
         intensity: -1 to 1: a number, pair, `Learnable` or distribution.
         degrees: of the direction, counter-clockwise from the x axis: a number d for (-d, d), a pair, or likewise; 45 and the like
-            light a corner.
+            light a corner, as `RandomCornerIllumination` does by a number that is added.
 
     Identity at:
         intensity = 0, on images in [0, 1].
@@ -73,9 +74,53 @@ class RandomLinearIllumination(Formula):
     p: Chance = 0.5
     same_on_batch: bool = False
 
-    like: ClassVar[Names] = {"kornia": "RandomLinearCornerIllumination", "albumentations": "Illumination"}
+    like: ClassVar[Names] = {"albumentations": "Illumination"}
     keyed: ClassVar[bool] = False
     _formula = staticmethod(_sloped)
+
+
+def _cornered(image: Tensor, gain: Tensor, sign: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    x, y, most = wide(x), wide(y), (image.shape[3] - 1, image.shape[2] - 1)
+    across, down = _centered(image)
+    across, down = across / max(most[0], 1) + 0.5, down / max(most[1], 1) + 0.5
+    near = x * across + (1.0 - x) * (1.0 - across) + y * down + (1.0 - y) * (1.0 - down)
+    return image + wide(gain * sign) * 0.5 * near
+
+
+@dataclass(frozen=True)
+class RandomCornerIllumination(Formula):
+    """Add light that is strongest in one corner of the picture, and nothing in the opposite one.
+
+    Args:
+        gain: what is added in that corner, 0 to 1: a number, pair, `Learnable` or distribution.
+        sign: by which it is multiplied, -1 to 1, likewise; negative light darkens.
+        x, y: the corner: 0 at the left and above, 1 at the right and below, likewise. Between two corners light is less uneven.
+
+    Identity at:
+        gain = 0, on images in [0, 1].
+    Source:
+        kornia's RandomLinearCornerIllumination, on images in [0, 1].
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomCornerIllumination(0.25, sign=-1.0, x=0.0, y=1.0, p=1.0)(torch.full((1, 1, 3, 3), 0.5))[0, 0]
+        tensor([[0.3750, 0.4375, 0.5000],
+                [0.3125, 0.3750, 0.4375],
+                [0.2500, 0.3125, 0.3750]])
+    """
+
+    gain: Range = field(default=(0.01, 0.2), metadata=_SHARE)
+    _: KW_ONLY
+    sign: Range = field(default=Categorical((-1.0, 1.0)), metadata=drawn(interval, low=-1.0, high=1.0))
+    x: Range = field(default=Categorical((0.0, 1.0)), metadata=_SHARE)
+    y: Range = field(default=Categorical((0.0, 1.0)), metadata=_SHARE)
+    clip: EndClip = "end"
+    p: Chance = 0.5
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"kornia": "RandomLinearCornerIllumination"}
+    keyed: ClassVar[bool] = False
+    _formula = staticmethod(_cornered)
 
 
 def _spot(image: Tensor, intensity: Tensor, x: Tensor, y: Tensor, sigma: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""Several lists of transforms of one picture, mixed.
+"""Lists of transforms of one picture, mixed, or of each of its cells.
 
-Owns: `Mixture`, and `rounds`, of any step.
-Must not: apply or plan its chains; each is a pipeline's plan of its own.
+Owns: `Mixture`, `PerPatch`, and `rounds`, of any step.
+Must not: apply or plan what they hold; that is a pipeline's plan of its own.
 Read next: ``choices.py``.
 """
 
@@ -9,20 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.random.arguments import finite_number
-from pellucid.random.distributions import Beta, Dirichlet, Distribution
+from pellucid.random.distributions import Beta, Dirichlet, Distribution, Repeated
 from pellucid.random.fields import Chance
-from pellucid.segments import CallSpec, WarpSpec
+from pellucid.segments import CallSpec, Cells, LayerSpec, WarpSpec
 from pellucid.segments import Mixture as Mixed
-from pellucid.transforms.base import Params, Transform, by_options, gated
+from pellucid.transforms.base import Names, Params, Transform, as_size, as_transforms, by_options, gated
 from pellucid.transforms.choices import Branch, Choice, Step, branches_of, steps_of
-from pellucid.types import ImageSpec
+from pellucid.types import ImageSpec, Size
 
-__all__ = ["Mixture"]
+__all__ = ["Mixture", "PerPatch"]
+
+_MOST_CELLS = 64
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,9 @@ class Mixture(Transform):
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
-        found = {"image": "almost_everywhere", "share": "exact", "weights": "exact", "gate": "almost_everywhere"}
         chains = self.chains if isinstance(self, Mixture) else ()
-        steps = [(k, i, transform) for k, chain in enumerate(chains) for i, (transform, *_) in enumerate(steps_of(chain))]
-        worst = [step.gradients["image"] for *_, step in steps if step.gradients["image"] not in ("exact", "almost_everywhere")]
-        drawn = {f"{k}_{i}_{name}": how for k, i, step in steps for name, how in step.gradients.items() if name != "image"}
-        return {**found, "image": min(worst, default="almost_everywhere"), **drawn}
+        inner = {f"{k}_": chain for k, chain in enumerate(chains)}
+        return _slopes(inner, share="exact", weights="exact", gate="almost_everywhere")
 
     def check(self) -> None:
         object.__setattr__(self, "transforms", branches_of("Mixture", self.transforms))
@@ -73,8 +73,8 @@ class Mixture(Transform):
             raise invalid("Mixture.alpha", expected="a number from 0.05 to 16", got=self.alpha)
         mixed = {"share": Beta(self.alpha), "weights": Dirichlet(len(self.transforms), self.alpha)}
         object.__setattr__(self, "_fixed", {**self._fixed, **mixed})
-        if any(step.transform.units is not None for chain in self.chains for step in steps_of(chain)):
-            raise invalid("Mixture.transforms", expected="chains without Normalize", got="one with it", fix="Put it after them.")
+        for chain in self.chains:
+            _check_units("Mixture", chain)
 
     @property
     def chains(self) -> tuple[tuple[Transform, ...], ...]:
@@ -102,11 +102,7 @@ class Mixture(Transform):
 
     def segment(self, spec: ImageSpec) -> CallSpec:
         for chain in self.chains:
-            for step in steps_of(chain):
-                lowered = None if isinstance(step.transform, Choice) else step.transform.segment(spec)
-                if isinstance(lowered, WarpSpec) and lowered.size != spec.size:
-                    name = type(step.transform).__name__
-                    raise invalid("Mixture.transforms", expected=f"chains that keep {spec.height}x{spec.width}", got=name)
+            _check_sizes("Mixture", chain, spec)
         return CallSpec()
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
@@ -117,14 +113,128 @@ class Mixture(Transform):
         return found
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Mixed:
-        own: list[list[dict[str, Tensor]]] = [[{} for _ in steps_of(chain)] for chain in self.chains]
-        for name, value in values.items():
-            k, _, rest = name.partition("_")
-            if rest:
-                i, _, drawn = rest.partition("_")
-                own[int(k)][int(i)][drawn] = value
-        chains = tuple(map(tuple, own))
+        chains = tuple(_by_step(values, f"{k}_", chain) for k, chain in enumerate(self.chains))
         return Mixed(chains, gated(values, values["share"], 1.0), values["weights"])
+
+
+@dataclass(frozen=True)
+class PerPatch(Transform):
+    """Cut the picture into cells, and send each through the transforms with draws of its own.
+
+    Cells are of one size; where the grid does not divide the picture, the last ones go on beyond its edge with the edge's pixels,
+    and what lies there is cut off again.
+
+    Args:
+        transforms: what each cell goes through, one after the other; they may hold choices, and keep the cell's size.
+        grid: how many cells, (rows, columns), or a number for both; at most 64.
+        p: probability that the picture is cut at all.
+
+    Records hold one value for each cell, (B, cells), row by row.
+
+    Gradient:
+        gate: almost everywhere. The image's and that of the transforms' values are as the transforms'.
+    Errors:
+        InvalidArgument for more than 64 cells, or more than the picture has pixels; for transforms that change the size, that show
+        other pictures, or that look for boxes or masks, for `Normalize`, and for a learned probability or choice inside.
+    Source:
+        kornia's PatchSequential with ``patchwise_apply=False``, or with ``random_apply`` a choice inside.
+
+    Example:
+        >>> import torch, pellucid
+        >>> cells = pellucid.PerPatch([pellucid.RandomInvert(p=0.5)], grid=(1, 4))
+        >>> out, record = pellucid.Pipeline([cells], seed=0)(torch.zeros(1, 1, 1, 4), return_record=True)
+        >>> torch.equal(out.flatten().double(), record.params[0]["0_gate"].flatten())
+        True
+    """
+
+    transforms: tuple[Transform, ...]
+    grid: int | Size = (4, 4)
+    _: KW_ONLY
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {"kornia": "PatchSequential"}
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return _slopes({"": self.transforms} if isinstance(self, PerPatch) else {}, gate="almost_everywhere")
+
+    def check(self) -> None:
+        object.__setattr__(self, "transforms", as_transforms(self.transforms, "PerPatch.transforms"))
+        rows, columns = as_size("PerPatch.grid", self.grid)
+        if rows * columns > _MOST_CELLS:
+            raise invalid("PerPatch.grid", expected=f"at most {_MOST_CELLS} cells", got=f"{rows} x {columns}")
+        _check_units("PerPatch", self.transforms)
+
+    def segment(self, spec: ImageSpec) -> CallSpec:
+        rows, columns = as_size("PerPatch.grid", self.grid)
+        if rows > spec.height or columns > spec.width:
+            expected = f"at most {spec.height}x{spec.width} cells, a pixel each"
+            raise invalid("PerPatch.grid", expected=expected, got=f"{rows}x{columns}")
+        _check_sizes("PerPatch", self.transforms, cell_of(self, spec))
+        return CallSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        rows, columns = as_size("PerPatch.grid", self.grid)
+        found, cell = super().draws(spec), cell_of(self, spec)
+        for i, (transform, *_) in enumerate(steps_of(self.transforms)):
+            for name, distribution in transform.draws(cell).items():
+                _check_draw(transform, name, distribution)
+                found[f"{i}_{name}"] = Repeated(distribution, rows * columns)
+        return found
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Cells:
+        return Cells(_by_step(values, "", self.transforms), values.get("gate"))
+
+
+def cell_of(owner: PerPatch, spec: ImageSpec) -> ImageSpec:
+    """What a cell of such pictures is."""
+    rows, columns = as_size("PerPatch.grid", owner.grid)
+    return spec.resized((-(-spec.height // rows), -(-spec.width // columns)))
+
+
+def _slopes(inner: Mapping[str, Sequence[Transform]], **own: str) -> Mapping[str, str]:
+    """The gradients of a transform with others inside, whose names begin as the keys say."""
+    steps = [(f"{begin}{i}_", one) for begin, some in inner.items() for i, (one, *_) in enumerate(steps_of(some))]
+    worst = [step.gradients["image"] for _, step in steps if step.gradients["image"] not in ("exact", "almost_everywhere")]
+    drawn = {begin + name: how for begin, step in steps for name, how in step.gradients.items() if name != "image"}
+    return {"image": min(worst, default="almost_everywhere"), **own, **drawn}
+
+
+def _by_step(values: Params, begin: str, transforms: Sequence[Transform]) -> tuple[dict[str, Tensor], ...]:
+    """Of each transform inside its drawn values, whose names begin so and go on with its number."""
+    own: list[dict[str, Tensor]] = [{} for _ in steps_of(transforms)]
+    for name, value in values.items():
+        number, _, drawn = name.removeprefix(begin).partition("_")
+        if name.startswith(begin) and number.isdigit() and drawn:
+            own[int(number)][drawn] = value
+    return tuple(own)
+
+
+def _check_units(owner: str, transforms: Sequence[Transform]) -> None:
+    if any(step.transform.units is not None for step in steps_of(transforms)):
+        raise invalid(f"{owner}.transforms", expected="chains without Normalize", got="one with it", fix="Put it after them.")
+
+
+def _check_sizes(owner: str, transforms: Sequence[Transform], spec: ImageSpec) -> None:
+    for step in steps_of(transforms):
+        lowered = None if isinstance(step.transform, Choice) else step.transform.segment(spec)
+        if isinstance(lowered, WarpSpec) and lowered.size != spec.size:
+            name = type(step.transform).__name__
+            raise invalid(f"{owner}.transforms", expected=f"chains that keep {spec.height}x{spec.width}", got=name)
+        if owner == "PerPatch" and isinstance(lowered, LayerSpec) and any(lowered.partners):
+            raise invalid("PerPatch.transforms", expected="transforms of one picture", got=type(step.transform).__name__)
+
+
+def _check_draw(transform: Transform, name: str, distribution: Distribution) -> None:
+    """Raise for what cells cannot draw."""
+    owner = type(transform).__name__
+    if distribution.boxes or distribution.masks:
+        raise invalid("PerPatch.transforms", expected="transforms that look at pictures alone", got=owner)
+    if distribution.learned() and distribution.estimator != "reparameterised":
+        got = f"{owner}.{name}, which learns by {distribution.estimator!r}"
+        fix = "Learn the range of a magnitude, or put the choice around PerPatch."
+        raise invalid("PerPatch.transforms", expected="numbers that learn through the picture", got=got, fix=fix)
 
 
 def rounds(steps: Sequence[Step], index: int) -> bool:
