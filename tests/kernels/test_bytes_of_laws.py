@@ -12,6 +12,7 @@ LAWS = {
     "blocks": (P.RandomDownscale(p=1.0), P.RandomDownscale((0.01, 1.0), p=0.5), P.RandomDownscale(0.02, p=1.0)),
     "rain": (P.RandomRain(p=1.0), P.RandomRain(strength=1.0, density=0.3, length=5.0, slant=90.0, p=0.7)),
     "salt_and_pepper": (P.SaltAndPepper(p=1.0), P.SaltAndPepper(amount=0.7, salt=0.2, p=0.5)),
+    "speckle": (P.MultiplicativeNoise(p=1.0), P.MultiplicativeNoise(strength=1.0, p=0.5)),
     "snow": (P.RandomSnow(p=1.0), P.RandomSnow(1.0, severity=5, p=0.5)),
 }
 

@@ -290,7 +290,7 @@ class Grain(NamedTuple):
 
     Args:
         law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``fog``, ``light``, ``contrast``, ``shadow``, ``rain``, ``blocks``
-            or ``snow``; or a function of the images (b, c, h, w), the words if there are any, and the numbers.
+            ``speckle`` or ``snow``; or a function of the images (b, c, h, w), the words if there are any, and the numbers.
         words: the two words that key the field, 32 bits each; None where a formula needs none.
         numbers: of the law.
         gate: 1 where it is open; None: everywhere.

@@ -94,13 +94,8 @@ def wide(number: Float[Tensor, "#b"]) -> Float[Tensor, "#b 1 1 1"]:
     return number[:, None, None, None]
 
 
-def _speckled(image: Tensor, words: Tensor, strength: Tensor) -> Tensor:
-    field = uniform_field(words, (image.shape[1], image.shape[2], image.shape[3]), image.dtype)
-    return image * (1.0 + wide(strength) * (2.0 * field - 1.0))
-
-
 @dataclass(frozen=True)
-class MultiplicativeNoise(Formula):
+class MultiplicativeNoise(Grained):
     """Multiply every value by a factor of its own, uniform on (1 - strength, 1 + strength).
 
     One factor for the whole picture is `RandomBrightness`.
@@ -126,7 +121,7 @@ class MultiplicativeNoise(Formula):
     p: Chance = 0.5
     same_on_batch: bool = False
 
-    _formula = staticmethod(_speckled)
+    law: ClassVar[str] = "speckle"
 
 
 def _sensed(image: Tensor, words: Tensor, color_shift: Tensor, intensity: Tensor) -> Tensor:

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float, Int64, Num
 from torch import Tensor
 
-from pellucid.kernels.blend import means_of_blocks, poisson_quantile
+from pellucid.kernels.blend import cpu, means_of_blocks, poisson_quantile
 from pellucid.random.patterns import uniform_field
 
-__all__ = ["blocks", "poisson_gaussian", "salt_and_pepper", "shot"]
+__all__ = ["blocks", "poisson_gaussian", "salt_and_pepper", "shot", "speckle"]
 
 
 def _each(number: Float[Tensor, "#b"]) -> Float[Tensor, "#b 1 1 1"]:
@@ -64,10 +64,21 @@ def salt_and_pepper(
     field = uniform_field(words, (image.shape[1], image.shape[2], image.shape[3]), amount.dtype)
     share, white = _each(amount), _each(salt)
     if image.dtype == torch.uint8:
-        return torch.where(field < share * white, image.new_full((), 255), torch.where(field < share, image.new_zeros(()), image))
+        return cpu.replaced(image, field, share, share * white)
     held, white_held = share.detach(), white.detach()
     result = torch.where(field < held * white_held, 1.0, torch.where(field < held, 0.0, image))
     return result + (share - held) * (white_held - image.detach()) + (white - white_held) * held
+
+
+def speckle(image: Num[Tensor, "b c h w"], words: Int64[Tensor, "#b 2"], strength: Float[Tensor, "#b"]) -> Num[Tensor, "b c h w"]:
+    """Multiply every value by a factor of its own, uniform on (1 - strength, 1 + strength); bytes come back as bytes.
+
+    Gradient:
+        image, strength: exact.
+    """
+    field = uniform_field(words, (image.shape[1], image.shape[2], image.shape[3]), strength.dtype)
+    factor = 1.0 + _each(strength) * (2.0 * field - 1.0)
+    return cpu.lit(image, factor, factor.new_zeros((1, 1, 1, 1))) if image.dtype == torch.uint8 else image * factor
 
 
 def shot(

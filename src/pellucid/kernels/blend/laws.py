@@ -19,7 +19,7 @@ from pellucid.segments.values import Grain
 
 __all__ = ["OF_BYTES", "grained"]
 
-OF_BYTES = ("blocks", "rain", "salt_and_pepper", "snow")
+OF_BYTES = ("blocks", "rain", "salt_and_pepper", "snow", "speckle")
 """Laws that take bytes, too, where no gradient is asked for, and make bytes of them."""
 
 _UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {
@@ -56,6 +56,8 @@ def grained(segment: Grain, image: Num[Tensor, "b c h w"], impl: str) -> Num[Ten
         return weather.snow(image, normal, angle, weather.SNOW[int(segment.most) - 1], strength, impl=impl)
     if segment.law == "rain":
         return weather.rain(image, segment.words, *numbers, impl=impl)
+    if segment.law == "speckle":
+        return grain.speckle(image, segment.words, numbers[0])
     if segment.law == "shot":
         return grain.shot(image, segment.words, numbers[0], segment.most)
     return grain.salt_and_pepper(image, segment.words, *numbers)

@@ -71,20 +71,26 @@ def zoomed(image: Float[Tensor, "*b h w"], zoom: float) -> Float[Tensor, "*b h w
     Gradient:
         image: exact.
     """
-    return _zoomed(_zoomed(image, zoom, -2), zoom, -1)
+    size = {dim: image.shape[dim] for dim in (-1, -2)}  # columns first, of the rows that are shown
+    for dim, length in size.items():
+        part = math.ceil(length / zoom)
+        image = image.narrow(dim, (length - part) // 2, part)
+    for dim, length in size.items():
+        image = _enlarged(image, zoom, dim, length)
+    return image
 
 
-def _zoomed(image: Tensor, zoom: float, dim: int) -> Tensor:
-    length = image.shape[dim]
-    part = math.ceil(length / zoom)
-    first, grown = (length - part) // 2, round(part * zoom)
+def _enlarged(image: Tensor, zoom: float, dim: int, length: int) -> Tensor:
+    """So many pixels in the middle of the enlarged picture, along one axis."""
+    part = image.shape[dim]
+    grown = round(part * zoom)
     step = (part - 1) / max(grown - 1, 1)
     at = (torch.arange(length, dtype=torch.float64, device=image.device) + (grown - length) // 2) * step
     left = torch.clamp(torch.floor(at), max=max(part - 2, 0))
     share = (at - left).to(image.dtype)
     share = share if dim == -1 else share[:, None]
-    low = first + left.to(torch.int64)
-    high = torch.clamp(low + 1, max=first + part - 1)
+    low = left.to(torch.int64)
+    high = torch.clamp(low + 1, max=part - 1)
     return torch.lerp(image.index_select(dim, low), image.index_select(dim, high), share)
 
 

@@ -1,7 +1,7 @@
 """Noise compiled for the CPU: hashed, mapped to normal numbers and added strip by strip; no field in memory, in neither direction.
 
 Owns: the operators `NOISE`, with its gradients, and `FIELD`, on contiguous memory of one dtype; and, without gradients,
-`poisson_counts`, `blocks`, `fallen`, `lit` and `snowed`.
+`poisson_counts`, `blocks`, `fallen`, `lit`, `replaced` and `snowed`.
 Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
@@ -19,7 +19,7 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_loop
 from pellucid.random.normals import series
 
-__all__ = ["FIELD", "NOISE", "blocks", "fallen", "lit", "poisson_counts", "snowed"]
+__all__ = ["FIELD", "NOISE", "blocks", "fallen", "lit", "poisson_counts", "replaced", "snowed"]
 
 _BLOCKS = 256  # of four numbers each: a strip, whose intermediate rows stay in the closest cache
 _PIXELS = 1 << 17  # likewise of passes that only read and write
@@ -129,6 +129,18 @@ def lit(image: Tensor, gain: Tensor, offset: Tensor) -> Tensor:
         run_loop(
             loop, len(planes) * -(-planes.shape[1] // _STRIP), _PIXELS // _STRIP, planes, *numbers, image.shape[1], _STRIP, into
         )
+    return out
+
+
+def replaced(image: Tensor, field: Tensor, share: Tensor, white: Tensor) -> Tensor:
+    """Bytes, 255 where the field is below ``white`` and else 0 where it is below ``share``."""
+    from pellucid.kernels.blend.cpu.light import replaced as loop
+
+    out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
+    if out.numel():
+        pictures, into, fields = (part.flatten(1).numpy() for part in (image.contiguous(), out, field))
+        numbers = _arrays(share.flatten(), white.flatten())
+        run_loop(loop, len(pictures), _PIXELS // pictures.shape[1] + 1, pictures, fields, *numbers, into)
     return out
 
 

@@ -1,6 +1,6 @@
-"""Light, rain and snow on bytes: each pixel read once and written once, under planes of numbers.
+"""Light, weather and dust on bytes: each pixel read once and written once, under planes of numbers.
 
-Owns: `fallen`, `lit` and `snowed`.
+Owns: `fallen`, `lit`, `replaced` and `snowed`.
 Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``sweep.py``.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
 
-__all__ = ["fallen", "lit", "snowed"]
+__all__ = ["fallen", "lit", "replaced", "snowed"]
 
 
 @fused
@@ -44,6 +44,22 @@ def lit(images, gains, offsets, channels, strip, out, start, stop):  # type: ign
         b, c, last = p // channels, p % channels, min(first + strip, n)
         gain, offset = gains[b % len(gains), c % gains.shape[1]], offsets[b % len(offsets), c % offsets.shape[1]]
         _lit(images[p, first:last], gain[first:last], offset[first:last], unit, out[p, first:last])
+
+
+@fused
+def _replaced(x, field, share, white, out):  # type: ignore[no-untyped-def]
+    noinline()
+    for u in range(len(out)):
+        kept = x[u] if field[u] >= share else np.uint8(0)
+        out[u] = np.uint8(255) if field[u] < white else kept
+
+
+@entry
+def replaced(images, fields, shares, whites, out, start, stop):  # type: ignore[no-untyped-def]
+    """Pictures [start, stop) of (b, n) bytes: white where the field is below one number, black where it is below another."""
+    images, fields, shares, whites, out = without_refcount((images, fields, shares, whites, out))
+    for b in range(start, stop):
+        _replaced(images[b], fields[b % len(fields)], shares[b % len(shares)], whites[b % len(whites)], out[b])
 
 
 @fused
