@@ -96,7 +96,7 @@ def test_no_catch_all_files_and_no_giants():
         assert len(text.splitlines()) - docstrings <= 480, path
 
 
-@pytest.mark.parametrize("kind", pellucid.ALL, ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kind", [*pellucid.ALL, *pellucid.VOLUMES], ids=lambda k: k.__name__)
 def test_transform_docstrings_follow_the_template(kind):
     text = kind.__doc__
     for heading in ("Args:", "Gradient:", "On each target:", "Errors:", "Example:\n        >>> "):

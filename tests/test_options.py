@@ -40,6 +40,7 @@ KEPT = {
     "HueSaturationValue.value": "the V of HSV",
     "shift_hsv.value": "the V of HSV",
     **dict.fromkeys(("RandomElastic.magnitude", "GridDistortion.magnitude", "RandomThinPlateSpline.magnitude"), "how far, drawn"),
+    "RandomElastic3.magnitude": "how far, drawn",
     **dict.fromkeys(("RandomFisheye.angle", "fisheye.angle"), "between a ray and the axis, and the name of a draw"),
     **dict.fromkeys(("RandomSnow.angle", "snow.angle"), "clockwise, and the name of a draw"),
 }

@@ -33,6 +33,18 @@ CASES = (
     Case(P.RandomFlip3("x"), P.RandomFlip3("x", p=0.0), off_kinks={"gate": 0.317}),
     Case(P.RandomFlip3("y"), P.RandomFlip3("y", p=0.0), off_kinks={"gate": 0.317}),
     Case(P.RandomFlip3("z"), P.RandomFlip3("z", p=0.0), off_kinks={"gate": 0.317}),
+    Case(P.RandomQuarterTurn3("z", (0, 2), p=0.5), P.RandomQuarterTurn3("z", (0,)), off_kinks={"times": 0.7, "gate": 0.8}),
+    Case(P.RandomQuarterTurn3("x", (1, 3)), P.RandomQuarterTurn3("x", (0,)), off_kinks={"times": 0.7}),
+    Case(P.RandomCrop3((3, 4, 4)), P.RandomCrop3((6, 8, 7)), off_kinks={"left": 0.3, "top": 0.4, "front": 0.6}),
+    Case(
+        P.RandomCrop3((8, 4, 9), pad_if_needed=True),
+        P.RandomCrop3((6, 8, 7), pad_if_needed=True),
+        off_kinks={"left": 0.3, "top": 0.4, "front": 0.6},
+    ),
+    Case(P.Pad3((1, 0, 2), fill=0.5), P.Pad3(0)),
+    Case(P.Resize3((5, 9, 8)), P.Resize3((6, 8, 7))),
+    Case(P.RandomElastic3(4, 0.3, p=0.7), P.RandomElastic3(4, 0.0), off_kinks={"gate": 0.9}),
+    Case(P.RandomElastic3((3, 2, 4), (0.1, 0.3), border="free"), P.RandomElastic3(3, 0.3, p=0.0)),
 )
 
 

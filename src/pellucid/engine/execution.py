@@ -302,7 +302,7 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale
         return as_bytes(cell_by_cell(segment, group.index, lowered, image, through), dtype)
     if isinstance(segment, Mixture):
         return as_bytes(_mixture(segment, group.index, lowered, image, impl, scale), dtype)
-    return as_bytes(apply_open(segment, in_units(image), scale, impl), dtype)
+    return as_bytes(apply_open(segment, in_units(image), scale, impl, lowered.plan.specs[group.index].depth), dtype)
 
 
 def _apply_layers(

@@ -58,17 +58,20 @@ def _whole(gate: Tensor | None) -> bool:
     return gate is None or bool(((gate == 0) | (gate == 1)).all())
 
 
-def apply_open(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
-    """One segment on the samples that it changes, where looking costs nothing and the others have no gradient to give."""
+def apply_open(segment: Segment, image: Tensor, scale: float, impl: str, depth: int = 0) -> Tensor:
+    """One segment on the samples that it changes, where looking costs nothing and the others have no gradient to give.
+
+    Volumes of ``depth`` slices lie one slice below another.
+    """
     segment = _wide_open(segment) if is_plain_eager() else segment
     active = _active(segment, image) if is_plain_eager() else None
     if active is None or not active.is_cpu or len(active) != len(image):
-        return apply_single(segment, image, scale, impl)
+        return apply_single(segment, image, scale, impl, depth)
     rows = active.nonzero().squeeze(1)
     if len(rows) == len(image):
-        return apply_single(segment, image, scale, impl)
+        return apply_single(segment, image, scale, impl, depth)
     chosen = _wide_open(type(segment)(*(_rows(part, rows) for part in segment)))
-    return image.index_copy(0, rows, apply_single(chosen, image[rows], scale, impl)) if len(rows) else image.clone()
+    return image.index_copy(0, rows, apply_single(chosen, image[rows], scale, impl, depth)) if len(rows) else image.clone()
 
 
 def _wide_open(segment: Segment) -> Segment:
@@ -108,7 +111,7 @@ def _rows(part: Any, rows: Tensor) -> Any:
     return part[rows] if isinstance(part, Tensor) and len(part) > 1 else part
 
 
-def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Tensor:
+def apply_single(segment: Segment, image: Tensor, scale: float, impl: str, depth: int = 0) -> Tensor:
     """One segment on all samples; ``scale`` is 255 for what were bytes, and for bytes that the segment `reads_bytes` of."""
     dtype = compute_dtype(image.dtype)
     gate: Tensor | None = getattr(segment, "gate", None)
@@ -117,7 +120,7 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         factors = {name: factor.to(dtype) for name, factor in segment.factors.items()}
         return color.jitter_steps(image, segment.order, factors, impl=impl)
     if isinstance(segment, Convolve):
-        blurred = convolve.separable(image, segment.vertical.to(dtype), segment.horizontal.to(dtype), impl=impl)
+        blurred = _blurred(segment, image, impl, depth)
         if segment.amount is None:
             return blurred
         result = image + segment.amount.to(dtype)[:, None, None, None] * (image - blurred)
@@ -156,6 +159,17 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str) -> Te
         return color.clip(result) if segment.clip else result
     assert isinstance(segment, Patch)
     return blend.patch(image, segment.box.to(dtype), patch_value(segment, image, impl), impl=impl)
+
+
+def _blurred(segment: Convolve, image: Tensor, impl: str, depth: int) -> Tensor:
+    """Along both axes of pictures; volumes also along the third, with the kernel of the columns."""
+    dtype = compute_dtype(image.dtype)
+    vertical, horizontal = segment.vertical.to(dtype), segment.horizontal.to(dtype)
+    if not depth:
+        return convolve.separable(image, vertical, horizontal, impl=impl)
+    slices = image.unflatten(2, (depth, -1)).flatten(1, 2)  # as channels
+    columns = convolve.separable(slices, vertical, horizontal, impl=impl).unflatten(1, (-1, depth)).flatten(3)
+    return convolve.separable(columns, vertical, vertical.new_ones(1, 1), impl=impl).reshape(image.shape)
 
 
 def mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:

@@ -11,6 +11,7 @@ from functools import reduce
 from typing import cast
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
@@ -18,7 +19,7 @@ from pellucid.core.constants import constant, wide_dtype
 from pellucid.engine.lowering import Lowered
 from pellucid.engine.passes import compute_dtype, in_units
 from pellucid.engine.plan import Space
-from pellucid.geometry.space import follow3, inverse4, voxel_centres
+from pellucid.geometry.space import Bent3, follow3, inverse4, voxel_centres
 from pellucid.kernels.conversion import as_bytes
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.volume import volume
@@ -60,12 +61,11 @@ def _read(
     run: Space, lowered: Lowered, voxels: Tensor, interpolation: str, fill: tuple[float, ...], padding_mode: str | None, impl: str
 ) -> Tensor:
     maps, field = lowered.space(run)
-    mode = padding_mode or (_spec(lowered, run).padding_mode if run.outside is not None else "border")
+    mode = "border" if run.outside is None else padding_mode or _spec(lowered, run).padding_mode
     nearest = interpolation == "nearest" or not (run.resamples or needs_grad(maps))
-    shown = None
-    if mode == "zeros" and any(fill):  # the kernel shows zeros
-        shown = constant(fill, voxels.dtype, voxels.device).reshape(-1, 1, 1)
-        voxels = voxels - shown
+    filled = mode == "zeros" and any(fill)
+    if filled:  # the kernel shows zeros, and tells here how much of each voxel they are
+        voxels = torch.cat((voxels, torch.ones_like(voxels[:, :1])), 1)
     found = volume(
         voxels.unflatten(2, run.size_in[:2]),
         maps[:, :3].to(voxels.dtype),
@@ -75,7 +75,10 @@ def _read(
         nearest=nearest,
         impl=impl,
     ).flatten(2, 3)
-    return found if shown is None else found + shown
+    if not filled:
+        return found
+    shown = constant(fill, voxels.dtype, voxels.device).reshape(-1, 1, 1)
+    return found[:, :-1] + (1.0 - found[:, -1:]) * shown
 
 
 def _spec(lowered: Lowered, run: Space) -> Warp3Spec:
@@ -84,7 +87,7 @@ def _spec(lowered: Lowered, run: Space) -> Warp3Spec:
     return spec
 
 
-def hops_in_space(lowered: Lowered) -> list[tuple[Tensor, Size3]]:
+def hops_in_space(lowered: Lowered) -> list[tuple[Tensor | Bent3, Size3]]:
     """From volume to volume: the map to the one from the next, and its size; under the canvas rule ``image`` pass by pass."""
     plan, found = lowered.plan, []
     runs = [group.indices for group in plan.groups if isinstance(group, Space)]
@@ -92,14 +95,15 @@ def hops_in_space(lowered: Lowered) -> list[tuple[Tensor, Size3]]:
         segments = [segment for segment in map(lowered.segment, indices) if isinstance(segment, Warp3)]
         spec = plan.segments[indices[-1]]
         assert isinstance(spec, Warp3Spec)
-        found.append((reduce(torch.matmul, (segment.src_from_dst for segment in segments)), spec.size))
+        total, field = reduce(torch.matmul, (segment.src_from_dst for segment in segments)), segments[-1].control
+        found.append((total if field is None else Bent3(total, field, spec.size), spec.size))
     return found
 
 
 def total_in_space(lowered: Lowered) -> Float[Tensor, "b 4 4"]:
     """Output voxel to input voxel across the whole plan, fields left aside."""
     like = torch.eye(4, dtype=wide_dtype(lowered.device), device=lowered.device)[None]
-    return reduce(torch.matmul, (step for step, _ in hops_in_space(lowered)), like)
+    return reduce(torch.matmul, (step if isinstance(step, Tensor) else step.matrix for step, _ in hops_in_space(lowered)), like)
 
 
 def unwarp_volume(
@@ -111,10 +115,22 @@ def unwarp_volume(
     work = image.to(compute_dtype(image.dtype) if narrow else torch.float64)
     back = inverse4(total_in_space(lowered))
     nearest = interpolation == "nearest"
-    found = volume(work.unflatten(2, size_out[:2]), back[:, :3].to(work.dtype), size=size_in, nearest=nearest, impl=impl)
-    path = [(inverse4(step), size) for step, size in hops_in_space(lowered)]
+    path = [(inverse4(step) if isinstance(step, Tensor) else step.turned(), size) for step, size in hops_in_space(lowered)]
+    work, bends = work.unflatten(2, size_out[:2]), bool(lowered.plan.bends)
+    if bends or len(path) > 1:
+        places, seen = follow3(voxel_centres(size_in, back).expand(len(work), -1, 3), path)
+    if bends:
+        found = _at(work, torch.where(seen[..., None], places, -2.0).unflatten(1, size_in), nearest)
+    else:
+        found = volume(work, back[:, :3].to(work.dtype), size=size_in, nearest=nearest, impl=impl)
     if len(path) > 1:
-        seen = follow3(voxel_centres(size_in, back).expand(len(back), -1, 3), path)[1]
         found = torch.where(seen.unflatten(1, size_in)[:, None], found, 0.0)
     found = found.flatten(2, 3)
     return found if image.is_floating_point() else found.round().to(image.dtype)
+
+
+def _at(image: Float[Tensor, "b c d h w"], places: Float[Tensor, "b d2 h2 w2 3"], nearest: bool) -> Float[Tensor, "b c d2 h2 w2"]:
+    """Voxels (x, y, z) as they are read one by one."""
+    ends = torch.tensor(tuple(reversed(image.shape[2:])), dtype=places.dtype, device=places.device)
+    grid = ((2.0 * places + 1.0) / ends - 1.0).to(image.dtype)
+    return F.grid_sample(image, grid, mode="nearest" if nearest else "bilinear", padding_mode="zeros", align_corners=False)

@@ -20,7 +20,7 @@ from pellucid.core.constants import constant
 from pellucid.geometry.matrices import inverse
 from pellucid.geometry.points import slopes_of, transform_points
 
-__all__ = ["FOLDS", "Bend", "BentMap", "displaced", "fitted", "inverted", "sampled"]
+__all__ = ["FOLDS", "Bend", "BentMap", "cells", "displaced", "fitted", "inverted", "sampled"]
 
 FOLDS = 0.48866
 """The share of the spacing within which a grid's numbers cannot fold the plane.
@@ -64,7 +64,7 @@ class _Cells(NamedTuple):
     slopes: tuple[Tensor, ...]
 
 
-def _cells(at: Float[Tensor, "b n"], low: Tensor, spacing: Tensor, count: int, linear: bool) -> _Cells:
+def cells(at: Float[Tensor, "b n"], low: Tensor, spacing: Tensor, count: int, linear: bool = False) -> _Cells:
     """Beyond the first and the last knot, the point counts as lying there."""
     u = (at - low[:, None]) / spacing[:, None]
     end = float(count - 3)
@@ -141,7 +141,7 @@ def displaced(x: Float[Tensor, "#b n"], y: Float[Tensor, "#b n"], bend: Bend) ->
 def _along(x: Tensor, y: Tensor, bend: Bend) -> tuple[_Cells, _Cells]:
     x0, y0, across, down = bend.grid.unbind(1)
     rows, columns = bend.control.shape[2:]
-    return _cells(x, x0, across, columns, bend.linear), _cells(y, y0, down, rows, bend.linear)
+    return cells(x, x0, across, columns, bend.linear), cells(y, y0, down, rows, bend.linear)
 
 
 def _sums(cells: tuple[_Cells, _Cells], control: Tensor, *, slopes: bool) -> list[Tensor]:

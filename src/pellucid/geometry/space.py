@@ -8,15 +8,20 @@ Read next: ``paths.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.geometry.bends import cells
 from pellucid.geometry.matrices import cos_sin_degrees, inverse
 from pellucid.types import Size3
 
 __all__ = [
+    "FOLDS3",
+    "Bent3",
     "centre_of",
     "follow3",
     "inside3",
@@ -102,11 +107,85 @@ def inside3(points: Float[Tensor, "b n 3"], size: Size3 | None) -> Bool[Tensor, 
     return here
 
 
-def follow3(points: Float[Tensor, "b n 3"], path: Sequence[tuple[Tensor, Size3 | None]]) -> tuple[Tensor, Bool[Tensor, "b n"]]:
+FOLDS3 = 0.40331
+"""The share of the distance of knots within which a grid's numbers cannot fold space: 1 / 2.479472335.
+
+Source: Choi and Lee, "Injectivity conditions of 2D and 3D uniform cubic B-spline functions", Graphical Models 62 (2000).
+"""
+
+_STEPS = 6
+_SOLVED = 1e-6  # voxels
+
+
+@dataclass(frozen=True, eq=False)
+class Bent3:
+    """A map with a field before it: p to matrix (p + d(p)); with ``solves`` the way back, p with p + d(p) = matrix q.
+
+    Args:
+        matrix: of voxels (x, y, z).
+        control: numbers of the cubic B-spline d, x, y and z in voxels; the second lies at the first voxel, the last but one at the
+            last.
+        size: (depth, height, width) of the volume that the field lies on.
+    """
+
+    matrix: Float[Tensor, "b 4 4"]
+    control: Float[Tensor, "b 3 gd gh gw"]
+    size: Size3
+    solves: bool = False
+
+    def __call__(self, points: Float[Tensor, "b n 3"]) -> Float[Tensor, "b n 3"]:
+        """Where points lead; NaN where nowhere, or where Newton's method does not converge."""
+        if not self.solves:
+            return transform_points3(points + self._field(points)[0], self.matrix)
+        wanted = transform_points3(points, self.matrix)
+        known = torch.isfinite(wanted).all(-1, keepdim=True)
+        wanted = torch.where(known, wanted, 0.0)
+        with torch.no_grad():
+            q = wanted
+            for _ in range(_STEPS):
+                moved, slopes = self._field(q)
+                q = q - torch.linalg.solve(slopes, q + moved - wanted)
+            slopes = self._field(q)[1]
+        for _ in range(2):  # part of the graph, for first and second derivatives
+            q = q - torch.linalg.solve(slopes, q + self._field(q)[0] - wanted)
+        with torch.no_grad():
+            missed = (q + self._field(q)[0] - wanted).abs().amax(-1, keepdim=True)
+        return torch.where(known & (missed < _SOLVED), q, torch.nan)
+
+    def _field(self, points: Float[Tensor, "b n 3"]) -> tuple[Float[Tensor, "b n 3"], Float[Tensor, "b n 3 3"]]:
+        """Displacements, and the derivative of where they bring points; beyond the volume they are those of its border."""
+        rows, numbers = len(points), self.control.shape[2:]
+        flat = self.control.flatten(2).expand(rows, 3, -1)
+        axes = []
+        for at, length, count in zip(points.unbind(-1), reversed(self.size), reversed(numbers), strict=True):
+            spacing = torch.full_like(at[:, 0], max(1, length - 1) / (count - 3))
+            axes.append(cells(at, torch.zeros_like(spacing), spacing, count))
+        parts = []
+        for k, j, i in product(range(4), repeat=3):
+            place = ((axes[2].first + k) * numbers[1] + axes[1].first + j) * numbers[2] + axes[0].first + i
+            number = flat.gather(2, place[:, None].expand(rows, 3, -1)).mT[..., None]  # b n 3 1
+            x, y, z = ((axis.weights[n], axis.slopes[n]) for axis, n in zip(axes, (i, j, k), strict=True))
+            shares = x[0] * y[0] * z[0], x[1] * y[0] * z[0], x[0] * y[1] * z[0], x[0] * y[0] * z[1]
+            parts.append(number * torch.stack(shares, -1)[:, :, None])
+        total = sum(parts[1:], parts[0])  # b n 3 4: the displacement, and its slopes along x, y and z
+        return total[..., 0], total[..., 1:] + torch.eye(3, dtype=points.dtype, device=points.device)
+
+    def turned(self) -> Bent3:
+        """The way back."""
+        return Bent3(inverse4(self.matrix), self.control, self.size, not self.solves)
+
+    def to(self, dtype: torch.dtype) -> Bent3:
+        """The same in another precision."""
+        return Bent3(self.matrix.to(dtype), self.control.to(dtype), self.size, self.solves)
+
+
+def follow3(
+    points: Float[Tensor, "b n 3"], path: Sequence[tuple[Tensor | Bent3, Size3 | None]]
+) -> tuple[Tensor, Bool[Tensor, "b n"]]:
     """Lead points along maps from volume to volume; and which of them lay in every one on the way."""
     seen = torch.isfinite(points).all(-1)
     for step, size in path:
-        points = transform_points3(points, step)
+        points = transform_points3(points, step) if isinstance(step, Tensor) else step(points)
         seen = seen & inside3(points, size)
     return points, seen
 

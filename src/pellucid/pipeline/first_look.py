@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.core.tape import is_plain_eager
 from pellucid.engine.plan import Plan
 from pellucid.segments import CurveSpec
-from pellucid.targets.kinds import BOXES, IMAGE
+from pellucid.targets.kinds import BOXES, IMAGES
 from pellucid.targets.parsing import Entry, Parsed
 from pellucid.transforms.base import Transform
 
@@ -42,7 +42,7 @@ class Look:
     def at(self, plan: Plan, parsed: Parsed) -> None:
         """Look at a batch."""
         if not self._pictures:
-            self._pictures = all(_looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind is IMAGE)
+            self._pictures = all(_looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind in IMAGES)
         if not self._boxes:
             self._boxes = all(self._looked_at_boxes(entry) for entry in parsed.entries if entry.kind is BOXES)
         self.done = self._pictures and self._boxes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ from pellucid.geometry.clipping import along
 from pellucid.geometry.paths import Path, follow
 from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
 from pellucid.geometry.polygons import signed_areas
-from pellucid.geometry.space import follow3, inverse4, transform_points3
+from pellucid.geometry.space import follow3, inverse4
 from pellucid.geometry.vectors import turn_disparity, turn_distance, turn_flow, turn_normals
 from pellucid.random.arguments import check_choice
 from pellucid.targets.torchvision import class_of
@@ -217,22 +217,28 @@ def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[
     return torch.where(known[..., None], clipped, 0.0), valid if there is None else valid & there
 
 
+_ALONG = 5
+
+
 def _points3(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
     del entry, options
     return follow3(values, path)  # type: ignore[arg-type] # of maps in space
 
 
 def _cuboids(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
-    """Hulls of the eight corners, cut to the last volume; what no volume on the way showed a part of is gone."""
+    """Hulls of the eight corners, under a field of some points along each axis, cut to the last volume; gone is what some volume on
+    the way showed no part of.
+    """
     del entry
     low, high = values.split(3, -1)
     sized = (high > low).all(-1)
-    corner = torch.cartesian_prod(*[torch.arange(2, device=values.device)] * 3)  # 8 3
-    ends = torch.stack((low, high), -1)[..., torch.arange(3, device=values.device), corner]  # b n 8 3
-    moved, there = ends.flatten(1, 2) - 0.5, sized
+    count = 2 if all(isinstance(step, Tensor) for step, _ in path) else _ALONG
+    share = torch.cartesian_prod(*[torch.linspace(0.0, 1.0, count, dtype=values.dtype, device=values.device)] * 3)  # m 3
+    moved = (low[:, :, None] + share * (high - low)[:, :, None]).flatten(1, 2) - 0.5  # b nm 3
+    there = sized
     for step, size in path:
-        moved = transform_points3(moved, step)  # type: ignore[arg-type] # of maps in space
-        hull = _hull(moved + 0.5, values.shape[1])
+        moved = follow3(moved, [(step, None)])[0]  # type: ignore[list-item] # of maps in space
+        hull = _hull(moved + 0.5, count**3)
         if size is not None:
             edges = torch.tensor(tuple(reversed(size)), dtype=values.dtype, device=values.device)
             cut = torch.minimum(torch.relu(hull), torch.cat((edges, edges)))
@@ -245,8 +251,8 @@ def _cuboids(values: Tensor, path: Path, entry: Entry, options: Options) -> tupl
     return torch.where(known[..., None], cut, 0.0), there
 
 
-def _hull(corners: Tensor, count: int) -> Tensor:
-    corners = corners.unflatten(1, (count, 8))
+def _hull(corners: Tensor, each: int) -> Tensor:
+    corners = corners.unflatten(1, (-1, each))
     return torch.cat((corners.amin(2), corners.amax(2)), -1)
 
 
@@ -255,10 +261,11 @@ def _bulk(cuboid: Tensor) -> Tensor:
 
 
 def _world(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
-    """Voxel to world, of the volume at the end of the path."""
+    """Voxel to world, of the volume at the end of the path, but for fields: no matrix follows one."""
     del entry, options
     for step, _ in path:
-        values = values @ inverse4(step)  # type: ignore[arg-type] # of maps in space
+        matrix = step if isinstance(step, Tensor) else cast(Any, step).matrix
+        values = values @ inverse4(matrix)
     return values, torch.ones_like(values[..., 0], dtype=torch.bool)
 
 

@@ -38,6 +38,8 @@ from pellucid.transforms.choices import *
 from pellucid.transforms.mixture import *
 from pellucid.transforms.function import *
 from pellucid.transforms.space import *
+from pellucid.transforms.space_sizes import *
+from pellucid.transforms.space_elastic import *
 from pellucid.transforms.base import Transform
 from pellucid.transforms.docstrings import tell
 from pellucid.transforms.formerly import take_old_calls

@@ -57,6 +57,7 @@ class RandomGaussianBlur(Transform):
 
     like: ClassVar[Names] = {"torchvision": "GaussianBlur", "albumentations": "GaussianBlur"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "sigma": "exact", "gate": "exact"}
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec()
 
     def check(self) -> None:

@@ -30,6 +30,7 @@ class Coloring(Transform):
     """What lowers to one map of colours; a relative has a ``clip`` where one may be chosen."""
 
     gradients = slopes()
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
 
     def segment(self, spec: ImageSpec) -> ColorSpec:
         self._check_channels(spec)
@@ -132,6 +133,8 @@ class _Statistics(Transform):
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
 
     def check(self) -> None:
         owner, count = type(self).__name__, (len(self.mean), len(self.std))

@@ -92,6 +92,7 @@ class RandomPosterize(_Toned):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     curve: ClassVar[str] = "posterize"
     amount: ClassVar[str] = "bits"
     like: ClassVar[Names] = {"albumentations": "Posterize"}
@@ -126,6 +127,7 @@ class RandomSolarize(_Toned):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     curve: ClassVar[str] = "solarize"
     amount: ClassVar[str] = "threshold"
     slope: ClassVar[str] = "almost_everywhere"
@@ -160,6 +162,7 @@ class RandomEqualize(_Toned):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     curve: ClassVar[str] = "equalize"
     like: ClassVar[Names] = {"albumentations": "Equalize"}
 
@@ -231,6 +234,7 @@ class RandomAutoContrast(_Toned):
     _: KW_ONLY
     same_on_batch: bool = False
 
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     curve: ClassVar[str] = "autocontrast"
     like: ClassVar[Names] = {"torchvision": "RandomAutocontrast", "albumentations": "AutoContrast"}
     slope: ClassVar[str] = "almost_everywhere"

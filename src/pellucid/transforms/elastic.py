@@ -12,7 +12,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.core.constants import constant
@@ -22,7 +21,7 @@ from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import symmetric_field
 from pellucid.segments import Warp
 from pellucid.transforms.base import Names, Params, check_choice, drawn, gated
-from pellucid.transforms.warping import Bending, cells_of
+from pellucid.transforms.warping import Bending, cells_of, locked
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode
 
 __all__ = ["RandomElastic"]
@@ -132,14 +131,4 @@ class RandomElastic(Bending):
         spacing = constant((across, down), magnitude.dtype, like.device)
         control = symmetric_field(values["words"], (2, rows + 3, columns + 3), magnitude[:, None] * spacing)
         grid = torch.cat((0.0 * spacing, spacing))[None]
-        return Bend(_locked(control) if self.border == "locked" else control, grid)
-
-
-def _locked(control: Float[Tensor, "b 2 gh gw"]) -> Float[Tensor, "b 2 gh gw"]:
-    """Odd about the outer knots, so that the spline is zero along the border."""
-    for axis in (2, 3):
-        knots = control.shape[axis] - 2
-        edge = torch.zeros_like(control.narrow(axis, 0, 1))
-        inner = torch.cat((edge, control.narrow(axis, 2, knots - 2), edge), axis)
-        control = torch.cat((-inner.narrow(axis, 1, 1), inner, -inner.narrow(axis, knots - 2, 1)), axis)
-    return control
+        return Bend(locked(control) if self.border == "locked" else control, grid)

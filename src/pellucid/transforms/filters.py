@@ -64,6 +64,7 @@ class RandomBoxBlur(Transform):
 
     like: ClassVar[Names] = {"albumentations": "Blur"}
     gradients = slopes("exact", gate="exact")
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:

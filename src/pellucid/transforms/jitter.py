@@ -45,6 +45,7 @@ class _Jitter(Transform):
 
     clip: ClipRule
     gradients = slopes()
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
 
     def _names(self) -> tuple[str, ...]:
         return tuple(name for name in NAMES if name in self._fixed)

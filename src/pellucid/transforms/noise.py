@@ -56,6 +56,7 @@ class RandomGaussianNoise(Transform):
     like: ClassVar[Names] = {"torchvision": "GaussianNoise", "albumentations": ("AdditiveNoise", "GaussNoise")}
     gradients = slopes()
     lowers_to: ClassVar[SegmentSpec | None] = BlendSpec(noise=True)
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Noise:
         return Noise(values["words"], gated(values, values["mean"], 0.0), gated(values, values["sigma"], 0.0), self.clip == "end")
@@ -121,6 +122,7 @@ class MultiplicativeNoise(Grained):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     law: ClassVar[str] = "speckle"
 
 
@@ -204,6 +206,7 @@ class PoissonGaussianNoise(Grained):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     law: ClassVar[str] = "poisson_gaussian"
 
 
@@ -234,6 +237,7 @@ class ShotNoise(Grained):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     law: ClassVar[str] = "shot"
     gradients = slopes("surrogate: mean", photons="surrogate: normal", gate="exact")
     white: ClassVar[bool] = True
@@ -269,6 +273,7 @@ class SaltAndPepper(Grained):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     law: ClassVar[str] = "salt_and_pepper"
     like: ClassVar[Names] = {"kornia": "RandomSaltAndPepperNoise"}
     gradients = slopes("exact", amount="surrogate: mean", salt="surrogate: mean", gate="exact")

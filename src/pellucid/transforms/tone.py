@@ -50,6 +50,7 @@ class RandomGamma(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     gradients = slopes()
 
     def segment(self, spec: ImageSpec) -> CurveSpec:
@@ -89,6 +90,7 @@ class RandomToneCurve(Formula):
     p: Chance = 0.5
     same_on_batch: bool = False
 
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     _formula = staticmethod(_bent)
     keyed: ClassVar[bool] = False
     white: ClassVar[bool] = True

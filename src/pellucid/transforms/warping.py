@@ -20,7 +20,7 @@ from pellucid.segments import Warp, WarpSpec
 from pellucid.transforms.base import Params, Transform, by_options, drawn_names, gated, gated_matrix, moved_by
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Size
 
-__all__ = ["Bending", "Fitting", "Warping", "cells_of", "resizing", "shifting"]
+__all__ = ["Bending", "Fitting", "Warping", "cells_of", "locked", "resizing", "shifting"]
 
 
 class Warping(Transform):
@@ -64,6 +64,16 @@ class Warping(Transform):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         return Warp(gated_matrix(values, self.matrix(values, spec, like)))
+
+
+def locked(control: Float[Tensor, "b c *knots"]) -> Float[Tensor, "b c *knots"]:
+    """Odd about the outer knots, so that the spline is zero along the border."""
+    for axis in range(2, control.dim()):
+        knots = control.shape[axis] - 2
+        edge = torch.zeros_like(control.narrow(axis, 0, 1))
+        inner = torch.cat((edge, control.narrow(axis, 2, knots - 2), edge), axis)
+        control = torch.cat((-inner.narrow(axis, 1, 1), inner, -inner.narrow(axis, knots - 2, 1)), axis)
+    return control
 
 
 def shifting(transform: Any, size: Size, *, exposes: bool) -> WarpSpec:

@@ -52,8 +52,8 @@ def with_warp3(groups: Sequence[Group], index: int, tree: Tree, *, fuse: bool) -
 def _meets(run: Space, step: Space, tree: Tree) -> bool:
     if run.bends or (run.resamples and step.resamples and run.interpolation != step.interpolation):
         return False
-    if step.outside is None:
-        return True
+    if step.outside is None:  # what interpolates without a field reads up to half a voxel beyond the last one
+        return not step.resamples or step.bends or (run.outside is None and not any(_cuts(tree, i) for i in run.indices))
     if run.outside is not None and _shown(tree, run.outside) != _shown(tree, step.outside):
         return False
     return tree.rule == "image" or not any(_cuts(tree, i) and not tree.apart(i, step.outside) for i in run.indices)

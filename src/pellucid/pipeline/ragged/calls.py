@@ -149,7 +149,7 @@ def _stacked(ragged: Ragged, plans: Sequence[Plan]) -> bool:
         raise invalid(
             "batch",
             expected="draws that end in one size for all samples of a batch",
-            got=", ".join(f"{height}x{width}" for height, width in sorted(sizes)),
+            got=", ".join("x".join(map(str, size)) for size in sorted(sizes)),
             fix="Hand over a list, list(batch), end in a Resize or a crop, or give the transforms same_on_batch=True.",
         )
     unlike = {id(plan.transforms): plan for plan in plans}.values()

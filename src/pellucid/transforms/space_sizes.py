@@ -1,0 +1,195 @@
+"""Transforms of volumes that change their size: crops, pads, resizes.
+
+Owns: RandomCrop3, Pad3, Resize3.
+Must not: interpolate but for Resize3; the others move whole voxels.
+Read next: ``space.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor
+
+from pellucid.errors import invalid
+from pellucid.geometry.space import spread
+from pellucid.random.arguments import whole_number
+from pellucid.random.distributions import Distribution
+from pellucid.random.internal import Offset
+from pellucid.segments import Warp3, Warp3Spec
+from pellucid.transforms.base import Params
+from pellucid.transforms.space import InSpace, Outside, Trilinear
+from pellucid.types import Fill, ImageSpec, Size3
+
+__all__ = ["Pad3", "RandomCrop3", "Resize3"]
+
+
+def _three(name: str, value: Any, least: int, expected: str) -> tuple[int, ...]:
+    """Whole numbers: one for all, or one for each axis (or side)."""
+    parts = tuple(value) if isinstance(value, tuple | list) else (value,) * 3
+    if len(parts) != 3:
+        raise invalid(name, expected=expected, got=repr(value))
+    return tuple(whole_number(name, part, least, 1 << 24) for part in parts)
+
+
+def _size3(name: str, value: Any) -> Size3:
+    return cast(Size3, _three(name, value, 1, "a whole number, or (depth, height, width)"))
+
+
+def _moved(start: Tensor) -> Tensor:
+    """The map of a volume that begins at voxel (x, y, z) of another."""
+    return spread(torch.eye(3, dtype=start.dtype, device=start.device).expand(*start.shape, 3), start)
+
+
+@dataclass(frozen=True)
+class RandomCrop3(InSpace):
+    """Cut a window of whole voxels out of volumes, at a random place.
+
+    Args:
+        size: (depth, height, width) of the window, or one number.
+        pad_if_needed: where the volume is smaller than the window along an axis, it lies in the middle of it.
+        padding_mode: there is the ``fill`` (``zeros``), or the nearest voxel (``border``).
+        fill: a number, or one per channel, in the volume's units.
+        mask_fill: what label volumes show there; None for the pipeline's ``mask_fill``.
+
+    Gradient:
+        image: exact. left, top, front: almost everywhere (when set by hand; their draw is an integer).
+    On each target:
+        volume, labelmap: whole voxels move, bit for bit. points3, cuboids: shifted. affine: follows.
+    Identity at:
+        size equal to the volume's.
+    Errors:
+        InvalidArgument where the volume is smaller than the window and ``pad_if_needed`` is off.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomCrop3((2, 3, 4))(torch.zeros(1, 1, 8, 8, 8)).shape
+        torch.Size([1, 1, 2, 3, 4])
+    """
+
+    size: int | Size3
+    _: KW_ONLY
+    pad_if_needed: bool = False
+    padding_mode: Outside = "zeros"
+    fill: Fill = 0.0
+    mask_fill: float | None = None
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", **dict.fromkeys(("left", "top", "front"), "almost_everywhere")}
+
+    def check(self) -> None:
+        super().check()
+        _size3("RandomCrop3.size", self.size)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        size = _size3("RandomCrop3.size", self.size)
+        extent = spec.extent if spec.depth else (1 << 24,) * 3
+        rooms = zip(("front", "top", "left"), extent, size, strict=True)
+        return {
+            name: Offset(0, length - wanted + 1) if length >= wanted else Offset(-((wanted - length) // 2), 1)
+            for name, length, wanted in rooms
+        }
+
+    def segment(self, spec: ImageSpec) -> Warp3Spec:
+        size = _size3("RandomCrop3.size", self.size)
+        small = any(length < wanted for length, wanted in zip(spec.extent, size, strict=True))
+        if small and not self.pad_if_needed:
+            got, extent = ("x".join(map(str, one)) for one in (size, spec.extent))
+            raise invalid("RandomCrop3.size", expected=f"at most the volume, {extent}", got=got, fix="Use pad_if_needed=True.")
+        return Warp3Spec(size, resamples=False, exposes=small, **self.shown())
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp3:
+        return Warp3(_moved(torch.stack((values["left"], values["top"], values["front"]), -1)))
+
+
+@dataclass(frozen=True)
+class Pad3(InSpace):
+    """Add voxels around volumes.
+
+    Args:
+        padding: how many on either side: one number, or (front and back, top and bottom, left and right).
+        padding_mode: they are the ``fill`` (``zeros``), or the nearest voxel (``border``).
+        fill: a number, or one per channel, in the volume's units.
+        mask_fill: what label volumes show there; None for the pipeline's ``mask_fill``.
+
+    Gradient:
+        image: exact. Deterministic.
+    On each target:
+        volume, labelmap: whole voxels move, bit for bit. points3, cuboids: shifted. affine: follows.
+    Identity at:
+        padding = 0.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.Pad3((0, 0, 1))(torch.ones(1, 1, 1, 1, 2)).flatten()
+        tensor([0., 1., 1., 0.])
+    """
+
+    padding: int | Size3
+    _: KW_ONLY
+    padding_mode: Outside = "zeros"
+    fill: Fill = 0.0
+    mask_fill: float | None = None
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+
+    def check(self) -> None:
+        super().check()
+        self._room()
+
+    def _room(self) -> tuple[int, ...]:
+        return _three("Pad3.padding", self.padding, 0, "a whole number, or one each for the depth, height and width")
+
+    def segment(self, spec: ImageSpec) -> Warp3Spec:
+        size = tuple(length + 2 * more for length, more in zip(spec.extent, self._room(), strict=True))
+        return Warp3Spec(cast(Size3, size), resamples=False, exposes=any(self._room()), **self.shown())
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp3:
+        start = torch.stack([torch.full_like(like, -more) for more in reversed(self._room())])
+        return Warp3(_moved(start[None]))
+
+
+@dataclass(frozen=True)
+class Resize3(InSpace):
+    """Bring volumes to a size; each axis is stretched by itself, and nothing is averaged when it shrinks.
+
+    Args:
+        size: (depth, height, width), or one number.
+        interpolation: ``trilinear`` or ``nearest``.
+
+    Gradient:
+        image: exact. Deterministic.
+    On each target:
+        volume, labelmap: resampled, labels nearest. points3, cuboids: scaled. affine: follows.
+    Identity at:
+        size equal to the volume's, bit for bit.
+    Source:
+        ``torch.nn.functional.interpolate(mode="trilinear", align_corners=False)``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.Resize3((1, 1, 4))(torch.tensor([[[[[0.0, 1.0]]]]])).flatten()
+        tensor([0.0000, 0.2500, 0.7500, 1.0000])
+    """
+
+    size: int | Size3
+    _: KW_ONLY
+    interpolation: Trilinear = "trilinear"
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+
+    def check(self) -> None:
+        super().check()
+        _size3("Resize3.size", self.size)
+
+    def segment(self, spec: ImageSpec) -> Warp3Spec:
+        size = _size3("Resize3.size", self.size)
+        return Warp3Spec(size, resamples=size != spec.extent, exposes=False, interpolation=self.interpolation)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp3:
+        sizes = zip(reversed(spec.extent), reversed(_size3("Resize3.size", self.size)), strict=True)
+        scale = torch.stack([torch.full_like(like, before / after) for before, after in sizes])
+        return Warp3(spread(torch.diag(scale), 0.5 * scale - 0.5)[None])
