@@ -116,6 +116,19 @@ def test_what_is_cut_off_is_what_pixels_say():
         torch.testing.assert_close(signed_areas(densified(points, 2.0)), signed_areas(points))
 
 
+def test_what_is_cut_off_is_as_opencv_fills_it():
+    cv2, random = pytest.importorskip("cv2"), np.random.default_rng(0)
+    for _ in range(50):
+        turn = np.sort(random.uniform(0, 2 * np.pi, 7))
+        points = random.uniform(0, 40, 2) + 20 * np.stack((np.cos(turn), np.sin(turn)), 1)
+        cut = clipped(torch.from_numpy(points), torch.tensor([0.0, 0.0, 40.0, 30.0], dtype=DOUBLE))
+        canvas = np.zeros((300, 400), np.uint8)
+        cv2.fillPoly(canvas, [np.round(points * 10 - 0.5).astype(np.int32)], 1)
+        assert abs(signed_areas(cut).abs().item() - canvas.sum() / 100) < 8.0  # half a pixel around the outline
+        assert (cut >= 0).all()
+        assert (cut <= cut.new_tensor([40.0, 30.0])).all()
+
+
 def test_outlines_inside_keep_every_bit_and_their_corners_order():
     quads = torch.tensor([[[9.5, 8.0], [30.1, 9.0], [31.0, 20.0], [9.0, 21.0]]])
     assert torch.equal(clipped(quads, WINDOW.float()), quads)

@@ -16,7 +16,7 @@ from pellucid import Key, Pipeline
 from pellucid.cli import app
 from pellucid.data import decode, index_of
 from pellucid.data.manifest import Manifest
-from pellucid.data.polygons import area, clipped, rle_of, unpacked_rle
+from pellucid.data.polygons import rle_of, unpacked_rle
 from tests.data.conftest import FLIP, SIZES, call, contents, picture, saved
 
 TURN = [pellucid.RandomAffine(20, translate=(0.1, 0.1)), pellucid.ColorJitter(0.3, 0.3)]
@@ -211,20 +211,6 @@ def test_masks_keep_their_palette(one, tmp_path):
         assert found.mode == "P"
         assert found.getpalette()[9:12] == [0, 0, 255]
         assert np.array_equal(np.array(found), labels[:, ::-1])
-
-
-def test_polygons_are_cut_as_opencv_fills_them():
-    import cv2
-
-    random = np.random.default_rng(0)
-    for _ in range(50):
-        centre, turn = random.uniform(0, 40, 2), np.sort(random.uniform(0, 2 * np.pi, 7))
-        points = centre + 20 * np.stack((np.cos(turn), np.sin(turn)), 1)
-        cut = clipped(points, (30, 40))
-        canvas = np.zeros((300, 400), np.uint8)
-        cv2.fillPoly(canvas, [np.round(points * 10 - 0.5).astype(np.int32)], 1)
-        assert abs((area(cut) if len(cut) else 0.0) - canvas.sum() / 100) < 8.0  # half a pixel around the outline
-        assert not len(cut) or (cut.min() >= 0 and (cut <= (40, 30)).all())
 
 
 def test_run_lengths_come_back():

@@ -162,7 +162,7 @@ def test_defects_are_one_pictures_error(two, tmp_path, monkeypatch):
     assert held(two, tmp_path / "out") == "ZeroDivisionError: by nothing"
 
 
-def test_outlines_beyond_the_horizon_are_named(two, tmp_path):
+def test_outlines_beyond_the_horizon_are_left_out(two, tmp_path):
     """A homography sends points of the picture's plane to nowhere: no NaN is written, and no outline that lost a corner."""
 
     class Horizon:
@@ -170,15 +170,13 @@ def test_outlines_beyond_the_horizon_are_named(two, tmp_path):
             return {}
 
         def __call__(self, batch, key):
-            points = batch["keypoints"].clone()
-            flags = torch.ones(len(points), dtype=torch.bool)
-            if batch["image"][0, 0, 0] == 7:
-                points[1] = torch.nan
-                flags[1] = False
+            polygons = batch["polygons"]
+            gone = batch["image"][0, 0, 0] == 7
             return {
                 **batch,
-                "keypoints": points,
-                "keypoints_valid": flags,
+                "keypoints_valid": torch.ones(len(batch.get("keypoints", ())), dtype=torch.bool),
+                "polygons": torch.full_like(polygons, torch.nan) if gone else polygons,
+                "polygons_valid": torch.full((len(polygons),), not gone),
                 "boxes_valid": torch.ones(len(batch["boxes"]), dtype=torch.bool),
             }
 
@@ -192,4 +190,13 @@ def test_outlines_beyond_the_horizon_are_named(two, tmp_path):
     for name in ("good", "bad"):
         (two / f"{name}.txt").write_text("1 .1 .1 .4 .1 .4 .3\n")
     for options in ({"coco": coco_file(tmp_path, content)}, {"form": "yolo"}):
-        assert "horizon" in held(two, tmp_path / next(iter(options)), pipeline=Horizon(), **options)
+        out = tmp_path / next(iter(options))
+        assert not made(two, out, pipeline=Horizon(), **options)["bad.png"].wrong
+        if "coco" in options:
+            left = json.loads((out / "all.json").read_text(), parse_constant=pytest.fail)
+            assert {item["image_id"] for item in left["annotations"]} == {
+                image["id"] for image in left["images"] if image["file_name"] == "good_0.png"
+            }
+        else:
+            assert (out / "good_0.txt").read_text()
+            assert not (out / "bad_0.txt").read_text()

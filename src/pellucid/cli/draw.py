@@ -1,6 +1,6 @@
 """One picture with its targets drawn on it.
 
-Owns: the look of masks, boxes and keypoints.
+Owns: the look of masks, outlines, boxes and keypoints.
 Must not: lay out sheets; ``sheet.py`` does.
 Read next: ``sheet.py``.
 """
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pellucid.cli.files import to_picture
+from pellucid.geometry.polygons import rings_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -28,7 +29,7 @@ _MAGMA = ("000004", "1c1044", "4f127b", "812581", "b5367a", "e55064", "fb8761", 
 
 
 def draw_targets(sample: Mapping[str, Tensor]) -> Image:
-    """Draw one unbatched sample: its mask tinted and outlined, then boxes, then keypoints; rows not valid are left out."""
+    """Draw one unbatched sample: its mask tinted and outlined, then outlines, boxes, and keypoints; rows not valid are left out."""
     from PIL import Image, ImageDraw
 
     picture = to_picture(sample["image"])
@@ -37,6 +38,11 @@ def draw_targets(sample: Mapping[str, Tensor]) -> Image:
     overlay = Image.new("RGBA", (picture.width * _FINE, picture.height * _FINE))
     pen = ImageDraw.Draw(overlay)
     k, unit = _FINE, _FINE * max(1.0, min(picture.size) / 400)
+    for number, polygon in enumerate(sample.get("polygons", ())):
+        for ring in rings_of(polygon):
+            loop = [(x * k, y * k) for x, y in (*ring.tolist(), ring[0].tolist())]
+            for colour, width in ((_SHADOW, 3.4), (_MASKS[number % len(_MASKS)], 1.8)):
+                pen.line(loop, fill=colour, width=round(width * unit), joint="curve")
     if "boxes" in sample:
         for box in sample["boxes"][sample["boxes_valid"]].tolist():
             pen.rectangle(_around(box, k, 2.6 * unit, overlay.size), outline=_SHADOW, width=round(3.4 * unit))

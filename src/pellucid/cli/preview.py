@@ -138,6 +138,8 @@ def _tile(sample: dict[str, Any], transforms: tuple[Any, ...]) -> Image:
             rows = sample[name]
             shown[name] = ((rows.unflatten(-1, (-1, 2)) + edge) * stretch - edge).flatten(-2)
             shown[f"{name}_valid"] = sample.get(f"{name}_valid", torch.ones(len(rows), dtype=torch.bool))
+    if "polygons" in sample:
+        shown["polygons"] = sample["polygons"] * stretch
     if "mask" in sample:
         mask = sample["mask"].long()
         if mask.dim() == 3:  # a channel for each object

@@ -18,9 +18,10 @@ import numpy as np
 import torch
 
 from pellucid.data.form import Annotations
-from pellucid.data.polygons import area, clipped, outline, rle_of, unpacked_rle
+from pellucid.data.polygons import outline, rle_of, unpacked_rle
 from pellucid.data.rows import check_size, numbers, rows, short
 from pellucid.errors import invalid
+from pellucid.geometry.polygons import polygon_of, rings_of, signed_areas, stacked
 from pellucid.types import Size
 
 __all__ = ["Coco"]
@@ -114,7 +115,7 @@ class Coco(Annotations):
         return any(self._ids[image["id"]] > 1 for image in images if _is_id(image.get("id")))
 
     def read(self, raw: bytes, picture: PurePosixPath, size: Size) -> tuple[dict[str, Any], Any]:
-        """Boxes; keypoints and polygons as points; run lengths as channels of a mask."""
+        """Boxes, keypoints and polygons; run lengths as channels of a mask."""
         images, objects, doubled = json.loads(raw)
         if len(images) != 1:
             got = f"{len(images)} of that name" if images else "none of that name"
@@ -125,7 +126,7 @@ class Coco(Annotations):
             raise invalid(where, expected="an id of its own, a number or text", got=got)
         check_size(where, (image.get("height"), image.get("width")), size)
         _check_numbers(where, image)
-        boxes, points, masks = [], [], []
+        boxes, points, outlines, masks = [], [], [], []
         for item in objects[0]:
             name = f"{self.file}: annotation {item.get('id')!r:.40}"
             _check_numbers(name, item)
@@ -140,9 +141,11 @@ class Coco(Annotations):
             shape = item.get("segmentation")
             if isinstance(shape, Mapping):
                 masks.append(unpacked_rle(shape, size, name))
-            elif shape is not None:
-                points += [one - 0.5 for one in _polygons(f"{name}: segmentation", shape)]
+            elif shape is not None and (rings := _polygons(f"{name}: segmentation", shape)):
+                outlines.append(polygon_of(name, rings))
         targets: dict[str, Any] = {"boxes": rows(boxes, 4), "keypoints": rows(points, 2)}
+        if outlines:
+            targets["polygons"] = stacked(outlines)
         if masks:
             targets["mask"] = torch.from_numpy(np.stack(masks))
         return targets, (image, objects[0])
@@ -154,6 +157,7 @@ class Coco(Annotations):
         image, objects = known
         points, inside = result["keypoints"].numpy(), result["keypoints_valid"].numpy()
         masks = iter(result["mask"].numpy() if "mask" in result else ())
+        outlines = iter(result.get("polygons", ()))
         kept, first = [], 0
         for item, box, valid in zip(objects, result["boxes"].tolist(), result["boxes_valid"].tolist(), strict=True):
             new = {**item, "bbox": [short(v) for v in (box[0], box[1], box[2] - box[0], box[3] - box[1])]}
@@ -170,14 +174,11 @@ class Coco(Annotations):
                 mask = next(masks)
                 new["segmentation"], new["area"] = rle_of(mask), int(mask.sum())
             elif shape:
-                polygons = []
-                for polygon in shape:
-                    polygons.append(clipped(points[first : first + len(polygon) // 2] + 0.5, size))
-                    first += len(polygon) // 2
-                polygons = [polygon for polygon in polygons if len(polygon) >= 3]
-                new["segmentation"] = [[short(v) for v in polygon.reshape(-1).tolist()] for polygon in polygons]
-                new["area"] = short(sum(map(area, polygons)))
-                valid = valid and bool(polygons)
+                polygon = next(outlines)
+                rings = rings_of(polygon)
+                new["segmentation"] = [[short(v) for v in ring.flatten().tolist()] for ring in rings]
+                new["area"] = short(float(signed_areas(polygon).abs()))
+                valid = valid and bool(rings)
             elif "area" in item:
                 new["area"] = short((box[2] - box[0]) * (box[3] - box[1]))
             if valid:

@@ -1,8 +1,8 @@
-"""Outlines of objects: cut to the picture, measured, and as run lengths.
+"""Outlines and run lengths of objects, as files have them.
 
-Owns: plain geometry of polygons and masks on NumPy arrays.
+Owns: reading both, on NumPy arrays.
 Must not: know of files.
-Read next: ``annotations.py``.
+Read next: ``../geometry/polygons.py``.
 """
 
 from __future__ import annotations
@@ -17,34 +17,7 @@ from pellucid.data.rows import numbers
 from pellucid.errors import invalid
 from pellucid.types import Size
 
-__all__ = ["area", "clipped", "outline", "rle_of", "unpacked_rle"]
-
-
-def clipped(points: NDArray[Any], size: Size) -> NDArray[Any]:
-    """A polygon (n, 2) of edges' coordinates, cut to the picture of this (height, width); no points where nothing is left.
-
-    Errors:
-        InvalidArgument for corners that a homography sent beyond the horizon: what is left has no outline.
-    Source:
-        Sutherland and Hodgman, Reentrant polygon clipping, 1974: one half-plane after the other.
-    """
-    if not np.isfinite(points).all():
-        raise invalid("an outline", expected="corners that the pipeline leaves finite", got="one beyond the horizon")
-    for axis, bound, sign in ((0, 0.0, 1.0), (1, 0.0, 1.0), (0, float(size[1]), -1.0), (1, float(size[0]), -1.0)):
-        if not len(points):
-            break
-        inside = sign * (points[:, axis] - bound)
-        corners = []
-        for i in range(len(points)):
-            before, here = inside[i - 1], inside[i]
-            if (before < 0.0) != (here < 0.0):
-                crossing = points[i - 1] + (points[i] - points[i - 1]) * (before / (before - here))
-                crossing[axis] = bound  # not a rounding beside it
-                corners.append(crossing)
-            if here >= 0.0:
-                corners.append(points[i])
-        points = np.array(corners).reshape(-1, 2)
-    return points
+__all__ = ["outline", "rle_of", "unpacked_rle"]
 
 
 def outline(name: str, value: object) -> NDArray[Any]:
@@ -54,12 +27,6 @@ def outline(name: str, value: object) -> NDArray[Any]:
     if len(flat) < 6 or len(flat) % 2:
         raise invalid(name, expected=expected, got=f"{len(flat)} numbers")
     return np.array(flat).reshape(-1, 2)
-
-
-def area(polygon: NDArray[Any]) -> float:
-    """Square pixels inside of a polygon (n, 2)."""
-    x, y = polygon.T
-    return float(abs(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) / 2.0)
 
 
 def rle_of(mask: NDArray[Any]) -> dict[str, Any]:

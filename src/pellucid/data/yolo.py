@@ -2,7 +2,7 @@
 
 Owns: where that is, and its lines.
 Must not: take a number for another one.
-Read next: ``polygons.py``.
+Read next: ``../geometry/polygons.py``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 
 from pellucid.data.form import Annotations
-from pellucid.data.polygons import clipped
 from pellucid.data.rows import rows
 from pellucid.errors import invalid
+from pellucid.geometry.polygons import rings_of, stacked
 from pellucid.types import Size
 
 __all__ = ["Yolo", "labels_of"]
@@ -94,13 +95,13 @@ class Yolo(Annotations):
         return b"" if path is None else b"labels\n" + path.read_bytes()
 
     def read(self, raw: bytes, picture: PurePosixPath, size: Size) -> tuple[dict[str, Any], Any]:
-        """Boxes; polygons as points."""
+        """Boxes and polygons."""
         path = self.where(picture)
         try:
             lines = raw.partition(b"\n")[2].decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
             raise invalid(str(path), expected="text in UTF-8", got=str(error)) from error
-        boxes, points, known = [], [], []
+        boxes, outlines, known = [], [], []
         scale = np.array(size[::-1])
         for number, line in enumerate(lines, 1):
             if not line.strip():
@@ -109,27 +110,28 @@ class Yolo(Annotations):
             if len(values) == 4:
                 half = values[2:] / 2
                 boxes.append(np.concatenate((values[:2] - half, values[:2] + half)) * np.tile(scale, 2))
-                known.append((name, 0))
+                known.append((name, False))
             else:
                 shape = values.reshape(-1, 2) * scale
                 boxes.append(np.concatenate((shape.min(0), shape.max(0))))
-                points.append(shape - 0.5)
-                known.append((name, len(shape)))
-        return {"boxes": rows(boxes, 4), "keypoints": rows(points, 2)}, known
+                outlines.append(torch.from_numpy(shape))
+                known.append((name, True))
+        return {"boxes": rows(boxes, 4), **({"polygons": stacked(outlines)} if outlines else {})}, known
 
     def made(
         self, known: Any, result: Mapping[str, Any], name: PurePosixPath, size: Size
     ) -> tuple[dict[PurePosixPath, bytes], Any]:
         """The objects that are still to be seen."""
-        scale, lines, first = np.array(size[::-1]), [], 0
-        for (label, count), box, valid in zip(known, result["boxes"].numpy(), result["boxes_valid"].tolist(), strict=True):
-            points, first = result["keypoints"][first : first + count].numpy() + 0.5, first + count
-            if not valid:
+        scale, lines, outlines = np.array(size[::-1]), [], iter(result.get("polygons", ()))
+        for (label, outlined), box, valid in zip(known, result["boxes"].numpy(), result["boxes_valid"].tolist(), strict=True):
+            rings = rings_of(next(outlines)) if outlined else []
+            if not valid or (outlined and not rings):
                 continue
             centred = np.stack(((box[:2] + box[2:]) / 2, box[2:] - box[:2]))
-            values = (clipped(points, size) if count else centred) / scale
-            if len(values) >= 2:
-                lines.append(" ".join([label, *(f"{value:.6f}" for value in values.reshape(-1))]))
+            # Pieces in one line, as trainers take them: each closed, on the way to the next and back from it.
+            joined = [part.numpy() for ring in rings for part in ((ring, ring[:1]) if len(rings) > 1 else (ring,))]
+            values = (np.concatenate(joined) if outlined else centred) / scale
+            lines.append(" ".join([label, *(f"{value:.6f}" for value in values.reshape(-1))]))
         return {labels_of(name): "".join(f"{line}\n" for line in lines).encode()}, None
 
     def finish(self, parts: Iterable[Any]) -> dict[PurePosixPath, bytes]:
