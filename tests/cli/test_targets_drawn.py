@@ -62,7 +62,7 @@ def test_a_box_hides_nothing_inside():
 def test_outlines_are_drawn_ring_by_ring():
     gap = [[torch.nan, torch.nan]]
     square, hole = [[10, 10], [50, 10], [50, 50], [10, 50]], [[20, 20], [20, 40], [40, 40], [40, 20]]
-    drawn = draw_targets({"image": torch.zeros(3, 64, 64), "polygons": torch.tensor([square + gap + hole + gap, 9 * gap])})
+    drawn = draw_targets({"image": torch.zeros(3, 64, 64), "polygons": torch.tensor([square + gap + hole + gap, 10 * gap])})
     for x, y in ((10, 30), (30, 50), (20, 30), (30, 40)):
         assert drawn.getpixel((x, y))[2] > 100
     for x, y in ((15, 15), (30, 30), (45, 45)):

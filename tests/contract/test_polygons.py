@@ -244,6 +244,9 @@ def test_wrong_rows_are_told():
     image = torch.zeros(3, 8, 8)
     with pytest.raises(InvalidArgument, match=r"batch\['polygons'\]\[1\].*three corners"):
         augment({"image": image, "polygons": [[0, 0, 4, 0, 4, 4], [1, 2, 3, 4]]})
+    for key in ("contours", "segmentation"):
+        with pytest.raises(InvalidArgument, match=f"targets={{'{key}': 'polygons'}}"):
+            augment({"image": image, key: COCO})
     with pytest.raises(InvalidArgument, match=r"N, V, 2"):
         augment({"image": image[None], "polygons": torch.zeros(1, 4, 2)})
     flags = {"image": image[None], "polygons": torch.zeros(1, 2, 4, 2), "polygons_valid": torch.ones(1, 3, dtype=torch.bool)}

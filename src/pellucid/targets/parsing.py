@@ -149,6 +149,7 @@ _WORDS = (
     ("labels", "label class classe category categorie cls score y"),
     ("", "name id idx index size shape time timestamp"),
     ("boxes", "box boxe bbox bboxe bndbox detection roi rect"),
+    ("polygons", "polygon contour outline quad"),
     ("keypoints", "keypoint kpt kp landmark joint point pt"),
     ("mask", "mask seg segmentation segm semantic panoptic instance annotation matte trimap"),
     ("disparity", "disparity disp"),
@@ -169,6 +170,7 @@ def _fix(key: str, value: object) -> str:
     if found == "camera":
         return f"Pass {alone}: the camera's matrix under the key intrinsics follows the picture, and the rest of it stays as it is."
     kind = _likely(value) if found is None else found
+    kind = "polygons" if kind == "mask" and isinstance(value, list) and value and isinstance(value[0], list) else kind  # COCO's
     return f"Pass targets={{{key!r}: {kind!r}}} if that is what it is, or {alone}." if kind else f"Pass {alone}."
 
 
