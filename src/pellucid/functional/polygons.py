@@ -19,13 +19,11 @@ from pellucid.boxes import BoxFormat, convert_boxes
 from pellucid.boxes.outlines import least
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.polygons import edges, hulls, polygon_of, signed_areas, stacked
-from pellucid.kernels.polygons import winding
+from pellucid.kernels.polygons import coverage
 from pellucid.transforms.base import as_size
 from pellucid.types import Size
 
 __all__ = ["polygon_areas", "polygon_boxes", "rasterize"]
-
-_ROUNDING = 1e-6
 
 Polygons: TypeAlias = Tensor | Sequence[Any]
 
@@ -65,12 +63,8 @@ def rasterize(polygons: Polygons, size: Size, *, impl: str = "auto") -> Float[Te
     """
     points = _read(polygons)
     height, width = as_size("size", size)
-    flat = points[None].flatten(0, -3)
-    way = torch.where(signed_areas(flat) > 0, -1.0, 1.0).to(flat.dtype)[:, None, None]
-    wound = winding(flat, size=(height, width), impl=impl) * way
-    # With a slope at 0, as an edge on the border of pixels grows into the next; none where rounding lies below.
-    wound = torch.where(wound < -_ROUNDING, -wound, torch.where(wound < 0, 0.0, wound))
-    return torch.where(wound > 1.0, 1.0, wound).reshape(*points.shape[:-2], height, width)
+    covered = coverage(points[None].flatten(0, -3), size=(height, width), impl=impl)
+    return covered.reshape(*points.shape[:-2], height, width)
 
 
 def polygon_areas(polygons: Polygons) -> Float[Tensor, "*b"]:

@@ -1,7 +1,7 @@
-"""How often polygons wind around each pixel, in plain PyTorch: the specification.
+"""How much of each pixel polygons cover, in plain PyTorch: the specification.
 
-Owns: the pieces that pixels cut edges into, and what each adds.
-Must not: know which windings count as covered.
+Owns: the pieces that pixels cut edges into, what each adds, and which windings count as covered.
+Must not: know holes from parts; a hole runs against its part.
 Read next: ``../../geometry/polygons.py``.
 """
 
@@ -12,14 +12,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.core.constants import wide_dtype
-from pellucid.geometry.polygons import edges
+from pellucid.geometry.polygons import edges, signed_areas
 from pellucid.types import Size
 
-__all__ = ["winding"]
+__all__ = ["ROUNDING", "coverage", "winding"]
+
+ROUNDING = 1e-6
+"""What counts as no winding where it lies on the other side of 0."""
 
 
-def winding(points: Float[Tensor, "b v 2"], *, size: Size) -> Float[Tensor, "b h w"]:
-    """The mean winding number of each pixel: an edge adds to the pixels it crosses, and its height to all to the right.
+def coverage(points: Float[Tensor, "b v 2"], *, size: Size) -> Float[Tensor, "b h w"]:
+    """How often polygons wind around each pixel in the mean, whichever way, at most 1.
 
     Args:
         points: corners in pixel edges, anywhere; a row that is not finite ends a ring.
@@ -30,8 +33,18 @@ def winding(points: Float[Tensor, "b v 2"], *, size: Size) -> Float[Tensor, "b h
     Source:
         Areas of intersections with each pixel, by shapely; signed areas as in FreeType's smooth rasteriser.
     """
+    wide = points.to(wide_dtype(points.device))
+    way = torch.where(signed_areas(wide) > 0, -1.0, 1.0).to(wide.dtype)[:, None, None]
+    wound = winding(wide, size=size) * way
+    # With a slope at 0, as an edge on the border of pixels grows into the next; none where rounding lies below.
+    wound = torch.where(wound < -ROUNDING, -wound, torch.where(wound < 0, 0.0, wound))
+    return torch.where(wound > 1.0, 1.0, wound).to(points.dtype)
+
+
+def winding(points: Float[Tensor, "b v 2"], *, size: Size) -> Float[Tensor, "b h w"]:
+    """The mean winding number of each pixel: an edge adds to the pixels it crosses, and its height to all to the right."""
     height, width = size
-    start, end, _ = edges(points.to(wide_dtype(points.device)))
+    start, end, _ = edges(points)
     share = torch.cat([_crossings(start[..., i], end[..., i], length) for i, length in ((0, width), (1, height))], -1)
     share = torch.sort(torch.nn.functional.pad(share, (0, 1), value=1.0), -1).values  # b v k, the first is 0
     x, y = (start[..., i, None] + share * (end - start)[..., i, None] for i in (0, 1))
@@ -43,7 +56,7 @@ def winding(points: Float[Tensor, "b v 2"], *, size: Size) -> Float[Tensor, "b h
     place = row * (width + 1) + column
     sums = x.new_zeros((len(points), height * (width + 1)))
     sums = sums.scatter_add(1, place.flatten(1), (fall - right).flatten(1)).scatter_add(1, place.flatten(1) + 1, right.flatten(1))
-    return sums.unflatten(1, (height, width + 1)).cumsum(-1)[..., :-1].to(points.dtype)
+    return sums.unflatten(1, (height, width + 1)).cumsum(-1)[..., :-1]
 
 
 def _crossings(start: Float[Tensor, "b v"], end: Float[Tensor, "b v"], length: int) -> Float[Tensor, "b v n"]:

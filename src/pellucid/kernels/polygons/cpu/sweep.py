@@ -1,4 +1,4 @@
-"""The compiled passes: windings row by row, and their gradient along the edges.
+"""The compiled passes: what is covered, row by row, and its gradient along the edges.
 
 Owns: the walk of an edge through rows and columns, and what a thread may write.
 Must not: allocate.
@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.polygons.reference import ROUNDING
 
-__all__ = ["to_corners", "wind"]
+__all__ = ["cover", "to_corners"]
 
 
 @fused
@@ -83,39 +84,67 @@ def _wind_edge(x0, y0, x1, y1, sums):  # type: ignore[no-untyped-def]
         _add(sums[r], begin, end, leave - enter)
 
 
+@fused
+def _wind(corners, sums):  # type: ignore[no-untyped-def]
+    """Mean winding numbers, such that parts count above 0, in the rows from the first to the last of those that are returned."""
+    noinline()
+    height, width = len(sums), sums.shape[1] - 1
+    low, high, area, first = np.inf, -np.inf, 0.0, 0
+    for k in range(len(corners)):
+        if not _there(corners[k]):
+            first = k + 1
+            continue
+        end = corners[_following(corners, k, first)]
+        low, high = min(low, corners[k, 1]), max(high, corners[k, 1])
+        area += (corners[k, 0] + end[0]) * (end[1] - corners[k, 1])
+    top, bottom = _rows(low, high, height) if low <= high else (height, height)
+    top = min(top, height)
+    bottom = max(bottom, top)
+    sums[top:bottom] = 0.0
+    first = 0
+    for k in range(len(corners)):
+        if not _there(corners[k]):
+            first = k + 1
+            continue
+        end = corners[_following(corners, k, first)]
+        _wind_edge(corners[k, 0], corners[k, 1], end[0], end[1], sums)
+    way = -1.0 if area > 0.0 else 1.0
+    for r in range(top, bottom):
+        total = 0.0
+        for u in range(width):
+            total += sums[r, u]
+            sums[r, u] = total * way
+    return top, bottom, way
+
+
 @entry
-def wind(points, out, sums, start, stop):  # type: ignore[no-untyped-def]
+def cover(points, out, sums, start, stop):  # type: ignore[no-untyped-def]
     """Polygons start to stop."""
     points, out, sums = without_refcount((points, out, sums))
-    height, width = out.shape[1:]
+    cast = out.dtype.type
     for i in range(start, stop):
-        corners, plane = points[i], out[i]
-        low, high = np.inf, -np.inf
-        for k in range(len(corners)):
-            if _there(corners[k]):
-                low, high = min(low, corners[k, 1]), max(high, corners[k, 1])
-        top, bottom = _rows(low, high, height) if low <= high else (height, height)
-        top, bottom = min(top, height), max(bottom, min(top, height))
-        plane[:top] = plane.dtype.type(0.0)
-        plane[bottom:] = plane.dtype.type(0.0)
-        sums[top:bottom] = 0.0
-        first = 0
-        for k in range(len(corners)):
-            if not _there(corners[k]):
-                first = k + 1
-                continue
-            end = corners[_following(corners, k, first)]
-            _wind_edge(corners[k, 0], corners[k, 1], end[0], end[1], sums)
+        plane = out[i]
+        top, bottom, _ = _wind(points[i], sums)
+        plane[:top] = cast(0.0)
+        plane[bottom:] = cast(0.0)
         for r in range(top, bottom):
-            total = 0.0
-            for u in range(width):
-                total += sums[r, u]
-                plane[r, u] = plane.dtype.type(total)
+            for u in range(plane.shape[1]):
+                wound = sums[r, u]
+                wound = -wound if wound < -ROUNDING else max(wound, 0.0)
+                plane[r, u] = cast(min(wound, 1.0))
 
 
 @fused
-def _moments(x0, y0, x1, y1, grad):  # type: ignore[no-untyped-def]
-    """The integral of a gradient along an edge, and that of its product with the share of the way."""
+def _slope(wound):  # type: ignore[no-untyped-def]
+    """How fast coverage grows with the winding."""
+    if wound < -ROUNDING:
+        return -1.0 if wound >= -1.0 else 0.0
+    return 1.0 if (wound >= 0.0) & (wound <= 1.0) else 0.0
+
+
+@fused
+def _moments(x0, y0, x1, y1, grad, sums):  # type: ignore[no-untyped-def]
+    """The integral of a gradient to windings along an edge, and that of its product with the share of the way."""
     noinline()
     height, width = grad.shape
     along, down = x1 - x0, y1 - y0
@@ -140,19 +169,22 @@ def _moments(x0, y0, x1, y1, grad):  # type: ignore[no-untyped-def]
                 a, b = (column - x0) / along, (column + 1.0 - x0) / along
                 enter, leave = max(begin, min(a, b)), min(end, max(a, b))
             if leave > enter:
-                here = np.float64(grad[r, column]) * (leave - enter)
+                here = np.float64(grad[r, column]) * _slope(sums[r, column]) * (leave - enter)
                 whole += here
                 weighed += here * 0.5 * (leave + enter)
     return whole, weighed
 
 
 @entry
-def to_corners(points, grad, into, start, stop):  # type: ignore[no-untyped-def]
+def to_corners(points, grad, into, sums, start, stop):  # type: ignore[no-untyped-def]
     """The gradients of polygons start to stop: along each edge, the incoming one times the way that the edge moves."""
-    points, grad, into = without_refcount((points, grad, into))
+    points, grad, into, sums = without_refcount((points, grad, into, sums))
     for i in range(start, stop):
-        corners, sums = points[i], into[i]
-        sums[:] = 0.0
+        corners, found = points[i], into[i]
+        found[:] = 0.0
+        top, bottom, way = _wind(corners, sums)
+        sums[:top] = 0.0
+        sums[bottom:] = 0.0
         first = 0
         for k in range(len(corners)):
             if not _there(corners[k]):
@@ -160,8 +192,9 @@ def to_corners(points, grad, into, start, stop):  # type: ignore[no-untyped-def]
                 continue
             j = _following(corners, k, first)
             x0, y0, x1, y1 = corners[k, 0], corners[k, 1], corners[j, 0], corners[j, 1]
-            whole, weighed = _moments(x0, y0, x1, y1, grad[i])
-            sums[k, 0] -= (y1 - y0) * (whole - weighed)
-            sums[k, 1] += (x1 - x0) * (whole - weighed)
-            sums[j, 0] -= (y1 - y0) * weighed
-            sums[j, 1] += (x1 - x0) * weighed
+            whole, weighed = _moments(x0, y0, x1, y1, grad[i], sums)
+            down, across = (y1 - y0) * way, (x1 - x0) * way
+            found[k, 0] -= down * (whole - weighed)
+            found[k, 1] += across * (whole - weighed)
+            found[j, 0] -= down * weighed
+            found[j, 1] += across * weighed
