@@ -15,10 +15,9 @@ from pellucid.core.constants import wide_dtype
 from pellucid.geometry.polygons import edges, signed_areas
 from pellucid.types import Size
 
-__all__ = ["ROUNDING", "coverage", "winding"]
+__all__ = ["coverage", "winding"]
 
-ROUNDING = 1e-6
-"""What counts as no winding where it lies on the other side of 0."""
+_ROUNDING = 1e-6  # what counts as no winding where it lies on the other side of 0
 
 
 def coverage(points: Float[Tensor, "b v 2"], *, size: Size) -> Float[Tensor, "b h w"]:
@@ -37,7 +36,7 @@ def coverage(points: Float[Tensor, "b v 2"], *, size: Size) -> Float[Tensor, "b 
     way = torch.where(signed_areas(wide) > 0, -1.0, 1.0).to(wide.dtype)[:, None, None]
     wound = winding(wide, size=size) * way
     # With a slope at 0, as an edge on the border of pixels grows into the next; none where rounding lies below.
-    wound = torch.where(wound < -ROUNDING, -wound, torch.where(wound < 0, 0.0, wound))
+    wound = torch.where(wound < -_ROUNDING, -wound, torch.where(wound < 0, 0.0, wound))
     return torch.where(wound > 1.0, 1.0, wound).to(points.dtype)
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
-from pellucid.kernels.polygons.reference import ROUNDING
 
 __all__ = ["cover", "to_corners"]
+
+_ROUNDING = 1e-6  # the reference's
 
 
 @fused
@@ -130,14 +131,14 @@ def cover(points, out, sums, start, stop):  # type: ignore[no-untyped-def]
         for r in range(top, bottom):
             for u in range(plane.shape[1]):
                 wound = sums[r, u]
-                wound = -wound if wound < -ROUNDING else max(wound, 0.0)
+                wound = -wound if wound < -_ROUNDING else max(wound, 0.0)
                 plane[r, u] = cast(min(wound, 1.0))
 
 
 @fused
 def _slope(wound):  # type: ignore[no-untyped-def]
     """How fast coverage grows with the winding."""
-    if wound < -ROUNDING:
+    if wound < -_ROUNDING:
         return -1.0 if wound >= -1.0 else 0.0
     return 1.0 if (wound >= 0.0) & (wound <= 1.0) else 0.0
 
