@@ -38,7 +38,7 @@ def stretch(image, gate, impl="auto"):
 
 
 def toned(image, amount, gate, *, name, how=("none", "none"), scale=1.0, impl="auto"):
-    given = {"image_gradient": how[0], "magnitude": how[1], "h": 0.2 if name == "solarize" else 1.0}
+    given = {"image_gradient": how[0], "surrogate": how[1], "h": 0.2 if name == "solarize" else 1.0}
     return curve.tone(image, name, amount, gate, scale=scale, impl=impl, **given)
 
 

@@ -122,7 +122,7 @@ def test_the_quality_learns_by_its_secant():
         ({"quality": 0}, "quality"),
         ({"quality": 50, "subsampling": "4:1:1"}, "subsampling"),
         ({"quality": 50, "image_gradient": "soft"}, "image_gradient"),
-        ({"quality": 50, "magnitude": "exact"}, "magnitude"),
+        ({"quality": 50, "surrogate": "exact"}, "surrogate"),
         ({"quality": 50, "h": 0.0}, "h"),
     ],
 )
