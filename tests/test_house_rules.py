@@ -105,6 +105,21 @@ def test_transform_docstrings_follow_the_template(kind):
     assert first.endswith("."), first
 
 
+FACTORIES = {"arange", "as_tensor", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm"}
+FACTORIES |= {"scalar_tensor", "tensor", "zeros"}
+ON_DEVICES = ("boxes", "color", "detection", "functional", "geometry", "losses", "nn", "registration", "segments", "transforms")
+
+
+@pytest.mark.parametrize("room", ON_DEVICES)
+def test_what_is_made_says_on_which_device(room):
+    """A tensor without it lies on the CPU, and meets its inputs elsewhere."""
+    for path in (SOURCE / room).rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in FACTORIES:
+                made = ast.unparse(call.func.value) == "torch"
+                assert not made or any(one.arg in ("device", None) for one in call.keywords), f"{path}:{call.lineno}"
+
+
 def test_the_repository_names_no_machine():
     for path in [*SOURCE.rglob("*.py"), *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/*.py")]:
         text = path.read_text()
