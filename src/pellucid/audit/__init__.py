@@ -13,15 +13,6 @@ from pellucid.audit.settings import Settings
 from pellucid.audit.watch import TrainingReport, watch_training
 
 __all__ = [
-    "AuditReport",
-    "Category",
-    "Finding",
-    "Measure",
-    "Settings",
-    "Severity",
-    "TrainingReport",
-    "assert_clean",
-    "audit",
-    "audited",
+    "AuditReport", "Category", "Finding", "Measure", "Settings", "Severity", "TrainingReport", "assert_clean", "audit", "audited",
     "watch_training",
-]
+]  # fmt: skip

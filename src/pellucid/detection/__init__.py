@@ -14,20 +14,7 @@ from pellucid.detection.rotated_iou import rotated_box_iou
 from pellucid.detection.suppression import nms, soft_nms
 
 __all__ = [
-    "DetectionDecoder",
-    "Detections",
-    "box_area",
-    "box_iou",
-    "clip_boxes",
-    "convert_boxes",
-    "flip_boxes",
-    "generalized_box_iou",
-    "nms",
-    "normalize_boxes",
-    "refine_boxes",
-    "rotated_box_iou",
-    "scale_boxes",
-    "soft_nms",
-    "transform_boxes",
+    "DetectionDecoder", "Detections", "box_area", "box_iou", "clip_boxes", "convert_boxes", "flip_boxes", "generalized_box_iou",
+    "nms", "normalize_boxes", "refine_boxes", "rotated_box_iou", "scale_boxes", "soft_nms", "transform_boxes",
     "weighted_box_fusion",
-]
+]  # fmt: skip

@@ -15,23 +15,7 @@ from pellucid.interop.source import Sourced, from_source
 from pellucid.interop.torchvision import from_torchvision, read_torchvision
 
 __all__ = [
-    "Imported",
-    "Missing",
-    "Sourced",
-    "Unsupported",
-    "as_albumentations",
-    "as_batchgenerators",
-    "as_code",
-    "as_detectron2",
-    "as_kornia",
-    "as_torchvision",
-    "from_albumentations",
-    "from_kornia",
-    "from_source",
-    "from_torchvision",
-    "read_albumentations",
-    "read_kornia",
-    "read_torchvision",
-    "to_albumentations",
-    "to_torchvision",
-]
+    "Imported", "Missing", "Sourced", "Unsupported", "as_albumentations", "as_batchgenerators", "as_code", "as_detectron2",
+    "as_kornia", "as_torchvision", "from_albumentations", "from_kornia", "from_source", "from_torchvision", "read_albumentations",
+    "read_kornia", "read_torchvision", "to_albumentations", "to_torchvision",
+]  # fmt: skip

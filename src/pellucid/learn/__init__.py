@@ -13,18 +13,7 @@ from pellucid.learn.settings import Learning, Settings
 from pellucid.learn.teach import TeachSettings, follow, teach_losses
 
 __all__ = [
-    "RECIPES",
-    "AugerinoSettings",
-    "BilevelSettings",
-    "DensitySettings",
-    "Learning",
-    "Settings",
-    "TeachSettings",
-    "augerino_objective",
-    "follow",
-    "gradient_penalty",
-    "implicit_hypergradient",
-    "learn",
-    "teach_losses",
+    "RECIPES", "AugerinoSettings", "BilevelSettings", "DensitySettings", "Learning", "Settings", "TeachSettings",
+    "augerino_objective", "follow", "gradient_penalty", "implicit_hypergradient", "learn", "teach_losses",
     "unrolled_hypergradient",
-]
+]  # fmt: skip

@@ -15,14 +15,7 @@ from pellucid.losses.triplet import hardest_triplet_loss
 from pellucid.losses.views import consistency, dense_correspondence, equivariance
 
 __all__ = [
-    "consistency",
-    "dense_correspondence",
-    "distance_transform",
-    "equivariance",
-    "hardest_triplet_loss",
-    "hausdorff_distance_loss",
-    "hausdorff_erosion_loss",
-    "hausdorff_level_loss",
-    "jensen_shannon_loss",
+    "consistency", "dense_correspondence", "distance_transform", "equivariance", "hardest_triplet_loss",
+    "hausdorff_distance_loss", "hausdorff_erosion_loss", "hausdorff_level_loss", "jensen_shannon_loss",
     "second_order_similarity_loss",
-]
+]  # fmt: skip

@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from pellucid.core.constants import compute_dtype
 from pellucid.errors import invalid, wrong_type
-from pellucid.nn.moments import Moments, check_float, compute_dtype, sum_dtype
+from pellucid.nn.moments import Moments, check_float, sum_dtype
 from pellucid.nn.policy import StatisticsGrad, check_policy, mean_under, var_under
 from pellucid.nn.running import check_channels, per_channel
 from pellucid.nn.standardize import normalize_with

@@ -10,9 +10,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from pellucid.core.constants import compute_dtype
 from pellucid.errors import invalid
 from pellucid.nn.detached import channels_detached
-from pellucid.nn.moments import check_float, compute_dtype, moments, native_is_safe
+from pellucid.nn.moments import check_float, moments, native_is_safe
 from pellucid.nn.policy import StatisticsGrad
 from pellucid.nn.running import (
     channel_dims,

@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pellucid.core.constants import compute_dtype
 from pellucid.errors import invalid
-from pellucid.nn.moments import check_float, compute_dtype
+from pellucid.nn.moments import check_float
 from pellucid.nn.running import check_channels, per_channel
 from pellucid.nn.spectral import matrix_roots, newton_schulz_inverse_root
 

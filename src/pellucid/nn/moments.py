@@ -13,11 +13,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.core.constants import compute_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.nn.policy import StatisticsGrad, mean_under, var_under
 
 __all__ = [
-    "Moments", "canonical_dims", "check_float", "check_like", "compute_dtype", "moments", "native_is_safe", "sum_dtype",
+    "Moments", "canonical_dims", "check_float", "check_like", "moments", "native_is_safe", "sum_dtype",
     "unbiased_var", "uses_fused",
 ]  # fmt: skip
 
@@ -37,11 +38,6 @@ class Moments(NamedTuple):
     mean: Tensor
     var: Tensor
     samples: Tensor
-
-
-def compute_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The dtype statistics are kept in: float64 for float64, float32 for everything narrower."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def sum_dtype(x: Tensor) -> torch.dtype:

@@ -13,17 +13,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.core.constants import compute_dtype
 from pellucid.errors import invalid
 from pellucid.nn.detached import channels_detached, rows_detached
-from pellucid.nn.moments import (
-    canonical_dims,
-    check_float,
-    check_like,
-    compute_dtype,
-    moments,
-    native_is_safe,
-    unbiased_var,
-)
+from pellucid.nn.moments import canonical_dims, check_float, check_like, moments, native_is_safe, unbiased_var
 from pellucid.nn.policy import StatisticsGrad, check_policy
 
 __all__ = ["normalize_with", "normalize_with_constants", "standardize"]

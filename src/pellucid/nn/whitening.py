@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.constants import compute_dtype
 from pellucid.errors import invalid
-from pellucid.nn.moments import check_float, compute_dtype, sum_dtype
+from pellucid.nn.moments import check_float, sum_dtype
 from pellucid.nn.spectral import matrix_roots, stable_eigh
 
 __all__ = ["Whitener", "WhiteningMethod", "apply_whitener", "fit_whitener", "invert_whitener", "zca_mean", "zca_whiten"]

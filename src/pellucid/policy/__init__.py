@@ -12,14 +12,6 @@ from pellucid.policy.published import AugMix, AutoAugment, RandAugment, TrivialA
 from pellucid.policy.search import searchable
 
 __all__ = [
-    "ADA",
-    "AugMix",
-    "AutoAugment",
-    "DiffAugment",
-    "RandAugment",
-    "RandomChoice",
-    "TrivialAugmentWide",
-    "rand_augment",
-    "searchable",
-    "trivial_augment",
-]
+    "ADA", "AugMix", "AutoAugment", "DiffAugment", "RandAugment", "RandomChoice", "TrivialAugmentWide", "rand_augment",
+    "searchable", "trivial_augment",
+]  # fmt: skip

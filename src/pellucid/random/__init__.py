@@ -23,19 +23,6 @@ from pellucid.random.rows import normal_rows, uniform_rows
 from pellucid.random.smooth import Smooth
 
 __all__ = [
-    "Bernoulli",
-    "Beta",
-    "Categorical",
-    "CenteredUniform",
-    "Constant",
-    "Distribution",
-    "Key",
-    "Learnable",
-    "LogUniform",
-    "MultivariateNormal",
-    "Normal",
-    "Smooth",
-    "Uniform",
-    "normal_rows",
-    "uniform_rows",
-]
+    "Bernoulli", "Beta", "Categorical", "CenteredUniform", "Constant", "Distribution", "Key", "Learnable", "LogUniform",
+    "MultivariateNormal", "Normal", "Smooth", "Uniform", "normal_rows", "uniform_rows",
+]  # fmt: skip

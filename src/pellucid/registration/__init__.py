@@ -13,15 +13,6 @@ from pellucid.registration.points import refine_matches
 from pellucid.registration.volumes import VOLUME_MODELS, VolumeAlignment, align_volumes
 
 __all__ = [
-    "LOSSES",
-    "MODELS",
-    "VOLUME_MODELS",
-    "Alignment",
-    "Camera",
-    "Step",
-    "VolumeAlignment",
-    "align",
-    "align_volumes",
-    "fit_camera",
+    "LOSSES", "MODELS", "VOLUME_MODELS", "Alignment", "Camera", "Step", "VolumeAlignment", "align", "align_volumes", "fit_camera",
     "refine_matches",
-]
+]  # fmt: skip

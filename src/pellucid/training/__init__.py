@@ -14,21 +14,6 @@ from pellucid.training.settings import RunSettings, read_settings
 from pellucid.training.state import TrainState
 
 __all__ = [
-    "CsvLog",
-    "NonFiniteLoss",
-    "RunSettings",
-    "TrainState",
-    "World",
-    "all_gather_rows",
-    "average_gradients",
-    "descend",
-    "fit",
-    "fit_run",
-    "join_world",
-    "latest_checkpoint",
-    "load_checkpoint",
-    "read_log",
-    "read_settings",
-    "save_checkpoint",
-    "set_rate",
-]
+    "CsvLog", "NonFiniteLoss", "RunSettings", "TrainState", "World", "all_gather_rows", "average_gradients", "descend", "fit",
+    "fit_run", "join_world", "latest_checkpoint", "load_checkpoint", "read_log", "read_settings", "save_checkpoint", "set_rate",
+]  # fmt: skip

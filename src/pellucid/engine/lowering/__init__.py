@@ -13,16 +13,6 @@ from pellucid.engine.lowering.replayed import Replayed, together
 from pellucid.engine.lowering.segments_of import opened
 
 __all__ = [
-    "Composed",
-    "Cutout",
-    "Lowered",
-    "Openings",
-    "Replayed",
-    "as_bend",
-    "copies",
-    "keeps_levels",
-    "may_close",
-    "opened",
-    "operations_of",
-    "together",
-]
+    "Composed", "Cutout", "Lowered", "Openings", "Replayed", "as_bend", "copies", "keeps_levels", "may_close", "opened",
+    "operations_of", "together",
+]  # fmt: skip

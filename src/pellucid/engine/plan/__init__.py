@@ -10,21 +10,6 @@ from pellucid.engine.plan.partners import keeps_partners, sources
 from pellucid.engine.plan.values import CANVAS_RULES, Canvas, Draw, Group, Kind, Part, Plan, Run, Single, Space
 
 __all__ = [
-    "CANVAS_RULES",
-    "Canvas",
-    "Draw",
-    "Group",
-    "Kind",
-    "Part",
-    "Plan",
-    "Plans",
-    "Run",
-    "Single",
-    "Space",
-    "ends_of",
-    "for_size",
-    "keeps_partners",
-    "layout_of",
-    "make_plan",
-    "sources",
-]
+    "CANVAS_RULES", "Canvas", "Draw", "Group", "Kind", "Part", "Plan", "Plans", "Run", "Single", "Space", "ends_of", "for_size",
+    "keeps_partners", "layout_of", "make_plan", "sources",
+]  # fmt: skip

@@ -12,19 +12,6 @@ from pellucid.features.data.photographs import BUNDLED, ImageFolder, bundled_pho
 from pellucid.features.data.sequences import PlanarSequence, find_sequences, read_sequence, warped_sequences
 
 __all__ = [
-    "BUNDLED",
-    "HomographicPairs",
-    "ImageFolder",
-    "PatchBatch",
-    "PatchPairs",
-    "PatchPool",
-    "PlanarSequence",
-    "ViewPairs",
-    "bundled_photographs",
-    "find_sequences",
-    "patch_jitter",
-    "read_arrays",
-    "read_idx",
-    "read_sequence",
-    "warped_sequences",
-]
+    "BUNDLED", "HomographicPairs", "ImageFolder", "PatchBatch", "PatchPairs", "PatchPool", "PlanarSequence", "ViewPairs",
+    "bundled_photographs", "find_sequences", "patch_jitter", "read_arrays", "read_idx", "read_sequence", "warped_sequences",
+]  # fmt: skip

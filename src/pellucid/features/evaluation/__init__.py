@@ -18,20 +18,7 @@ from pellucid.features.evaluation.protocol import Described, PairResult, Protoco
 from pellucid.features.evaluation.run import Report, Row, evaluate_methods
 
 __all__ = [
-    "BASELINES",
-    "Described",
-    "Matches",
-    "PairResult",
-    "Protocol",
-    "Report",
-    "Row",
-    "accuracy_under",
-    "area_under_accuracy",
-    "average_precision",
-    "describe_patches",
-    "evaluate_methods",
-    "measure_pair",
-    "mutual_nearest",
-    "network_method",
+    "BASELINES", "Described", "Matches", "PairResult", "Protocol", "Report", "Row", "accuracy_under", "area_under_accuracy",
+    "average_precision", "describe_patches", "evaluate_methods", "measure_pair", "mutual_nearest", "network_method",
     "repeatability",
-]
+]  # fmt: skip

@@ -15,14 +15,6 @@ train_descriptor = train_detector = train_joint = train
 """Three names of `train`: the settings say what is trained."""
 
 __all__ = [
-    "DescriptorSettings",
-    "DescriptorTrainer",
-    "DetectorSettings",
-    "DetectorTrainer",
-    "JointSettings",
-    "JointTrainer",
-    "train",
-    "train_descriptor",
-    "train_detector",
-    "train_joint",
-]
+    "DescriptorSettings", "DescriptorTrainer", "DetectorSettings", "DetectorTrainer", "JointSettings", "JointTrainer", "train",
+    "train_descriptor", "train_detector", "train_joint",
+]  # fmt: skip

@@ -13,14 +13,6 @@ from pellucid.pipeline.estimators.site import LOSS_BASED, Site, sites_of
 from pellucid.random.information import entropy, kl_divergence
 
 __all__ = [
-    "LOSS_BASED",
-    "LearnedParameters",
-    "LossesSeen",
-    "Site",
-    "entropy",
-    "evaluations",
-    "expected_loss",
-    "frozen_tree",
-    "kl_divergence",
-    "sites_of",
-]
+    "LOSS_BASED", "LearnedParameters", "LossesSeen", "Site", "entropy", "evaluations", "expected_loss", "frozen_tree",
+    "kl_divergence", "sites_of",
+]  # fmt: skip
