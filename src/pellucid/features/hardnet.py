@@ -14,9 +14,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pellucid.core.constants import compute_dtype
 from pellucid.errors import invalid
 from pellucid.nn import PatchNorm
-from pellucid.nn.moments import check_float, compute_dtype
+from pellucid.nn.moments import check_float
 from pellucid.nn.policy import StatisticsGrad
 
 __all__ = ["HardNet", "width_of"]
