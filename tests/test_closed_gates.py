@@ -5,7 +5,7 @@ import torch
 
 import pellucid
 from pellucid import Key, Pipeline
-from pellucid.engine import execution
+from pellucid.engine import passes
 
 CASES = [
     pellucid.RandomEqualize(p=0.5),
@@ -41,7 +41,7 @@ def test_closed_samples_are_left_out_and_nothing_changes(transform, batch, monke
     for step in range(4):
         ours = run(pipeline, image, Key(1, step))
         with monkeypatch.context() as patch:
-            patch.setattr(execution, "is_plain_eager", lambda: False)
+            patch.setattr(passes, "is_plain_eager", lambda: False)
             theirs = run(pipeline, image, Key(1, step))
         for a, b in zip(ours, theirs, strict=True):
             assert torch.equal(a, b)
@@ -49,9 +49,9 @@ def test_closed_samples_are_left_out_and_nothing_changes(transform, batch, monke
 
 def test_the_operation_sees_open_samples_alone(monkeypatch):
     seen = []
-    clahe = execution.curve.tone
+    clahe = passes.curve.tone
     monkeypatch.setattr(
-        execution.curve, "tone", lambda image, *rest, **options: seen.append(len(image)) or clahe(image, *rest, **options)
+        passes.curve, "tone", lambda image, *rest, **options: seen.append(len(image)) or clahe(image, *rest, **options)
     )
     pipeline = Pipeline([pellucid.RandomCLAHE(tiles=1, p=0.3)], seed=3)
     image = torch.rand(16, 3, 8, 8)

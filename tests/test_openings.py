@@ -5,7 +5,7 @@ import torch
 
 import pellucid as P
 from pellucid import Key, Pipeline
-from pellucid.engine import execution
+from pellucid.engine import execution, passes
 from pellucid.engine.lowering import Openings
 from pellucid.policy import TrivialAugmentWide
 
@@ -77,8 +77,8 @@ def test_samples_whose_last_steps_are_curves_keep_their_places():
 
 def test_a_pass_sees_the_samples_that_it_changes(monkeypatch):
     seen = []
-    bend = execution.curve.tone_of_bytes
-    monkeypatch.setattr(execution.curve, "tone_of_bytes", lambda image, *rest: seen.append(len(image)) or bend(image, *rest))
+    bend = passes.curve.tone_of_bytes
+    monkeypatch.setattr(passes.curve, "tone_of_bytes", lambda image, *rest: seen.append(len(image)) or bend(image, *rest))
     augment = Pipeline([P.RandomEqualize(p=0.6), P.RandomRotation(20, p=0.5)], seed=3)
     _, record = augment(pictures(), return_record=True)
     assert sum(seen) == int(record.params[0]["gate"].sum())

@@ -1,13 +1,19 @@
 """Tone curves of bytes are looked up: the numbers of the tensor code, bit for bit."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
+from llvmlite import binding
 
 from pellucid.kernels import curve
 from pellucid.kernels.curve import cpu
 from pellucid.kernels.curve.layout import KINDS
 from pellucid.kernels.warp.dtypes import rounded, to_colors
+from tests.peers import torchvision_functional
 
 TABLED = [name for name in KINDS if name != "power"]
 AMOUNTS = {"posterize": (1.0, 3.4, 8.0, 0.0), "solarize": (0.0, 0.3, 1.0, 0.5)}
@@ -44,9 +50,39 @@ def test_a_table_holds_what_the_reference_computes(name, gate, dtype):
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_histograms_are_numpys(layout):
-    image = pictures().contiguous(memory_format=layout)
-    found = cpu.histograms(image)
-    for b in range(4):
-        for c in range(3):
-            assert np.array_equal(found[b, c].numpy(), np.bincount(image[b, c].flatten().numpy(), minlength=256))
+def test_equalizing_is_torchvisions(layout):
+    vision = torchvision_functional()
+    image = pictures()
+    ours = curve.tone_of_bytes(image.contiguous(memory_format=layout), curve.bend_of("equalize", None, None), torch.uint8)
+    assert torch.equal(ours, vision.equalize(image))
+
+
+def of_numpy(image, tables):
+    return torch.from_numpy(
+        np.stack([[t[x] for x, t in zip(*each, strict=True)] for each in zip(image.numpy(), tables, strict=True)])
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize("length", [1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000])
+def test_tables_are_looked_up_as_numpy_does(length, dtype):
+    random = np.random.default_rng(length)
+    image = torch.from_numpy(random.integers(0, 256, (2, 3, 1, length), dtype=np.uint8))
+    tables = random.integers(0, 256, (2, 3, 256)).astype(dtype)
+    assert torch.equal(cpu.look_up(image, torch.from_numpy(tables)), of_numpy(image, tables))
+
+
+EVERY_LEVEL = """
+import numpy as np, torch
+from pellucid.kernels.curve import cpu
+image = torch.arange(300, dtype=torch.int64).to(torch.uint8).flip(0).view(1, 1, 1, 300)
+table = torch.from_numpy(np.random.default_rng(0).permutation(256).astype(np.uint8)).view(1, 1, 256)
+assert torch.equal(cpu.look_up(image, table)[0, 0, 0], table[0, 0][image[0, 0, 0].long()])
+"""
+
+
+@pytest.mark.skipif(not binding.get_host_cpu_features().get("avx2", False), reason="needs a processor with AVX2")
+@pytest.mark.parametrize("name", ["x86-64", "x86-64-v3"])
+def test_processors_with_fewer_instructions_find_the_same(name, tmp_path):
+    variables = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path), "PELLUCID_KERNELS": "off"}
+    subprocess.run([sys.executable, "-c", EVERY_LEVEL], env={**os.environ, **variables}, check=True)

@@ -19,10 +19,10 @@ from torch import Tensor
 from pellucid.core.constants import constant, wide_dtype
 from pellucid.core.tape import is_plain_eager
 from pellucid.engine.cells import cell_by_cell
-from pellucid.engine.lowering import Lowered, Openings, as_bend, copies, keeps_levels, operations_of
+from pellucid.engine.lowering import Lowered, Openings, copies, keeps_levels, operations_of
 from pellucid.engine.lowering.compose import Geometry, unmoved
 from pellucid.engine.overlays import Sticker, goes_along
-from pellucid.engine.passes import apply_open, compute_dtype, in_units, patch_value, reads_bytes
+from pellucid.engine.passes import apply_open, compute_dtype, in_units, look_up, paint, reads_bytes
 from pellucid.engine.plan import Canvas, Group, Part, Run, Single, Space, sources
 from pellucid.engine.space import apply_space, field_through, hops_in_space, total_in_space
 from pellucid.errors import invalid
@@ -30,7 +30,7 @@ from pellucid.geometry.bends import Bend, BentMap
 from pellucid.geometry.paths import Hop
 from pellucid.geometry.rectangles import cover
 from pellucid.geometry.space import turned
-from pellucid.kernels import blend, bytewise, color, curve
+from pellucid.kernels import blend, bytewise, color
 from pellucid.kernels.conversion import as_bytes, in_levels
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.layers import layers
@@ -223,8 +223,7 @@ def _passes(
         return out
     if not _is_new(out, image):
         return apply_open(painted, out, scale, impl)
-    blend.paint(out, painted.box.to(compute_dtype(dtype)), patch_value(painted, out, impl))
-    return out
+    return paint(painted, out, impl)
 
 
 def _through(
@@ -252,7 +251,7 @@ def _painted(groups: Sequence[Group], lowered: Lowered, image: Tensor, dtype: to
     numbers = dtype in (torch.float32, torch.float64) and dtype == compute_dtype(image.dtype)
     if not levels and not (numbers and before and isinstance(before[-1], Run)):
         return None
-    segment = lowered.segment(last.index)
+    segment = lowered.single(last.index)
     return segment if isinstance(segment, Patch) and not needs_grad(image, segment.box, segment.value) else None
 
 
@@ -288,15 +287,14 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale
         image, resample = _pass_of(group, lowered, image, scale)
         return _passed(group, image, resample.returning(dtype), impl)
     assert isinstance(image, Tensor)
-    segment = lowered.segment(group.index)
+    segment = lowered.single(group.index)
     if isinstance(segment, Layers):
         return _apply_layers(lowered, group.index, image, dtype, impl, scale)
-    if lowered.taped and impl != "reference" and image.dtype == torch.uint8 and dtype in (torch.uint8, torch.float32):
-        bend = as_bend(segment)
-        if bend is not None:
-            return curve.tone_of_bytes(image, bend, dtype)
-        if dtype == torch.uint8 and reads_bytes(segment, image, impl):
-            return apply_open(segment, image, scale, impl)
+    found = look_up(segment, lowered.plan.segments[group.index], image, scale, impl, dtype) if lowered.taped else None
+    if found is not None:
+        return found
+    if lowered.taped and image.dtype == dtype == torch.uint8 and reads_bytes(segment, image, impl):
+        return apply_open(segment, image, scale, impl)
     if isinstance(segment, Cells):
         through = partial(apply_image, impl=impl, dtype=compute_dtype(image.dtype), scale=scale)
         return as_bytes(cell_by_cell(segment, group.index, lowered, image, through), dtype)

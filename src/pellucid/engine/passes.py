@@ -18,7 +18,7 @@ from pellucid.core.tape import is_plain_eager
 from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend.laws import OF_BYTES, grained
 from pellucid.kernels.called import called
-from pellucid.kernels.conversion import as_colors
+from pellucid.kernels.conversion import as_bytes, as_colors
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.explicit import implementation
 from pellucid.segments import (
@@ -34,11 +34,14 @@ from pellucid.segments import (
     Noise,
     Patch,
     Segment,
+    SegmentSpec,
     Sharpen,
     Tone,
 )
 
-__all__ = ["apply_open", "apply_single", "compute_dtype", "in_units", "mixed", "patch_value", "reads_bytes"]
+__all__ = ["apply_open", "apply_single", "compute_dtype", "in_units", "look_up", "mixed", "paint", "patch_value", "reads_bytes"]
+
+_LEVELS = 256  # pixels beyond which all levels are fewer
 
 
 def in_units(image: Tensor) -> Tensor:
@@ -56,6 +59,24 @@ def reads_bytes(segment: Segment, image: Tensor, impl: str) -> bool:
 def _whole(gate: Tensor | None) -> bool:
     """Whether each sample is changed or is not."""
     return gate is None or bool(((gate == 0) | (gate == 1)).all())
+
+
+def look_up(
+    segment: Segment, spec: SegmentSpec | None, image: Tensor, scale: float, impl: str, dtype: torch.dtype
+) -> Tensor | None:
+    """One segment on bytes, whose levels it treats alike wherever they lie: as bytes again or as float32; None of others."""
+    if impl == "reference" or image.dtype != torch.uint8 or dtype not in (torch.uint8, torch.float32):
+        return None
+    bend = None
+    if isinstance(segment, Curve):
+        bend = curve.bend_of("power", segment.exponent, None, segment.gain, clip=segment.clip)
+    elif isinstance(segment, Tone):
+        bend = curve.bend_of(segment.name, segment.amount, segment.gate)
+    if bend is not None:
+        return curve.tone_of_bytes(image, bend, dtype)
+    if not getattr(spec, "tabled", False) or image.shape[2] * image.shape[3] <= _LEVELS:
+        return None
+    return curve.tabled(image, lambda levels: as_bytes(apply_open(segment, in_units(levels), scale, impl), dtype))
 
 
 def apply_open(segment: Segment, image: Tensor, scale: float, impl: str, depth: int = 0) -> Tensor:
@@ -170,6 +191,13 @@ def _blurred(segment: Convolve, image: Tensor, impl: str, depth: int) -> Tensor:
     slices = image.unflatten(2, (depth, -1)).flatten(1, 2)  # as channels
     columns = convolve.separable(slices, vertical, horizontal, impl=impl).unflatten(1, (-1, depth)).flatten(3)
     return convolve.separable(columns, vertical, vertical.new_ones(1, 1), impl=impl).reshape(image.shape)
+
+
+def paint(patch: Patch, out: Tensor, impl: str) -> Tensor:
+    """Rectangles over pictures that are the caller's own, without a gradient."""
+    if out.numel():
+        blend.paint(out, patch.box.to(compute_dtype(out.dtype)), patch_value(patch, out, impl))
+    return out
 
 
 def mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:

@@ -17,13 +17,15 @@ from torch import Tensor
 
 from pellucid.core.tape import Rows, TapeError
 from pellucid.engine.lowering import Lowered, Openings, Replayed
-from pellucid.engine.passes import compute_dtype
-from pellucid.engine.plan import Plan, Run
+from pellucid.engine.passes import compute_dtype, look_up, paint
+from pellucid.engine.plan import Plan, Run, Single
+from pellucid.kernels import blend
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.resize import call_of as resize_of
 from pellucid.kernels.resize import settled, settles
 from pellucid.kernels.warp import call_of as warp_of
 from pellucid.kernels.warp.packing import Opened, Resample
+from pellucid.segments import Patch
 
 __all__ = ["image_pass"]
 
@@ -34,14 +36,41 @@ def image_pass(
     """What :func:`apply_image` comes to for pictures like this one, where that is a tape and a compiled call; else None."""
     lowered, run = Lowered(plan, drawn, image.device), plan.groups[0] if len(plan.groups) == 1 else None
     scale = 255.0 if image.dtype == torch.uint8 else 1.0
-    if not isinstance(run, Run) or run.bends or run.interpolation == "nearest" or (plan.parts and scale == 255.0):
+    if run is None or (plan.parts and scale == 255.0) or not lowered.taped or not Openings.never(lowered, image, plan.groups):
         return None
-    if not lowered.taped or not Openings.never(lowered, image, plan.groups):
+    if isinstance(run, Single):
+        return _alone(lowered, drawn, run, image, impl, dtype)
+    if not isinstance(run, Run) or run.bends or run.interpolation == "nearest":
         return None
     try:
         return (_settling if run.settled else _passing)(lowered, run, image, impl, dtype, scale)
     except TapeError:  # for this size
         return None
+
+
+def _alone(
+    lowered: Lowered, drawn: Replayed, single: Single, image: Tensor, impl: str, dtype: torch.dtype
+) -> Callable[[Replayed, Tensor], Tensor] | None:
+    """A pass on bytes that are looked up, or painted over."""
+    played, spec = lowered.replayed(single.index), lowered.plan.segments[single.index]
+    if played is None or impl == "reference" or image.dtype != torch.uint8:
+        return None
+    if isinstance(played(drawn), Patch):
+        fits = dtype == image.dtype and blend.paints(impl, image.device)
+    else:
+        fits = look_up(played(drawn), spec, image, 255.0, impl, dtype) is not None
+    if not fits:
+        return None
+
+    def passing(drawn: Replayed, image: Tensor) -> Tensor:
+        segment = played(drawn)
+        if isinstance(segment, Patch):
+            return paint(segment, image.clone(memory_format=torch.contiguous_format), impl)
+        found = look_up(segment, spec, image, 255.0, impl, dtype)
+        assert found is not None
+        return found
+
+    return passing
 
 
 def _passing(

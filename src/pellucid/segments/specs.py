@@ -167,17 +167,19 @@ class BlendSpec:
         noise: the partner is noise over the whole image (`Noise`), rather than a rectangle (`Patch`).
         mask_fill: what masks become under its rectangles; None leaves them as they are.
         hides: boxes and points lie behind its rectangles.
+        tabled: equal levels of a channel become equal ones, whatever lies around them.
 
     Example:
         >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.RandomErasing().segment(ImageSpec(3, 32, 32))
-        BlendSpec(noise=False, mask_fill=None, hides=False)
+        BlendSpec(noise=False, mask_fill=None, hides=False, tabled=False)
     """
 
     noise: bool = False
     mask_fill: float | None = None
     hides: bool = False
+    tabled: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.random.fields import Chance, Range, interval
-from pellucid.segments import Curve, CurveSpec
+from pellucid.segments import BlendSpec, Curve, CurveSpec, SegmentSpec
 from pellucid.transforms.base import Params, Transform, drawn, gated, slopes
 from pellucid.transforms.noise import Formula, wide
 from pellucid.types import EndClip, ImageSpec
@@ -92,5 +92,6 @@ class RandomToneCurve(Formula):
 
     dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     _formula = staticmethod(_bent)
+    lowers_to: ClassVar[SegmentSpec | None] = BlendSpec(tabled=True)
     keyed: ClassVar[bool] = False
     white: ClassVar[bool] = True

@@ -27,7 +27,7 @@ from pellucid.engine.lowering.tapes import Lowering, Params, RunTape, WordsTape
 from pellucid.engine.plan import Plan, Plans, Run, Space, make_plan
 from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.packing import Opened, Resample, pack
-from pellucid.segments import Segment, Warp, Warp3
+from pellucid.segments import BlendSpec, CurveSpec, Segment, Warp, Warp3
 from pellucid.transforms.base import Transform
 from pellucid.transforms.warping import Bending
 from pellucid.types import ImageSpec
@@ -88,6 +88,7 @@ class Lowered:
         self._sizes = _sizes(parts) if parts else None
         self.cutouts: dict[int, Cutout] = {}
         self._segments = Segments(plan, params, device)
+        self._singles: dict[int, Segment] = {}
         self._geometry: dict[tuple[tuple[int, ...], torch.dtype | None], Geometry] = {}
         self._taped = (
             taped
@@ -126,6 +127,22 @@ class Lowered:
     def segment(self, index: int) -> Segment:
         """A step's segment."""
         return self._segments(index)
+
+    def single(self, index: int) -> Segment:
+        """The same of a step that is a pass of its own, from its tape where there is one."""
+        if index not in self._singles:
+            plain = isinstance(self.plan.segments[index], BlendSpec | CurveSpec)  # others hold functions, or chains of their own
+            taped = plain and self._taped and isinstance(self.params, Replayed) and not self._parts
+            self._singles[index] = self.of_all(("segment", index), partial(_segment, index)) if taped else self._segments(index)
+        return self._singles[index]
+
+    def replayed(self, index: int) -> Callable[[Replayed], Segment] | None:
+        """The same of any draw for pictures of this size; None where no tape tells."""
+        if not isinstance(self.plan.segments[index], BlendSpec | CurveSpec):
+            return None
+        lowering = partial(_of_plan, partial(_segment, index), self.device)
+        tape, _ = self._tape((None, ("segment", index)), range(len(self.plan.steps)), lowering, None)
+        return (lambda drawn: tape.recording.play(drawn.rows)) if isinstance(tape, WordsTape) else None
 
     def opened_by_choices(self, index: int) -> Float[Tensor, "b"] | None:
         """How far the choices above a step open it; None where nothing can close it."""
@@ -275,6 +292,11 @@ def _geometry(
 ) -> Geometry:
     del plan, mean
     return geometry(run, segment_of, device, nearest)
+
+
+def _segment(index: int, plan: Plan, segment_of: Segments) -> Segment:
+    del plan
+    return segment_of(index)
 
 
 def _frame(device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None) -> Int64[Tensor, "b_or_1 4"]:

@@ -19,12 +19,11 @@ from torch import Tensor
 from pellucid.core.tape import Rows, cached_recording
 from pellucid.engine.lowering.lowered import Lowered
 from pellucid.engine.lowering.segments_of import Segments
-from pellucid.engine.plan import Group, Plan, Run, Space
-from pellucid.kernels.curve import Bend, bend_of
-from pellucid.segments import CallSpec, CodecSpec, Curve, CurveSpec, LayerSpec, Segment, SegmentSpec, Tone
+from pellucid.engine.plan import Group, Plan, Run, Single, Space
+from pellucid.segments import CallSpec, CodecSpec, CurveSpec, LayerSpec, SegmentSpec
 from pellucid.types import Size
 
-__all__ = ["Opening", "Openings", "as_bend", "copies", "gate_of", "keeps_levels", "may_close"]
+__all__ = ["Opening", "Openings", "copies", "gate_of", "keeps_levels", "may_close"]
 
 _CLIPS = ("end", "each", True)
 
@@ -90,7 +89,7 @@ class Openings:
         plan = lowered.plan
         if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
             return True
-        if len(groups) == 1 and copies(plan, groups[0]):  # whose pass copies the closed samples as fast as anyone
+        if len(groups) == 1 and (copies(plan, groups[0]) or _looks_up(plan, groups[0])):  # closed samples are copied by the pass
             return True
         return not may_close(lowered, groups)
 
@@ -112,13 +111,6 @@ def may_close(lowered: Lowered, groups: Sequence[Group]) -> bool:
         return any(all(gates[index] is not None for index in group.indices) for group in groups)
 
     return cached_recording(lowered.plan.owner, ("closes", *(group.indices for group in groups)), found) is not False
-
-
-def as_bend(segment: Segment | None) -> Bend | None:
-    """The curve that bytes are looked up in, where a segment is one."""
-    if isinstance(segment, Curve):
-        return bend_of("power", segment.exponent, None, segment.gain, clip=segment.clip)
-    return bend_of(segment.name, segment.amount, segment.gate) if isinstance(segment, Tone) else None
 
 
 def _gates(plan: Plan, segments: Segments) -> tuple[Tensor | None, ...]:
@@ -150,6 +142,11 @@ def copies(plan: Plan, group: Group) -> bool:
     if not isinstance(group, Run) or group.colors:
         return False
     return not any(getattr(plan.segments[i], "resamples", True) for i in group.warps)
+
+
+def _looks_up(plan: Plan, group: Group) -> bool:
+    """Whether a pass is a table for each channel."""
+    return isinstance(group, Single) and getattr(plan.segments[group.index], "tabled", False)
 
 
 def keeps_levels(plan: Plan, group: Group) -> bool:

@@ -1,26 +1,25 @@
 """Tone curves on bytes: what the kernel of numbers makes of each of the 256 levels, looked up.
 
-Owns: `tone_of_bytes`.
+Owns: `tone_of_bytes`, and `tabled`, for what is computed elsewhere.
 Must not: say what an operation is (``reference.py`` does), or be asked for gradients: bytes have none.
 Read next: ``cpu/sweep.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 
-from pellucid.kernels.conversion import as_bytes
 from pellucid.kernels.curve import cpu
-from pellucid.kernels.curve.layout import AUTOCONTRAST, EQUALIZE, KINDS
+from pellucid.kernels.curve.layout import KINDS
 from pellucid.kernels.curve.steps import rows_of
-from pellucid.kernels.warp.dtypes import to_colors
+from pellucid.kernels.pages import in_large_pages
 
-__all__ = ["Bend", "bend_of", "tone_of_bytes"]
+__all__ = ["Bend", "bend_of", "tabled", "tone_of_bytes"]
 
 
 class Bend(NamedTuple):
@@ -47,8 +46,13 @@ def tone_of_bytes(image: UInt8[Tensor, "b c h w"], bend: Bend, dtype: torch.dtyp
         bend: a curve for every sample.
         dtype: of the result: bytes again, or float32.
     """
-    levels = to_colors(torch.arange(256, dtype=torch.uint8, device="cpu"), torch.float32)
-    levels = torch.from_numpy(np.tile(levels.numpy(), (*image.shape[:2], 1)))  # as an array: torch would wake OpenMP's threads
-    empty = torch.empty(levels.shape, dtype=torch.int64, device="cpu")
-    counts = cpu.histograms(image) if bend.kind in (AUTOCONTRAST, EQUALIZE) and image.numel() else empty
-    return cpu.look_up(image, as_bytes(cpu.bent(levels, counts, bend.numbers, [bend.kind, 0, 0, int(bend.clip)]), dtype))
+    out = in_large_pages(torch.empty(image.shape, dtype=dtype, device=image.device))
+    return cpu.by_levels(image, bend.numbers, [bend.kind, 0, 0, int(bend.clip)], out)
+
+
+def tabled(
+    image: UInt8[Tensor, "b c h w"], function: Callable[[UInt8[Tensor, "b c 1 256"]], Shaped[Tensor, "b c 1 256"]]
+) -> Shaped[Tensor, "b c h w"]:
+    """What a function, for which a level's place does not matter, makes of bytes: of all levels once, looked up."""
+    levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(*image.shape[:2], 1, 256)
+    return cpu.look_up(image, function(levels))

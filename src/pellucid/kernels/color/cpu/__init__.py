@@ -1,6 +1,6 @@
-"""Colours compiled for the CPU: the chain of clipped steps, every sample in its own order, and the shift in HSV.
+"""Colours compiled for the CPU: the chain of clipped steps, every sample in its own order, the shift in HSV, tables of bytes.
 
-Owns: the operators `JITTER` and `HSV` with their gradients, on contiguous memory of one dtype.
+Owns: the operators `JITTER` and `HSV` with their gradients, on contiguous memory of one dtype; and `by_levels`, which has none.
 Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
@@ -15,12 +15,16 @@ from torch import Tensor
 
 from pellucid.color.luma import LUMA_TORCHVISION
 from pellucid.kernels.explicit import register
+from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.stages.chain import TURNED, colors_of, has_curve, of_levels
 from pellucid.kernels.threads import run_loop, scratch
 
-__all__ = ["HSV", "JITTER"]
+__all__ = ["HSV", "JITTER", "by_levels"]
 
 _STRIP = 512  # pixels that go through all steps together: with their intermediate values they fill a close cache
 _PIXELS = 1 << 16  # the fewest worth handing to another thread
+_BYTES = 1 << 20  # the fewest, where they are only looked up
+_STILL = np.eye(3).ravel()  # the map that moves nothing
 
 
 def _fill(out: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: int) -> None:
@@ -62,6 +66,30 @@ JITTER = register("cpu_jitter_steps", "Tensor image, Tensor order, Tensor factor
 * factors: (b or 1, 4), of the image's dtype: brightness, contrast, saturation, hue.
 * present: which of them take part, as bits.
 """
+
+
+def by_levels(image: Tensor, mapping: Tensor, params: Tensor, flags: int, dtype: torch.dtype) -> Tensor | None:
+    """What the chain of a pass that moves nothing makes of bytes, looked up; None of one that moves, or whose channels mix.
+
+    Args:
+        image: bytes.
+        mapping: (b or 1, n), the pass's maps, and
+        params: (b or 1, n), its rows, with
+        flags: as ``../../stages/chain.py`` has them.
+        dtype: of the result, bytes or that of the arithmetic.
+    """
+    from pellucid.kernels.color.cpu.levels import look_up, stays_apart
+
+    (batch, channels, *size), rows = image.shape, params.numpy()
+    colors, work = colors_of(flags, channels, channels), rows.dtype
+    if TURNED in colors.steps[:, 0] or of_levels(flags) or not stays_apart(mapping.numpy(), _STILL, rows, colors):
+        return None
+    out = in_large_pages(torch.empty((batch, channels, *size), dtype=dtype, device=image.device))
+    planes, into = (part.view(batch * channels, -1).numpy() for part in (image.contiguous(), out))
+    given = planes, rows, colors, True if has_curve(flags) else None, work.type(1.0 / 255.0), into
+    room = lambda: (scratch("levels", (2 * channels + 1) * 256, work.type), np.empty((channels, 256), into.dtype))  # noqa: E731
+    run_loop(look_up, batch, _BYTES // (channels * planes.shape[1]) + 1, *given, room=room)
+    return out
 
 
 def _hsv_fill(out: Tensor, image: Tensor, numbers: Tensor) -> None:

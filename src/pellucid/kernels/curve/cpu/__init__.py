@@ -1,6 +1,6 @@
-"""Curves compiled: of numbers with their gradients, of bytes by histograms and tables.
+"""Curves compiled: of numbers with their gradients, of bytes by tables.
 
-Owns: the operators `TONE`, with its gradients, and `clahe`, which has none; `histograms`, `bent` and `look_up`; split over threads.
+Owns: the operators `TONE`, with its gradients, and `clahe`, which has none; `by_levels` and `look_up`; split over threads.
 Must not: know about autograd, or import Numba before it is called.
 Read next: ``sweep.py``.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64, Shaped, UInt8
+from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 
 from pellucid.kernels.curve.layout import between, padded_size
@@ -19,32 +19,17 @@ from pellucid.kernels.explicit import add_up, operator, register
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_loop
 
-__all__ = ["TONE", "bent", "clahe", "histograms", "look_up"]
+__all__ = ["TONE", "by_levels", "clahe", "look_up"]
 
 _BYTES = 1 << 19  # the fewest worth handing to another thread
 
 
-def bent(
-    tables: Float[Tensor, "b c 256"],
-    histograms: Int64[Tensor, "b c 256"],
-    numbers: Float[Tensor, "#b 3"],
-    options: list[int],
-) -> Float[Tensor, "b c 256"]:
-    """What a curve makes of images that tables make of bytes, whose levels count as often as they occur."""
-    out = torch.empty_like(tables)
-    if out.numel():
-        _fill(out, tables, numbers, options, 255.0, weights=_planes(histograms))
-    return out
-
-
-def _fill(
-    out: Tensor, image: Tensor, numbers: Tensor, options: list[int], scale: float, h: float = 0.0, weights: Any = None
-) -> None:
+def _fill(out: Tensor, image: Tensor, numbers: Tensor, options: list[int], scale: float, h: float) -> None:
     from pellucid.kernels.curve.cpu.sweep import forward
 
     del h
     planes, rows = _planes(image), numbers.contiguous().numpy()
-    run_loop(forward, *_split(planes), planes, weights, rows, tuple(options), scale, image.shape[1], _planes(out))
+    run_loop(forward, *_split(planes), planes, rows, tuple(options), scale, image.shape[1], _planes(out))
 
 
 def _back(
@@ -69,13 +54,13 @@ TONE = register("cpu_tone", "Tensor image, Tensor numbers, int[] options, float 
 """
 
 
-def histograms(image: UInt8[Tensor, "b c h w"]) -> Int64[Tensor, "b c 256"]:
-    """How often each level occurs in each channel."""
-    from pellucid.kernels.curve.cpu.sweep import count
+def by_levels(image: UInt8[Tensor, "b c h w"], numbers: Float[Tensor, "#b 3"], options: list[int], out: Tensor) -> Tensor:
+    """Write bytes under their curves to ``out``, which is bytes, too, or float32."""
+    from pellucid.kernels.curve.cpu.sweep import by_levels as sweep
 
-    out = torch.empty((*image.shape[:2], 256), dtype=torch.int64, device=image.device)
-    planes, into = _planes(image), _planes(out)
-    run_loop(count, *_split(planes), planes, into)
+    if out.numel():
+        planes = _planes(image)
+        run_loop(sweep, *_split(planes), planes, numbers.contiguous().numpy(), tuple(options), image.shape[1], _planes(out))
     return out
 
 

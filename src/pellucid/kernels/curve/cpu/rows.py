@@ -13,6 +13,7 @@ import numpy as np
 
 from pellucid.kernels.curve.layout import POSTERIZE, SLACK, SOLARIZE
 from pellucid.kernels.jit import exact, fused, noinline, number, rank, summing
+from pellucid.kernels.lookups import through_registers
 from pellucid.kernels.stages.sums import copy
 
 __all__ = [
@@ -117,7 +118,7 @@ def mixed(gate, x, y):  # type: ignore[no-untyped-def]
 def looked_up(levels, table, y):  # type: ignore[no-untyped-def]
     """Y = what a table holds for each level."""
     noinline()
-    for u in range(len(y)):
+    for u in range(through_registers(levels, table, y, len(y)), len(y)):
         y[u] = table[levels[u]]
 
 

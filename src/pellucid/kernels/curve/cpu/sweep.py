@@ -1,4 +1,4 @@
-"""Loops over planes: counting and looking up bytes, and every curve of numbers, forward and backward.
+"""Loops over planes: every curve of numbers, forward and backward, and of bytes, looked up.
 
 Owns: the curves as the reference computes them, bit for bit but for the power, and their declared slopes.
 Must not: know of tensors; everything comes as contiguous arrays, a plane for each channel of a sample.
@@ -25,28 +25,12 @@ from pellucid.kernels.curve.cpu.rows import (
 from pellucid.kernels.curve.cpu.strips import bent, bent_backward
 from pellucid.kernels.curve.layout import AMOUNT, AUTOCONTRAST, EQUALIZE, GATE
 from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.narrow import steps
 from pellucid.kernels.stages.sums import copy
 
-__all__ = ["STRIP", "backward", "count", "forward", "look_up"]
+__all__ = ["STRIP", "backward", "by_levels", "forward", "look_up"]
 
 STRIP = 2048  # numbers that go through all phases together, in a close cache
-
-
-@entry
-def count(planes, out, start, stop):  # type: ignore[no-untyped-def]
-    """Histograms (planes, 256) of planes [start, stop) of bytes."""
-    planes, out = without_refcount((planes, out))
-    parts = np.empty((4, 256), np.int64)
-    for p in range(start, stop):
-        counted(planes[p], parts, out[p])
-
-
-@entry
-def look_up(planes, tables, out, start, stop):  # type: ignore[no-untyped-def]
-    """Fill planes [start, stop) from their tables (planes, 256)."""
-    planes, tables, out = without_refcount((planes, tables, out))
-    for p in range(start, stop):
-        looked_up(planes[p], tables[p], out[p])
 
 
 @fused
@@ -113,34 +97,64 @@ def _stretched_back(row, grad, a, b, gate, into):  # type: ignore[no-untyped-def
     pulled(row, grad, gate * (cast(1.0) / span) + rest, a, down, b, up, into)
 
 
+@fused
+def _toned(kind, clip, scale, own, row, counts, scratch, out):  # type: ignore[no-untyped-def]
+    """A plane under its curve; ``counts``: how often each of its numbers counts in what the curve reads off it, or None: once."""
+    cast, (table, rise, room) = row.dtype.type, scratch
+    if own[GATE] == cast(0.0):
+        copy(row, out)
+        return
+    a, b = _settle(kind, row, counts, scale, own, table, rise, room)
+    for first in range(0, len(row), STRIP):
+        x, y = row[first : first + STRIP], out[first : first + STRIP]
+        if kind in (AUTOCONTRAST, EQUALIZE):
+            _spread(kind, x, a, b, scale, room[2][first : first + STRIP], table, y)
+            if own[GATE] != cast(1.0):
+                mixed(own[GATE], x, y)
+        else:
+            bent(kind, clip, scale, own, x, y)
+
+
 @entry
-def forward(planes, weights, numbers, options, scale, channels, out, start, stop):  # type: ignore[no-untyped-def]
+def forward(planes, numbers, options, scale, channels, out, start, stop):  # type: ignore[no-untyped-def]
     """Planes [start, stop) under their curves.
 
     Args:
-        weights: (planes, length), how often each number counts in what a curve reads off its channel; None: once.
         numbers: (samples or 1, 3), as ``layout.py`` has them.
         options: kind, slope, magnitude, whether to clip.
     """
     planes, numbers, out = without_refcount((planes, numbers, out))
-    cast = planes.dtype.type
-    kind, clip, one = options[0], options[3], cast(1.0)
-    table, rise, room = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room(kind, planes.shape[1])
+    cast, kind = planes.dtype.type, options[0]
+    scratch = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room(kind, planes.shape[1])
     for p in range(start, stop):
-        own, row = numbers[(p // channels) % len(numbers)], planes[p]
-        if own[GATE] == cast(0.0):
-            copy(row, out[p])
-            continue
-        counts = None if weights is None else weights[p]
-        a, b = _settle(kind, row, counts, cast(scale), own, table, rise, room)
-        for first in range(0, len(row), STRIP):
-            x, y = row[first : first + STRIP], out[p][first : first + STRIP]
-            if kind in (AUTOCONTRAST, EQUALIZE):
-                _spread(kind, x, a, b, cast(scale), room[2][first : first + STRIP], table, y)
-                if own[GATE] != one:
-                    mixed(own[GATE], x, y)
-            else:
-                bent(kind, clip, cast(scale), own, x, y)
+        _toned(kind, options[3], cast(scale), numbers[(p // channels) % len(numbers)], planes[p], None, scratch, out[p])
+
+
+@entry
+def look_up(planes, tables, out, start, stop):  # type: ignore[no-untyped-def]
+    """Fill planes [start, stop) from their tables (planes, 256)."""
+    planes, tables, out = without_refcount((planes, tables, out))
+    for p in range(start, stop):
+        looked_up(planes[p], tables[p], out[p])
+
+
+@entry
+def by_levels(planes, numbers, options, channels, out, start, stop):  # type: ignore[no-untyped-def]
+    """Planes [start, stop) of bytes under their curves: what these make of 256 levels, looked up; rounded where bytes come out."""
+    planes, numbers, out = without_refcount((planes, numbers, out))
+    kind, unit = options[0], np.float32(1.0 / 255.0)
+    levels, made, table = np.empty(256, np.float32), np.empty(256, np.float32), np.empty(256, out.dtype)
+    scratch = np.empty(256, np.float32), np.empty(256, np.float32), _room(kind, 256)
+    parts, counts = np.empty((4, 256), np.int64), np.empty(256, np.int64)
+    for k in range(256):
+        levels[k] = np.float32(k) * unit
+    for p in range(start, stop):
+        own = numbers[(p // channels) % len(numbers)]
+        if kind in (AUTOCONTRAST, EQUALIZE) and own[GATE] != np.float32(0.0):
+            counted(planes[p], parts, counts)
+        _toned(kind, options[3], np.float32(255.0), own, levels, counts, scratch, made)
+        copy(made, steps(table))
+        looked_up(planes[p], table, out[p])
 
 
 @entry

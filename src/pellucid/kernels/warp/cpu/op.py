@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.kernels.color.cpu import by_levels
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, own_memory, sources_of
@@ -45,6 +46,7 @@ _STRIP = 1024  # pixels that go through all phases together: few enough for a cl
 _BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
 _PIXELS = 1 << 15  # the fewest pixels worth handing to another thread
 _MOVED = 1 << 20  # the fewest bytes, where they are only moved
+_MANY = 512  # pixels that are looked up sooner than computed
 
 
 _STILL = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]  # the map that moves nothing
@@ -172,15 +174,17 @@ def _moves_rows(mapping: Tensor) -> bool:
     return mapping.shape[1] == 6 and bool(((abs(a) == 1.0) & (b == 0.0) & (np.floor(c) == c) & (d == 0.0)).all())
 
 
-def _moves_nothing(image: Tensor | Pictures, mapping: Tensor, *moves: Any) -> bool:
-    """Whether a pass changes colours alone, of pictures whose rows follow one another; ``moves`` end with the result's size."""
-    *others, size = moves
-    if len(mapping) != 1 or not isinstance(image, Tensor) or any(part is not None for part in others):
-        return False
-    if tuple(size) != tuple(image.shape[2:]):
-        return False
-    numbers: list[float] = mapping[0].tolist()
-    return numbers == _STILL[: len(numbers)] and image.stride(2) == image.shape[3] * image.stride(3)
+def _keeps_size(asked: _Asked) -> bool:
+    """Whether a pass has nothing but a map, of a batch of the result's size."""
+    image = asked.image
+    return isinstance(image, Tensor) and all(part is None for part in asked.moves()) and tuple(asked.size) == tuple(image.shape[2:])
+
+
+def _moves_nothing(asked: _Asked) -> bool:
+    """Whether a pass changes colours alone, of pictures whose rows follow one another."""
+    image, mapping = asked.image, asked.mapping
+    in_rows = isinstance(image, Tensor) and image.stride(2) == image.shape[3] * image.stride(3)
+    return in_rows and _keeps_size(asked) and bool((mapping.numpy() == _STILL[: mapping.shape[1]]).all())
 
 
 def direct(*given: Any) -> Tensor:
@@ -188,6 +192,11 @@ def direct(*given: Any) -> Tensor:
     *most, dtype = given
     asked = _Asked(*most)
     image, mapping, window, _, *others, size, options, _ = asked
+    plain = _keeps_size(asked) and size[0] * size[1] >= _MANY and options[3] == image.shape[1]
+    if isinstance(image, Tensor) and image.dtype == torch.uint8 and plain:
+        found = by_levels(image, mapping, asked.params, options[2], dtype)
+        if found is not None:
+            return found
     sources = sources_of(image, apart=image.dtype != mapping.dtype)
     if dtype == image.dtype and {*map(type, others)} <= {type(None)}:
         maps = shifts(image, sources.table, mapping, window, size, options)
@@ -196,7 +205,7 @@ def direct(*given: Any) -> Tensor:
             return _moved(sources, maps, size, out)
     from pellucid.kernels.warp.cpu.sweep import forward
 
-    call = _Call(asked, still=_moves_nothing(image, mapping, *asked.moves(), size), sources=sources)
+    call = _Call(asked, still=_moves_nothing(asked), sources=sources)
     out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device))
     if out.numel():
         planes = written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2]))
@@ -236,7 +245,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
 
     links, table = asked.links, asked.table
     shares = needs[0], needs[1] or needs[2] or needs[5] or needs[6], needs[3], needs[4]
-    call = _Call(asked, still=not (shares[1] or shares[3]) and _moves_nothing(image, mapping, *asked.moves(), size))
+    call = _Call(asked, still=not (shares[1] or shares[3]) and _moves_nothing(asked))
     results = empty_gradients(asked[:7], needs)
     for gradient in (*results[1:4], *results[5:]):
         gradient.zero_()
