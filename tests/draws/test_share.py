@@ -215,7 +215,7 @@ def test_one_graph():
         ({"share": {"colour": "left"}}, InvalidType, "names of pictures"),
         ({"share": {"colour": [["left"], ["left"]]}}, InvalidArgument, "none twice"),
         ({"share": {"colour": ["left", "front"]}}, InvalidArgument, "targets={'front': 'image'}"),
-        ({"share": {"colours": ["left"]}}, InvalidArgument, "share: expected transforms of this pipeline"),
+        ({"share": {"colours": ["left"]}}, InvalidArgument, "share: expected colour, geometry, or transforms of this pipeline"),
         ({"share": {"colour": ["left"]}, "of": {"boxes": "front"}}, InvalidArgument, "of['boxes']"),
         ({"share": ["left"]}, InvalidType, "share"),
     ],
@@ -245,3 +245,33 @@ def test_what_moves_points_does_so_at_every_size(case):
     segment = case.transform.segment(ImageSpec(3, 48, 48))
     decides = type(case.transform).decides is not P.Transform.decides
     assert moves(case.transform) == (decides or isinstance(segment, WarpSpec) or (isinstance(segment, LayerSpec) and segment.moves))
+
+
+def test_parts_and_sums_of_pipelines():
+    share = {"colour": ["a", "b"], "Crop": ["a", "b"]}
+    names = dict.fromkeys(("a", "b"), "image")
+    whole = P.Pipeline([P.RandomCrop(4), P.RandomBrightness(0.2)], seed=0, targets=names, share=share, per_frame=("Crop",))
+    batch = {name: torch.rand(2, 3, 8, 8) for name in names}
+    assert _same(*whole[1:].draw(batch).values(), [0])
+    assert whole[1:].options.per_frame == ()
+    longer = whole + [P.RandomRotation(10)]  # noqa: RUF005 - the sum of pipelines
+    record = longer.draw(batch)
+    assert _same(*record.values(), [0, 1])
+    assert not _same(*record.values(), [2])
+    assert (whole + whole[:]).options == whole.options
+    alone = P.Pipeline([P.RandomCrop(4), P.RandomBrightness(0.2)], seed=0, targets=names, share={"Crop": ["a", "b"]})[1:]
+    assert not _same(*alone.draw(batch).values(), [0])
+
+
+def test_labels_of_mixed_pictures_belong_to_one():
+    names = dict.fromkeys(("a", "b"), "image")
+    batch = {name: torch.rand(2, 3, 8, 8) for name in names} | {"labels": torch.tensor([0, 1])}
+    with pytest.raises(InvalidArgument, match="batch\\['labels'\\]"):
+        P.Pipeline([P.MixUp(num_classes=2)], targets=names, share={"geometry": ["a", "b"]})(batch)
+    out = P.Pipeline([P.MixUp(num_classes=2)], targets=names, share={"geometry": ["a", "b"]}, of={"labels": "a"})(batch)
+    assert out["labels"].shape == (2, 2)
+
+
+def test_a_key_of_no_kind_is_told_so():
+    with pytest.raises(InvalidArgument, match="img"):
+        P.Pipeline(STEPS, targets=CAMERAS, share=SHARE)({"img": torch.rand(1, 3, 20, 20)})

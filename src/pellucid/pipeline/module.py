@@ -39,7 +39,7 @@ from pellucid.pipeline.ragged import (
 )
 from pellucid.pipeline.recipes import Recipe, Recipes, kind_of_call
 from pellucid.pipeline.records import Record, read_record, record_agrees, record_is_of
-from pellucid.pipeline.scenes import Scene
+from pellucid.pipeline.scenes import Scene, settings_of
 from pellucid.pipeline.serialization import (
     VERSION,
     read_file,
@@ -888,13 +888,15 @@ class Pipeline(nn.Module):
         """This, then the other, with these options, a stream of its own and the learned numbers as they are; in one plan."""
         if isinstance(other, Pipeline) and other.options != self.options:
             raise invalid("pipelines", expected="the same options on both sides of +", got=f"{self.options} and {other.options}")
-        other = other if isinstance(other, Pipeline) else Pipeline(other, **self.options.settings())
+        if not isinstance(other, Pipeline):
+            other = Pipeline(other, **settings_of(self.options, as_transforms(other)))
         return self._of([(one, i) for one in (self, other) for i in range(len(one))])
 
     def _of(self, parts: Sequence[tuple[Pipeline, int]]) -> Pipeline:
         """A pipeline of transforms of others."""
         seed = int(self._seed) if self._named else None
-        new = Pipeline([one.transforms[i] for one, i in parts], seed=seed, **self.options.settings())
+        transforms = tuple(one.transforms[i] for one, i in parts)
+        new = Pipeline(transforms, seed=seed, **settings_of(self.options, transforms))
         new.learned.take([(one.learned, place) for one, i in parts for place in places_of(one.transforms, i)])
         return new
 

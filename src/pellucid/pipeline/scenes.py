@@ -18,19 +18,20 @@ from pellucid.errors import InvalidArgument, InvalidType, invalid
 from pellucid.pipeline.between import Field
 from pellucid.pipeline.first_look import Look
 from pellucid.pipeline.recipes import Recipes
-from pellucid.pipeline.view_draws import View, steps_named
+from pellucid.pipeline.view_draws import View, is_named, steps_named
 from pellucid.random.key import Key
-from pellucid.segments import LayerSpec, WarpSpec
+from pellucid.segments import LayerSpec, SegmentSpec, WarpSpec
 from pellucid.targets.containers import Form, opened
 from pellucid.targets.kinds import IMAGE, VALID, TargetKind, kind_in, kind_of
 from pellucid.targets.options import LEADING, SIDES, Options
+from pellucid.targets.parsing import sort
 from pellucid.transforms.base import ANY_IMAGE, Transform
 from pellucid.transforms.choices import Choice, places_of, steps_of
 
 if TYPE_CHECKING:
     from pellucid.pipeline import Pipeline
 
-__all__ = ["Scene", "moves"]
+__all__ = ["Scene", "moves", "settings_of"]
 
 
 class _Parts(NamedTuple):
@@ -59,6 +60,7 @@ class Scene:
         options = pipeline.options
         for name in ("image", *(key for key, kind in options.targets.items() if kind == "image")):
             self.of(name)  # before a graph is made of calls
+        self._mixes = any(_shows_several(step.transform) for step in pipeline.steps)  # which labels have to follow
         self._fields = {key: Field(_kind(key, options), options) for key, ends in options.of.items() if len(ends) == 2}
 
     def of(self, picture: str) -> Pipeline:
@@ -154,6 +156,7 @@ class Scene:
         kinds = {key: kind_in(key, value, options) for key, value in flat.items() if isinstance(key, str)}
         pictures = [*pictures, *(key for key, kind in kinds.items() if kind is IMAGE and key not in pictures)]
         if not pictures:
+            sort(flat, options)  # which has a word for keys of no kind
             raise invalid("batch", expected="at least one image", got=list(flat))
         each: dict[str, Any] = {}
         between: dict[str, Any] = {}
@@ -161,7 +164,7 @@ class Scene:
         for key, value in flat.items():
             kind, alone = kinds.get(key), key in options.passthrough
             owners = () if alone else _owners(key, pictures, options)
-            if not owners and not alone and (kind is None or kind.axes):
+            if not owners and not alone and (kind is None or kind.axes or self._mixes):
                 raise _homeless(key, kind, pictures)
             (rest if not owners else between if len(owners) > 1 else each.setdefault(owners[0], {}))[key] = value
         _check_counts({name: each[name][name] for name in pictures if name in each.get(name, ())})
@@ -231,7 +234,12 @@ def _count(picture: Any) -> int:
 def _streams(transforms: tuple[Transform, ...], share: Mapping[str, Sequence[Sequence[str]]], picture: str) -> tuple[str, ...]:
     """For each step, the picture by whose name it draws: the first of its group, or the picture itself."""
     leads = {name: next((group[0] for group in groups if picture in group), picture) for name, groups in share.items()}
-    named = {at: name for name in share if name not in SIDES for at in steps_named(transforms, (name,), option="share")}
+    named = {
+        at: name
+        for name in share
+        if name not in SIDES
+        for at in steps_named(transforms, (name,), option="share", also="colour, geometry, or ")
+    }
     found = [leads[named[at]] if at in named else "" for at in range(len(steps_of(transforms)))]
     for i, transform in enumerate(transforms):
         open_ones = [at for at in places_of(transforms, i) if at not in named]
@@ -258,10 +266,28 @@ def _sides(transform: Transform) -> set[str]:
 
 def moves(transform: Transform) -> bool:
     """Whether points of the picture move: all else counts as colour. What refuses pictures for their channels moves none."""
-    if type(transform).decides is not Transform.decides:  # the size of the result
-        return True
+    decides = type(transform).decides is not Transform.decides  # the size of the result
+    return decides or isinstance(_segment(transform), WarpSpec) or _shows_several(transform)
+
+
+def _shows_several(transform: Transform) -> bool:
+    segment = _segment(transform)
+    return isinstance(segment, LayerSpec) and segment.moves
+
+
+def _segment(transform: Transform) -> SegmentSpec | None:
+    if isinstance(transform, Choice):
+        return None
     try:
-        segment = transform.segment(ANY_IMAGE)
+        return transform.segment(ANY_IMAGE)
     except (InvalidArgument, InvalidType):
-        return False
-    return isinstance(segment, WarpSpec) or (isinstance(segment, LayerSpec) and segment.moves)
+        return None
+
+
+def settings_of(options: Options, transforms: tuple[Transform, ...]) -> dict[str, Any]:
+    """The options for other transforms, without what they say of those that are not among them."""
+    settings = options.settings()
+    named = {name: groups for name, groups in options.share.items() if name in SIDES or is_named(transforms, name)}
+    settings["share"] = named or {"colour": ()} if options.share else {}
+    settings["per_frame"] = [name for name in options.per_frame if is_named(transforms, name)]
+    return settings

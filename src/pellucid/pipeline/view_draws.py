@@ -21,7 +21,7 @@ from pellucid.random.stream import fold_in
 from pellucid.transforms.base import Transform, ordered
 from pellucid.transforms.choices import places_of, steps_of
 
-__all__ = ["View", "draw_several", "steps_named"]
+__all__ = ["View", "draw_several", "is_named", "steps_named"]
 
 
 class View(NamedTuple):
@@ -58,7 +58,7 @@ def draw_several(
     return records
 
 
-def steps_named(transforms: tuple[Transform, ...], names: object, *, option: str = "same") -> tuple[int, ...]:
+def steps_named(transforms: tuple[Transform, ...], names: object, *, option: str = "same", also: str = "") -> tuple[int, ...]:
     """The steps that an option means: by place, class or a part of the class's name; of a choice all that lies in it."""
     steps = steps_of(transforms)
     found: set[int] = set()
@@ -71,9 +71,16 @@ def steps_named(transforms: tuple[Transform, ...], names: object, *, option: str
                 here |= {i for i, step in enumerate(steps) if any(gate.choice == at for gate in step.gates)}
         if not here:
             known = sorted({type(step.transform).__name__ for step in steps})
-            raise invalid(option, expected=f"transforms of this pipeline ({', '.join(known)}) or their places", got=repr(name))
+            raise invalid(
+                option, expected=f"{also}transforms of this pipeline ({', '.join(known)}) or their places", got=repr(name)
+            )
         found |= here
     return tuple(sorted(found))
+
+
+def is_named(transforms: tuple[Transform, ...], name: str) -> bool:
+    """Whether a name means any of the transforms."""
+    return any(_means(name, step.transform) for step in steps_of(transforms))
 
 
 def _means(name: object, transform: Transform) -> bool:
