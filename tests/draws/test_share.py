@@ -12,6 +12,7 @@ from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.pipeline.scenes import moves
 from pellucid.segments import LayerSpec, WarpSpec
 from pellucid.types import ImageSpec
+from pellucid.views import TTA
 from tests.cases import CASES
 
 CAMERAS = {"left": "image", "right": "image", "wrist": "image"}
@@ -139,8 +140,12 @@ def test_a_pair_of_a_picture_and_its_target_and_a_picture_alone():
     bare, record = whole(picture, key=key, return_record=True)
     assert torch.equal(image, bare)
     assert target["boxes"].shape == (1, 4)
+    assert isinstance(record, P.Record)
     assert torch.equal(whole.apply(picture, record), bare)
-    assert torch.equal(whole.apply(picture, record["image"]), bare)
+    assert torch.equal(whole.apply(picture, {"image": record}), bare)
+    assert whole.views(picture, 2)[1].record.samples == 1
+    predict = TTA(P.Pipeline([P.RandomHorizontalFlip()], share={"colour": ["image"]}), torch.nn.Conv2d(3, 2, 1))
+    assert predict(torch.rand(2, 3, 8, 6)).shape == (2, 2, 8, 6)
 
 
 def test_groups_by_class_and_several_of_them():

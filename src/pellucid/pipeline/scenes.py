@@ -87,13 +87,13 @@ class Scene:
             return _joined(parts, found)
         results, records = ({name: one[i] for name, one in found.items()} for i in (0, 1))
         result = self._finished(parts, results, records)
-        return (result, records) if return_record else result
+        return (result, _record(parts, records)) if return_record else result
 
-    def draw(self, batch: Any, key: Key | None) -> dict[str, Any]:
+    def draw(self, batch: Any, key: Key | None) -> Any:
         """`Pipeline.draw`."""
         parts = self.parts(batch)
         key = self._key(parts, key)
-        return {name: self.of(name).draw(part, key=key) for name, part in parts.each.items()}
+        return _record(parts, {name: self.of(name).draw(part, key=key) for name, part in parts.each.items()})
 
     def views(self, batch: Any, n: int, same: Sequence[str | type | int], key: Key | None) -> tuple[View, ...]:
         """`Pipeline.views`."""
@@ -102,7 +102,7 @@ class Scene:
         found = {name: self.of(name).views(part, n, same=same, key=key) for name, part in parts.each.items()}
         records: list[Any] = [{name: views[i].record for name, views in found.items()} for i in range(n)]
         results = [{name: views[i].result for name, views in found.items()} for i in range(n)]
-        return tuple(View(self._finished(parts, *one), one[1]) for one in zip(results, records, strict=True))
+        return tuple(View(self._finished(parts, *one), _record(parts, one[1])) for one in zip(results, records, strict=True))
 
     def replayed(
         self, batch: Any, records: Mapping[str, Any], call: Callable[[Pipeline, Any, Any], Any], *, inverse: bool = False
@@ -174,6 +174,11 @@ class Scene:
         """One key for all pictures; without one of the caller's, this takes a step of the stream."""
         name, part = next(iter(parts.each.items()))
         return self.of(name).key_of(part) if key is None else key
+
+
+def _record(parts: _Parts, records: dict[str, Any]) -> Any:
+    """One record for each picture; that of a picture alone."""
+    return records["image"] if parts.form.bare else records
 
 
 def _joined(parts: _Parts, results: Mapping[str, Any]) -> Any:
