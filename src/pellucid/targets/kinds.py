@@ -68,6 +68,7 @@ class TargetKind:
         whole: the rows belong to the picture as a whole, as a camera's matrix does: no key says which of them are valid, and steps
             that show several pictures in one are refused.
         space: it belongs to volumes: what is not rows ends in (D, H, W), maps are (b, 4, 4), and points (x, y, z).
+        corners: a row is a polygon (v, 2), of as many corners as it needs; a row of NaN ends a ring. Lists of polygons are taken.
 
     A kind with neither interpolation nor move is handed through, as labels are.
 
