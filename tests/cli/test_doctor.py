@@ -54,6 +54,26 @@ def check_one_failure(what):
     assert result.output.count("ok   ") == 3
 
 
+def test_a_device_is_launched_or_named(monkeypatch):
+    monkeypatch.setattr(doctor, "_tests", lambda: [])
+    result = invoke("--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert "no Triton kernel runs here" in result.output
+    monkeypatch.setattr(doctor, "_launched", lambda device: {"the warp": "agrees", "the resize": "the result is off by 1"})
+    result = invoke("--device", "cpu")
+    assert result.exit_code == 1
+    assert "FAILED       the resize: the result is off by 1" in result.output
+    assert "ok           the warp" in result.output
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is such a device")
+def test_a_device_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr(doctor, "_tests", lambda: [])
+    result = invoke("--device", "cuda")
+    assert result.exit_code != 0
+    assert "device: expected a device that torch reaches" in result.output
+
+
 def test_a_package_that_is_missing_is_called_missing(monkeypatch):
     monkeypatch.setitem(doctor._OPTIONAL, "demo", ("no-such-package",))
     assert "no-such-package missing" in invoke("--quick").output

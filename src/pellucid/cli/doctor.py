@@ -35,6 +35,9 @@ _ZEROS = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
 
 def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="Versions, backends and caches only, without the self test.")] = False,
+    device: Annotated[
+        str, typer.Option(help="Also launch the kernels of this device, such as cuda, and tell each one's check.")
+    ] = "",
 ) -> None:
     """Print versions, backends, threads and caches, and run a self test, for bug reports. Exit code 1 if a test fails."""
     for name, fact in _facts():
@@ -45,6 +48,9 @@ def doctor(
     for name, fault, seconds in _tests():
         failed += bool(fault)
         typer.echo(f"{'FAILED' if fault else 'ok':<12} {name} ({seconds:.1f} s)" + (f": {fault}" if fault else ""))
+    for variant, found in _launched(device).items() if device else ():
+        failed += found != "agrees"
+        typer.echo(f"{'ok' if found == 'agrees' else 'FAILED':<12} {variant}" + ("" if found == "agrees" else f": {found}"))
     if failed:
         raise typer.Exit(1)
 
@@ -178,3 +184,38 @@ def _replay() -> str:
         return "a replay differs"
     error = float((pipeline.inverse({"keypoints": out["keypoints"]}, record)["keypoints"] - points).abs().max())
     return "" if error < 1e-3 else f"the inverse misses by {error:.1e} pixels"
+
+
+def _launched(device: str) -> dict[str, str]:
+    """What the first launch of each kernel of a device finds: pictures in floats, half floats and bytes, with their gradients."""
+    import torch
+
+    from pellucid import (
+        ColorJitter,
+        Pipeline,
+        RandomAffine,
+        RandomElastic,
+        RandomGamma,
+        RandomGaussianBlur,
+        RandomGaussianNoise,
+        RandomResizedCrop,
+    )
+    from pellucid.errors import invalid
+    from pellucid.kernels.first_launch import FOUND
+
+    try:
+        place = torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        raise invalid("device", expected="a device that torch reaches", got=f"{device}: {str(error).splitlines()[0]}") from error
+    images = torch.rand((2, 3, 61, 77), generator=torch.Generator().manual_seed(0)).to(place)
+    for transforms in (
+        [RandomAffine(30, scale=(0.7, 1.3)), ColorJitter(0.4, 0.4, saturation=0.4, hue=0.1)],
+        [RandomResizedCrop(32)],
+        [RandomElastic()],
+        [RandomGaussianBlur(5), RandomGamma(0.5), RandomGaussianNoise(sigma=0.1)],
+    ):
+        augment = Pipeline(transforms, seed=0)
+        augment((images * 255).to(torch.uint8))
+        for dtype in (torch.float32, torch.float16):
+            augment(images.to(dtype).requires_grad_()).float().square().sum().backward()
+    return FOUND or {"no Triton kernel runs here: the reference or the CPU's kernels compute": "agrees"}

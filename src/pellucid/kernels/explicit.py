@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from pellucid.core.tape import is_plain_eager
 from pellucid.errors import ImplementationError
 from pellucid.kernels.derivatives import first_moves_alone, forward_mode, learns, needs_grad
 from pellucid.kernels.dispatch import choose
+from pellucid.kernels.first_launch import trusted
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures, listed
 
@@ -105,6 +106,8 @@ def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures,
         found: Tensor = _Now.apply(listed(primitive, image.places, len(others)), static, len(several), *several)
         return found
     tensors: Tensors = image, *others
+    if primitive.impl == "triton" and not trusted(primitive, static, tensors, tuple([_learns(one) for one in tensors])):
+        return cast(Tensor, primitive.reference(*tensors, *static))
     if needs_grad(*tensors):
         duals = [None if tensor is None else forward_ad.unpack_dual(tensor) for tensor in tensors] if forward_mode() else []
         if any(dual is not None and dual.tangent is not None for dual in duals):
@@ -118,6 +121,10 @@ def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures,
     # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
     call = primitive.direct if is_plain_eager() else primitive.forward
     return call(*tensors, *static)
+
+
+def _learns(tensor: Tensor | None) -> bool:
+    return tensor is not None and torch.is_grad_enabled() and learns(tensor)
 
 
 def _carried(primitive: Primitive, static: tuple[Any, ...], duals: Sequence[Any]) -> Tensor:
