@@ -55,7 +55,7 @@ def check_one_failure(what):
 
 
 def test_a_device_is_launched_or_named(monkeypatch):
-    monkeypatch.setattr(doctor, "_tests", lambda: [])
+    monkeypatch.setattr(doctor, "_tests", list)
     result = invoke("--device", "cpu")
     assert result.exit_code == 0, result.output
     assert "no Triton kernel runs here" in result.output
@@ -68,7 +68,7 @@ def test_a_device_is_launched_or_named(monkeypatch):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is such a device")
 def test_a_device_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr(doctor, "_tests", lambda: [])
+    monkeypatch.setattr(doctor, "_tests", list)
     result = invoke("--device", "cuda")
     assert result.exit_code != 0
     assert "device: expected a device that torch reaches" in result.output
