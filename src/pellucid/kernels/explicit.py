@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -107,7 +107,7 @@ def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures,
         return found
     tensors: Tensors = image, *others
     if primitive.impl == "triton" and not trusted(primitive, static, tensors, tuple([_learns(one) for one in tensors])):
-        return cast(Tensor, primitive.reference(*tensors, *static))
+        return primitive.reference(*tensors, *static)
     if needs_grad(*tensors):
         duals = [None if tensor is None else forward_ad.unpack_dual(tensor) for tensor in tensors] if forward_mode() else []
         if any(dual is not None and dual.tangent is not None for dual in duals):

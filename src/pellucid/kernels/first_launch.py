@@ -100,10 +100,10 @@ def _referenced(
         out = primitive.reference(*leaves, *static)
         if grad is None or not out.requires_grad:
             return out.detach(), (None,) * len(leaves)
-        places = [i for i, (one, need) in enumerate(pairs) if need and one is not None]
-        found = torch.autograd.grad(out, [leaves[i] for i in places], grad.to(out.dtype), allow_unused=True)
+        asked = {i: leaf for i, leaf in enumerate(leaves) if needed[i] and leaf is not None}
+        found = torch.autograd.grad(out, list(asked.values()), grad.to(out.dtype), allow_unused=True)
     gradients: list[Tensor | None] = [None] * len(leaves)
-    for i, one in zip(places, found, strict=True):
+    for i, one in zip(asked, found, strict=True):
         gradients[i] = one
     return out.detach(), tuple(gradients)
 
