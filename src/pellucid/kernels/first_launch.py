@@ -152,7 +152,7 @@ def _differs(what: str, found: Tensor, near: Tensor, exact: Tensor) -> str:
 
 def _picture(like: Tensor) -> Tensor:
     """Noise; its right half in steps, so that values tie; its corner at both ends of the range."""
-    noise = torch.rand(like.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    noise = torch.rand(like.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64, device="cpu")
     width = like.shape[-1]
     noise[..., width // 2 :] = (noise[..., width // 2 :] * 8).round() / 8
     noise[..., :2, : width // 3] = (noise[..., :2, : width // 3]).round()
@@ -161,7 +161,7 @@ def _picture(like: Tensor) -> Tensor:
 
 
 def _noise(like: Tensor) -> Tensor:
-    noise = torch.randn(like.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    noise = torch.randn(like.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64, device="cpu")
     return noise.to(like.dtype).to(like.device)
 
 
