@@ -64,7 +64,7 @@ _REASONS: dict[str, tuple[str, ...]] = {
     "not yet: crops that look at boxes and masks are `RandomIoUCrop`, `RandomBoxSafeCrop` and `RandomMaskCrop`": (
         "AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomCropNearBBox", "MaskDropout", "ConstrainedCoarseDropout",
     ),
-    "volumes are resampled by `functional.warp3`, affinely and by B-splines; no pipeline draws for them": (
+    "volumes have [transforms of their own](volumes.md), the commonest of these among them": (
         "CenterCrop3D", "CoarseDropout3D", "CubicSymmetry", "Pad3D", "PadIfNeeded3D", "RandomCrop3D", "ToTensor3D",
         "RandomAffine3D", "RandomDepthicalFlip3D", "RandomEqualize3D", "RandomHorizontalFlip3D", "RandomMotionBlur3D",
         "RandomPerspective3D", "RandomRotation3D", "RandomTransplantation3D", "RandomVerticalFlip3D",

@@ -11,6 +11,7 @@ PAGES = {
     "index.md": 1,
     "two-frames.md": 2,
     "clips.md": 3,
+    "volumes.md": 6,
     "polygons.md": 5,
     "start.md": 5,
     "targets.md": 7,

@@ -121,6 +121,32 @@ def test_pictures_and_volumes_do_not_mix():
         augment.draw(voxels()).map_points(torch.zeros(1, 4, 2))
 
 
+def test_what_has_two_axes_says_so():
+    augment = Pipeline([pellucid.RandomAffine3(10)])
+    record = augment.draw(voxels())
+    for ask in (record.flow, lambda: record.map_to(record), lambda: record.at((4, 4))):
+        with pytest.raises(pellucid.InvalidArgument, match="record of pictures"):
+            ask()
+    with pytest.raises(pellucid.InvalidArgument, match="gradient_scale"):
+        augment(voxels(), gradient_scale=1.0)
+    with pytest.raises(pellucid.InvalidArgument, match="depth, height and width"):
+        augment({"volume": voxels(), "labelmap": torch.zeros(3, 6, 8, 6)})
+    assert "2 x 6 x 8 x 7" in augment.explain(size=(6, 8, 7), channels=2)
+    mask = augment.valid_mask(record)
+    assert mask.shape == (3, 1, 6, 8, 7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.uint8])
+def test_narrow_dtypes_come_back(dtype):
+    x = (voxels() * 255).to(dtype)
+    augment = Pipeline([pellucid.RandomAffine3(10), pellucid.RandomElastic3(4)])
+    out, record = augment(x, return_record=True)
+    assert out.dtype == dtype
+    scale = 255.0 if dtype == torch.uint8 else 1.0
+    wide = augment.apply(x.float() / scale, record) * scale
+    assert (out.float() - wide).abs().max() <= {torch.float16: 0.07, torch.bfloat16: 0.51, torch.uint8: 0.501}[dtype]
+
+
 def test_a_clip_stays_a_clip():
     clip = torch.rand(2, 5, 3, 6, 6)
     out = Pipeline([pellucid.RandomHorizontalFlip(p=1.0)])(clip)

@@ -205,6 +205,8 @@ def _slopes(gradient_scale: Factor, parsed: Parsed, device: torch.device) -> Ten
     scale, _ = read_scale(gradient_scale, device)
     if scale is None:
         return None
+    if any(entry.kind.space for entry in parsed.entries):
+        raise invalid("gradient_scale", expected="0 for volumes, whose slopes are not blurred", got=gradient_scale)
     samples, frames = batch_of(parsed)
     if scale.shape[0] not in (1, samples):
         raise invalid("gradient_scale", expected=f"1 or {samples} of them, as there are samples", got=scale.shape[0])

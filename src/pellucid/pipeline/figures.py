@@ -98,7 +98,8 @@ def _pictures(pipeline: Any, batch: Any) -> list[dict[str, tuple[str, Any]]]:
     kinds = {key: kind_in(key, value, pipeline.options) for key, value in parts.items()}
     image = next((key for key, kind in kinds.items() if kind is not None and kind.name == "image"), None)
     if image is None:
-        raise invalid("batch", expected="an image, to draw on", got=f"a dict of {', '.join(parts)}")
+        named = ", ".join(f"{key} ({kind.name})" if kind else key for key, kind in kinds.items())
+        raise invalid("batch", expected="an image, to draw on", got=f"a dict of {named}")
     values = parts[image]
     single = not isinstance(values, Sequence) and getattr(values, "ndim", 3) == 3  # PIL images have no ndim
     samples: list[dict[str, tuple[str, Any]]] = []

@@ -454,12 +454,12 @@ class Pipeline(nn.Module):
         valid: Tensor = apply_targets(record, parse({"depth": ones}, options, lead=1), options)["valid"]
         return valid
 
-    def explain(self, batch: Any | None = None, *, size: tuple[int, int] = (224, 224), channels: int = 3) -> str:
+    def explain(self, batch: Any | None = None, *, size: tuple[int, ...] = (224, 224), channels: int = 3) -> str:
         """Return as text what is fused with what, which implementation runs, and what is drawn.
 
         Args:
             batch: images of the kind in question; the other arguments are then not read.
-            size: (height, width) of the images, or a number for squares.
+            size: (height, width) of the images, a number for squares, or (depth, height, width) of volumes.
             channels: how many channels they have.
 
         Errors:
@@ -475,7 +475,9 @@ class Pipeline(nn.Module):
         if batch is None:
             if not isinstance(channels, int) or isinstance(channels, bool) or channels < 1:
                 raise wrong_type("channels", expected="a number of channels, an integer >= 1", got=repr(channels))
-            spec = ImageSpec(channels, *as_size("size", size))
+            deep = isinstance(size, tuple) and len(size) == 3
+            extent = tuple(whole_number("size", length, 1, 1 << 24) for length in size) if deep else as_size("size", size)
+            spec = ImageSpec.of(channels, extent)
         elif self._scene is not None:
             return self._scene.explain(batch)
         else:

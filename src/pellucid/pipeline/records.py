@@ -141,6 +141,11 @@ class Record:
             fix = "record.frames(count) has a map for each frame."
             raise invalid("record", expected=what, got="one that changes through a clip", fix=fix)
 
+    def _check_pictures(self, name: str, fix: str) -> None:
+        """Raise for volumes where maps have two axes."""
+        if self.plan.volumes:
+            raise invalid(f"record.{name}", expected="the record of pictures", got="one of volumes", fix=fix)
+
     def _lowered(self) -> Lowered:
         """The values on their way to maps."""
         self._check_still()
@@ -227,10 +232,7 @@ class Record:
             >>> record.flow()[0, :, 0, 0]
             tensor([-2.,  0.], dtype=torch.float64)
         """
-        if self.plan.volumes:
-            raise invalid(
-                "record.flow", expected="pictures", got="volumes", fix="record.map_points and record.src_from_dst have maps."
-            )
+        self._check_pictures("flow", "record.map_points has where points go.")
         pixels = pixel_centers(self.size_out, wide_dtype(self.device), self.device)
         moved, _ = back(self, pixels.expand(self.samples, -1, 2))
         return (moved - pixels).mT.unflatten(2, self.size_out)
@@ -380,6 +382,7 @@ class Record:
             >>> a.map_to(b).valid((1, 4)).tolist()
             [[[False, True, True, False]]]
         """
+        self._check_pictures("map_to", "Both records' src_from_dst lead from voxel to voxel.")
         return ViewMap(self, read_record(other))
 
     def at(self, size: int | Size, *, out: int | Size | None = None) -> Record:
@@ -403,6 +406,7 @@ class Record:
             >>> augment.apply({"heatmap": torch.rand(1, 5, 8, 8)}, record)["heatmap"].shape
             torch.Size([1, 5, 4, 4])
         """
+        self._check_pictures("at", "Draw for volumes of that size under the same key.")
         size = as_size("size", size)
         if out is None:
             shares = [new * after / before for new, after, before in zip(size, self.size_out, self.size_in, strict=True)]

@@ -327,7 +327,7 @@ def _check_tensor(name: str, kind: TargetKind, tensor: Tensor) -> None:
     allowed = kind.integers
     if tensor.is_complex() or not (tensor.is_floating_point() or allowed is None or tensor.dtype in allowed):
         expected = " or ".join(filter(None, [", ".join(str(one)[6:] for one in allowed or ()), "a floating-point tensor"]))
-        scale = " and scale to [0, 1]" if kind in IMAGES else ""
+        scale = " and scale to [0, 1]" if kind is IMAGE else ""
         raise wrong_type(name, expected=expected, got=tensor.dtype, fix=f"Use .float(){scale}.")
     if (
         (kind is VOLUME and not 4 <= tensor.dim() <= 5)
@@ -368,9 +368,9 @@ def _check_agreement(entries: list[Entry], lead: int) -> None:
             if size is not None and here != size:
                 raise invalid(
                     f"batch[{entry.key!r}]",
-                    expected=f"height and width {size}, like the rest of the batch",
+                    expected=f"{'depth, ' * entry.kind.space}height and width {size}, like the rest of the batch",
                     got=f"{'canvas_size ' if entry.kind.move else ''}{here}",
-                    fix="Resize it to the image's size; matrices are in the image's pixels.",
+                    fix="" if entry.kind.space else "Resize it to the image's size; matrices are in the image's pixels.",
                 )
             size = here
         _check_flags(entry)
