@@ -103,7 +103,23 @@ class Smooth(Distribution):
         return torch.stack([self.of.sample(one, raw) for one in u.unbind(-1)], -1)
 
     def each(self, knots: Float[Tensor, "b n"], count: int) -> Float[Tensor, "b_t"]:
-        """The value of every frame of clips."""
+        """Return the value of every frame of clips.
+
+        Args:
+            knots: what a record holds, a row for each clip.
+            count: frames of a clip.
+
+        Returns:
+            The frames of all clips, one clip after the other.
+
+        Gradient:
+            knots: almost everywhere.
+
+        Example:
+            >>> import torch, pellucid
+            >>> pellucid.Smooth(pellucid.Uniform(0.0, 1.0), knots=2).each(torch.tensor([[0.0, 1.0]]), 3)
+            tensor([0.0000, 0.5000, 1.0000])
+        """
         return at_frames(knots, count).flatten()
 
 

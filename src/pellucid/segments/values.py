@@ -196,7 +196,8 @@ class Convolve(NamedTuple):
     Args:
         vertical: of odd length.
         horizontal: of odd length.
-        amount: what they take away is added so many times, and the result clipped to [0, 1] if asked; None: they are all.
+        amount: what they take away is added so many times; None: they are all.
+        clip: clip the result of an amount to [0, 1].
 
     Example:
         >>> import torch
