@@ -38,6 +38,11 @@ def test_bytes_are_the_rounded_numbers(law, size, channels):
         assert (apart > 0).float().mean() < 1e-3
 
 
+@pytest.mark.parametrize("law", LAWS)
+def test_of_no_pictures_there_are_none(law):
+    assert P.Pipeline([LAWS[law][0]])(torch.zeros(0, 3, 8, 9, dtype=torch.uint8)).shape == (0, 3, 8, 9)
+
+
 def test_a_gate_that_is_half_open_takes_the_way_through_numbers():
     image = torch.zeros(2, 3, 4, 4, dtype=torch.uint8)
     gates = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 0.5])

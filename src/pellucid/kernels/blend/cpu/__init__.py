@@ -164,5 +164,11 @@ def fallen(field: Tensor, density: Tensor, streak: Tensor) -> Tensor:
     around = streak.shape[-1] - 1
     out = field.new_empty((len(field), 1, field.shape[2] - around, field.shape[3] - around))
     given = field[:, 0].numpy(), *_arrays(density, streak), out[:, 0].numpy()
-    run_loop(loop, len(out), _PIXELS // field[0].numel() + 1, *given, room=lambda: (np.empty((around + 1, 2), np.int64),))
+    run_loop(
+        loop,
+        len(out),
+        _PIXELS // (field.shape[2] * field.shape[3]) + 1,
+        *given,
+        room=lambda: (np.empty((around + 1, 2), np.int64),),
+    )
     return out
