@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pellucid import Pipeline, RandomHorizontalFlip, RandomRotation90, RandomVerticalFlip
+from pellucid import Pad, Pipeline, RandomHorizontalFlip, RandomRotation90, RandomVerticalFlip
 from pellucid import functional as F
 from pellucid.kernels.warp.cpu import op
 
@@ -98,3 +98,11 @@ def test_a_batch_of_flips_is_one_copy(moved):
         picture = picture.flip(-2) if down[k] else picture
         assert any(torch.equal(result[k], picture.rot90(turn, (-2, -1))) for turn in range(4))
     assert torch.equal(result, Pipeline(flip.transforms, seed=0, impl="reference")(image))
+
+
+@pytest.mark.parametrize("fill", [0.0, 0.5])
+def test_black_around_a_picture_is_no_colour(fill, moved):
+    image = pictures(torch.float32, (9, 12), "rows")
+    ours = Pipeline([Pad(2, fill=fill)], seed=0)(image)
+    assert len(moved) == (fill == 0.0)
+    assert torch.equal(ours.nan_to_num(7.0), torch.nn.functional.pad(image, (2, 2, 2, 2), value=fill).nan_to_num(7.0))

@@ -199,7 +199,7 @@ def direct(*given: Any) -> Tensor:
             return found
     sources = sources_of(image, apart=image.dtype != mapping.dtype)
     if dtype == image.dtype and {*map(type, others)} <= {type(None)}:
-        maps = shifts(image, sources.table, mapping, window, size, options)
+        maps = shifts(image, sources.table, mapping, window, asked.params, size, options)
         if maps is not None:
             out = in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype, device=image.device))
             return _moved(sources, maps, size, out)
@@ -235,7 +235,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
     image, mapping, window, _, *others, size, options, _ = asked
     alone = needs[0] and not any(needs[1:]) and grad.dtype == image.dtype
     if alone and grad.numel() and all(part is None for part in others) and isinstance(image, Tensor):
-        maps = shifts(image, sources_of(image).table, mapping, window, size, options)
+        maps = shifts(image, sources_of(image).table, mapping, window, asked.params, size, options)
         if maps is not None:
             results = empty_gradients(asked[:7], needs)
             _moved(sources_of(grad), undone(maps), image.shape[2:], results[0])

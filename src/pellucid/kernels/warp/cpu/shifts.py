@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.kernels.several import Pictures
-from pellucid.kernels.stages.chain import as_read
+from pellucid.kernels.stages.chain import FIRST_MIX, as_read
 
 __all__ = ["Shifts", "shifts", "undone"]
 
@@ -27,6 +27,7 @@ def shifts(
     pictures: Int64[np.ndarray[Any, Any], "#b 9"],
     mapping: Float[Tensor, "#b n"],
     window: Tensor | None,
+    params: Float[Tensor, "#b m"],
     size: list[int],
     options: list[int],
 ) -> Shifts | None:
@@ -35,7 +36,8 @@ def shifts(
     Args:
         pictures: where they lie, as ``../../sources.py`` describes it.
     """
-    if not as_read(options[2]) or options[3] != image.shape[1] or 0 in image.shape:
+    offset = options[2] & FIRST_MIX  # and fill: of black they change nothing
+    if not as_read(options[2] & ~offset) or (offset and params.numpy().any()) or options[3] != image.shape[1] or 0 in image.shape:
         return None
     from pellucid.kernels.warp.cpu.moves import whole_shifts
 
