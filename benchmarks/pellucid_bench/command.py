@@ -40,6 +40,7 @@ from pellucid_bench.report import case_tables, describe, insert, overhead_table,
 from pellucid_bench.scaling import AXES, scaling
 from pellucid_bench.settings import SINGLES
 from pellucid_bench.sizes import MOST, measure_sizes, ratios, sizes_table
+from pellucid_bench.their_benchmark import measure_theirs, theirs_table
 from pellucid_bench.tones import measure_tones, tones_table
 from pellucid_bench.volumes import measure_volumes, volumes_table
 
@@ -271,6 +272,22 @@ def every(
         rows = measure_every(batch=batch, budget=budget, only=operation or (), sizes=size or (), ways=way or (), say=_say)
         data = report("every", {"batch": batch, "budget_s": budget}, rows)
     _finish("every", data, every_table(rows), output, docs_page)
+
+
+@app.command()
+def albumentations(
+    pictures: Annotated[int, typer.Option(min=1, help="Pictures per call.")] = 8,
+    budget: Budget = 0.2,
+    row: Annotated[list[str] | None, typer.Option(help="One row; may be repeated; default all.")] = None,
+    output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on that benchmark to rewrite.")] = None,
+) -> None:
+    """The rows of albumentations' own benchmark: one picture of bytes at a time on one thread, beside the installed peers."""
+    need("bench", "skimage")
+    with _setting(1):
+        rows = measure_theirs(count=pictures, budget=budget, only=row or (), say=_say)
+        data = report("albumentations", {"pictures": pictures, "budget_s": budget}, rows)
+    _finish("albumentations", data, theirs_table(rows), output, docs_page)
 
 
 @app.command()

@@ -18,10 +18,12 @@ from typing import Any
 import pellucid
 from pellucid import functional
 from pellucid.core.foreign_names import names_here
+from pellucid_bench.nearest import NAMES as MEASURED
 from pellucid_bench.peers.torchvision_import import torchvision_v2
 
 __all__ = ["FUNCTIONS", "MISSING", "OURS", "badges", "classes_of", "functions_of", "how_imported", "main", "page"]
 
+COMING = Path(__file__).parents[2] / "docs" / "coming-from.md"
 TARGET = Path(__file__).parents[2] / "docs" / "coverage.md"
 README = Path(__file__).parents[2] / "README.md"
 START, END = "<!-- imported -->", "<!-- /imported -->"
@@ -149,6 +151,21 @@ def how_imported(library: str, name: str) -> str:
     return "exact" if name in module._TABLE else "nearest" if name in module.NEAR else ""
 
 
+def traps(library: str) -> dict[str, str]:
+    """What differs where one does not look for it: the importer's reasons, and those of the lines in docs/coming-from.md."""
+    module: Any = importlib.import_module(f"pellucid.interop.{library}")
+    told: dict[str, str] = {}
+    section = COMING.read_text(encoding="utf-8").partition(f"\n### {library}\n")[2].partition("\n### ")[0].partition("\n## ")[0]
+    for name, why in re.findall(r"^\| `(\w+)\(.*\)` \| .* \| ([^|`]+) \|$", section, flags=re.MULTILINE):
+        told.setdefault(name, why.strip())
+    near = {name: getattr(one, "reason", "") for name, one in module.NEAR.items() if name not in module._TABLE}
+    return {name: why for name, why in (told | near).items() if why}
+
+
+def _tested(name: str, how: str) -> str:
+    return {"exact": "options", "nearest": "distribution" if name in MEASURED else "runs"}.get(how, "")
+
+
 def badges(text: str) -> str:
     """A row of badges with the counts that the headings of the page say."""
     counts = re.findall(r"^## (\w+) [\d.]+: (\d+) of (\d+)", text, flags=re.MULTILINE)
@@ -170,6 +187,11 @@ def page() -> str:
         "the `nearest` operation.",
         "Equal names do not mean equal defaults: each docstring's *Source* says whose definition is met.",
         "",
+        "*Traps* are what differs where one does not look for it; [Coming from](coming-from.md) has each beside a line of code.",
+        "*Tested*: `options`, each of which is used, refused or named in a note, and those that change nothing change nothing",
+        "there (tests/interop/test_options.py); `distribution`, measured beside theirs (Coming from); `runs`, with a note,",
+        "and each option is read or named (tests/interop/test_nearest.py).",
+        "",
         "Written by `python -m pellucid_bench.coverage`.",
     ]
     for library in LIBRARIES:
@@ -178,8 +200,11 @@ def page() -> str:
         taken, exact = (sum(map(test, how.values())) for test in (bool, "exact".__eq__))
         version = importlib.import_module(library).__version__.partition("+")[0]
         parts += ["", f"## {library} {version}: {taken} of {len(names)} imported, {exact} of them exactly", ""]
-        parts += ["| theirs | here | imported |", "|---|---|---|"]
-        parts += [f"| {name} | {_cell(name)} | {how[name]} |" for name in names]
+        parts += ["| theirs | ours | traps | tested | imported |", "|---|---|---|---|---|"]
+        known = traps(library)
+        parts += [
+            f"| {name} | {_cell(name)} | {known.get(name, '')} | {_tested(name, how[name])} | {how[name]} |" for name in names
+        ]
     names = functions_of()
     have = [name for name in names if hasattr(functional, name)]
     parts += ["", f"## torchvision's functions: {len(have)} of {len(names)} by their name", "", "| theirs | here |", "|---|---|"]
