@@ -192,8 +192,8 @@ def direct(*given: Any) -> Tensor:
     *most, dtype = given
     asked = _Asked(*most)
     image, mapping, window, _, *others, size, options, _ = asked
-    plain = _keeps_size(asked) and size[0] * size[1] >= _MANY and options[3] == image.shape[1]
-    if isinstance(image, Tensor) and image.dtype == torch.uint8 and plain:
+    many = size[0] * size[1] >= _MANY and image.dtype == torch.uint8 and options[3] == image.shape[1]
+    if many and isinstance(image, Tensor) and _keeps_size(asked):
         found = by_levels(image, mapping, asked.params, options[2], dtype)
         if found is not None:
             return found
