@@ -254,7 +254,7 @@ class _Asked:
         if kind in ("boxes", "keypoints"):
             out = self.pipeline.apply({kind: value}, record)
             return out[kind], out[f"{kind}_valid"]
-        at = record.at((value.shape[-2], value.shape[-1]), out=size)
+        at = record.at((value.shape[-2], value.shape[-1]), out=(size[0], size[1]))
         pairs = self.pipeline.options.pairs.get(name or kind, ())
         key = "mask" if kind == "mask" else "heatmap"
         move = Pipeline([], pairs={key: pairs} if pairs else {}, impl=self.pipeline.options.impl)
