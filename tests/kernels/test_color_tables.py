@@ -47,3 +47,8 @@ def test_what_mixes_channels_or_moves_is_computed(name, monkeypatch):
     image = torch.randint(0, 256, (4, 3, 29, 37), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
     _, looked_up = results(TOGETHER[name], image, monkeypatch)
     assert not looked_up
+
+
+@pytest.mark.parametrize("transform", [P.RandomInvert(p=1.0), P.RandomGamma(2.0), P.RandomToneCurve(p=1.0)])
+def test_a_batch_of_nothing_is_nothing(transform):
+    assert Pipeline([transform])(torch.zeros(0, 3, 64, 64, dtype=torch.uint8)).shape == (0, 3, 64, 64)

@@ -192,7 +192,7 @@ def direct(*given: Any) -> Tensor:
     *most, dtype = given
     asked = _Asked(*most)
     image, mapping, window, _, *others, size, options, _ = asked
-    many = size[0] * size[1] >= _MANY and image.dtype == torch.uint8 and options[3] == image.shape[1]
+    many = size[0] * size[1] >= _MANY and image.shape[0] > 0 and image.dtype == torch.uint8 and options[3] == image.shape[1]
     if many and isinstance(image, Tensor) and _keeps_size(asked):
         found = by_levels(image, mapping, asked.params, options[2], dtype)
         if found is not None:
