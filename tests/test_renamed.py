@@ -22,3 +22,8 @@ def test_a_name_that_nobody_has_is_missing_as_usual():
     with pytest.raises(AttributeError, match=r"^module 'pellucid' has no attribute 'Compsoe'$"):
         pellucid.Compsoe  # noqa: B018
     assert not hasattr(pellucid, "Compsoe")
+
+
+def test_a_name_in_other_letters_is_answered_with_ours():
+    with pytest.raises(AttributeError, match=r"no attribute 'Mixup'; did you mean MixUp\?"):
+        pellucid.Mixup  # noqa: B018

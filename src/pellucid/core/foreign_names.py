@@ -15,6 +15,8 @@ __all__ = ["missing", "names_here"]
 _NOTHING = "nothing: a pipeline takes PIL images, arrays and bytes as they are"
 
 _OTHERS: dict[str, tuple[str, ...]] = {
+    "OneOf": ("OneOrOther", "RandomChoice"),
+    "RandomHorizontalFlip": ("Flip", "RandomFlip"),
     "Pipeline": ("AugmentationSequential", "Compose", "ImageSequential", "ReplayCompose", "Sequential", "VideoSequential"),
     _NOTHING: ("ConvertImageDtype", "PILToTensor", "ToDtype", "ToImage", "ToTensor", "ToTensorV2"),
     **{f"policy.{name}": (name,) for name in ("AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide")},
@@ -34,6 +36,9 @@ def names_here(kinds: Iterable[Any]) -> dict[str, str]:
 def missing(module: str, name: str, here: dict[str, str]) -> AttributeError:
     """The error for a name that the package lacks; it says what another library's is called here."""
     text = f"module {module!r} has no attribute {name!r}"
+    like = next((one for one in (*here, *here.values()) if one.lower() == name.lower()), "")
     if name in here:
         text += f"; here that is {here[name]}. pellucid.interop imports whole pipelines of other libraries."
+    elif like:
+        text += f"; did you mean {here.get(like, like)}?"
     return AttributeError(text, name=name)
