@@ -83,7 +83,7 @@ def decode(decoder: nn.Module, images: Tensor) -> Tensor:
 
 def search(decoder: nn.Module, images: Tensor) -> Tensor:
     """Logits of the bits, from the place in which the decoder is surest of each picture."""
-    looks = (decode(decoder, pl.functional.affine(images, angle, shift, scale)) for angle, scale, shift in PLACES)
+    looks = (decode(decoder, pl.functional.affine(images, angle, shift, scale=scale)) for angle, scale, shift in PLACES)
     logits = torch.stack(list(looks))  # (places, b, bits)
     return logits[logits.abs().mean(2).argmax(0), torch.arange(len(images))]
 

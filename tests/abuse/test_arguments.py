@@ -67,6 +67,9 @@ OPTIONS = {
     "pad_targets": truth,
     "pairs": _mapping,
     "drop_invalid": truth,
+    "share": _mapping,
+    "of": _mapping,
+    "per_frame": _texts,
 }
 """What each argument of the constructor takes; an empty or missing table counts as none."""
 BRANCHES = [[FLIP], [pellucid.RandomInvert(p=1.0), pellucid.RandomRotation(9.0)]]

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from pellucid import __version__
 from pellucid.cli import app
 from pellucid.core import compilers
+from pellucid.kernels import first_launch
 
 doctor = importlib.import_module("pellucid.cli.doctor")
 
@@ -54,16 +55,22 @@ def check_one_failure(what):
     assert result.output.count("ok   ") == 3
 
 
-def test_a_device_is_launched_or_named(monkeypatch):
+def test_what_the_first_launches_find_is_told(monkeypatch):
     monkeypatch.setattr(doctor, "_tests", list)
-    result = invoke("--device", "cpu")
-    assert result.exit_code == 0, result.output
-    assert "no Triton kernel runs here" in result.output
     monkeypatch.setattr(doctor, "_launched", lambda device: {"the warp": "agrees", "the resize": "the result is off by 1"})
     result = invoke("--device", "cpu")
     assert result.exit_code == 1
     assert "FAILED       the resize: the result is off by 1" in result.output
     assert "ok           the warp" in result.output
+
+
+@pytest.mark.slow
+def test_the_kernels_of_a_device_are_launched(monkeypatch):
+    monkeypatch.setattr(doctor, "_tests", list)
+    monkeypatch.setattr(first_launch, "FOUND", {})
+    result = invoke("--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert "no Triton kernel runs here" in result.output
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is such a device")

@@ -187,7 +187,7 @@ def _kind(value: Any) -> str:
 def _wanted(device: str) -> bool:
     """On CUDA, but where it is switched off; in Triton's interpreter where it is switched on."""
     switch = os.environ.get("PELLUCID_CHECK", "")
-    return switch == "1" if device == "cpu" else switch != "0"
+    return switch == "1" if device == "cpu" else device == "cuda" and switch != "0"
 
 
 @functools.cache
