@@ -106,8 +106,10 @@ def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures,
         found: Tensor = _Now.apply(listed(primitive, image.places, len(others)), static, len(several), *several)
         return found
     tensors: Tensors = image, *others
-    if primitive.impl == "triton" and not trusted(primitive, static, tensors, tuple([_learns(one) for one in tensors])):
-        return primitive.reference(*tensors, *static)
+    if primitive.impl == "triton" and is_plain_eager():
+        needed = tuple([_learns(one) for one in tensors])
+        if not trusted(primitive, static, tensors, needed):
+            return primitive.reference(*tensors, *static)
     if needs_grad(*tensors):
         duals = [None if tensor is None else forward_ad.unpack_dual(tensor) for tensor in tensors] if forward_mode() else []
         if any(dual is not None and dual.tangent is not None for dual in duals):

@@ -476,6 +476,9 @@ class Pipeline(nn.Module):
             if not isinstance(channels, int) or isinstance(channels, bool) or channels < 1:
                 raise wrong_type("channels", expected="a number of channels, an integer >= 1", got=repr(channels))
             deep = isinstance(size, tuple) and len(size) == 3
+            flat = next((type(one).__name__ for one in self.transforms if deep and 3 not in one.dimensions), None)
+            if flat is not None:
+                raise invalid("size", expected=f"(height, width), as {flat} takes pictures alone", got=size)
             extent = tuple(whole_number("size", length, 1, 1 << 24) for length in size) if deep else as_size("size", size)
             spec = ImageSpec.of(channels, extent)
         elif self._scene is not None:

@@ -188,7 +188,7 @@ class CoarseDropout(_Holes):
         width, height = (gated(values, values[name][:, None] * side, 0.0) for name in ("width", "height"))
         left, top = self.starts(x, width, 1.0), self.starts(y, height, 1.0)
         edges = torch.stack((left, top, left + width, top + height), -1)
-        return edges * _sides(spec, edges)
+        return _in_pixels(edges, spec)
 
 
 @dataclass(frozen=True)
@@ -240,9 +240,10 @@ class GridDropout(_Holes):
         columns = columns[:, None].expand(-1, count, -1, -1)
         rows = rows[:, :, None].expand(-1, -1, count, -1)
         edges = torch.stack((columns[..., 0], rows[..., 0], columns[..., 1], rows[..., 1]), -1).flatten(1, 2)
-        return edges * _sides(spec, edges)
+        return _in_pixels(edges, spec)
 
 
-def _sides(spec: ImageSpec, like: Tensor) -> Float[Tensor, "4"]:
-    """(width, height) twice."""
-    return constant((spec.width, spec.height) * 2, like.dtype, like.device)
+def _in_pixels(edges: Float[Tensor, "b n 4"], spec: ImageSpec) -> Float[Tensor, "b n 4"]:
+    """Edges in fractions of the picture, in pixels of any picture's size."""
+    left, top, right, bottom = edges.unbind(-1)
+    return torch.stack((left * spec.width, top * spec.height, right * spec.width, bottom * spec.height), -1)

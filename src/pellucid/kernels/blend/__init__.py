@@ -111,7 +111,7 @@ def poisson_quantile(rate: Float[Tensor, "*n"], field: Float[Tensor, "*n"], most
 def means_of_blocks(image: Tensor, counts: Tensor) -> Tensor | None:
     """See :func:`pellucid.kernels.blend.grain.blocks`, whose blocks are counted; None where only tensor code will do."""
     known = image.dtype in (torch.uint8, torch.float32, torch.float64) and _alone(image) and _alone(counts)
-    return cpu.blocks(image, counts) if known and not needs_grad(image) else None
+    return cpu.blocks(image, counts) if known and not needs_grad(image, counts) else None
 
 
 def _alone(tensor: Tensor) -> bool:

@@ -131,7 +131,7 @@ def cover(points, out, sums, start, stop):  # type: ignore[no-untyped-def]
         for r in range(top, bottom):
             for u in range(plane.shape[1]):
                 wound = sums[r, u]
-                wound = -wound if wound < -_ROUNDING else max(wound, 0.0)
+                wound = -wound if wound < -_ROUNDING else wound if wound > 0.0 else 0.0
                 plane[r, u] = cast(min(wound, 1.0))
 
 
