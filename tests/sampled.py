@@ -22,7 +22,7 @@ SHARE = 0.25
 COMPILING = 0.1
 """What a second of Numba's compiler counts among them: it is spent where kernels are not yet in the cache."""
 
-LONGEST = 0.6
+LONGEST = 0.45
 """Beyond this one case takes too long for the default run."""
 
 ALWAYS = ("contract/", "oracle/", "laws/", "kernels/test_resampled.py", "policy/test_rounded.py::test_lists")
