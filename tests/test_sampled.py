@@ -74,7 +74,7 @@ def test_kernels_that_one_function_needs_alone_shorten_it(monkeypatch):
     cost = {
         "quick": (20, 2.0, 0.0),
         "compiling": (20, 2.0, 10 * COMPILING),
-        "once": (1, 0.3, 5 * COMPILING),
+        "once": (1, 0.4, 4 * COMPILING),
         "long": (1, 0.5, 7 * COMPILING),
     }
     monkeypatch.setattr("tests.sampled.seconds", lambda: cost)
