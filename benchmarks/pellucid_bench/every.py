@@ -48,7 +48,8 @@ def _slopes(call: Callable[[Tensor], Any], images: Tensor, *, looped: bool = Fal
 
 def _calls(operation: Operation, way: str, images: Tensor, peers: Mapping[str, Any]) -> dict[str, Call]:
     """By library: the call that treats these pictures of bytes so; none where nobody else can."""
-    always = replace(operation.ours, p=1.0) if hasattr(operation.ours, "p") else operation.ours  # as the peers' are told
+    own: Any = operation.ours
+    always = replace(own, p=1.0) if hasattr(own, "p") else own  # as the peers' are told
     ours = pl.Pipeline([always], seed=0, out="same" if way == "arrays" else "tensor")
     made = {name: column(peers[name]) for name in peers if (column := getattr(operation, name)) is not None}
     arrays = [image.permute(1, 2, 0).contiguous().numpy() for image in images]

@@ -219,7 +219,7 @@ def jitter(*, impl: str = "auto") -> list[Subject]:
     """Clipped once at the end, and after every step as the peers do."""
     s = CASES["jitter"]
     assert isinstance(s, Jitter)
-    numbers = {"brightness": s.brightness, "contrast": s.contrast, "saturation": s.saturation, "hue": s.hue}
+    numbers: dict[str, Any] = {"brightness": s.brightness, "contrast": s.contrast, "saturation": s.saturation, "hue": s.hue}
     return [
         _single("pellucid", Pipeline([ColorJitter(**numbers)], impl=impl)),
         _single("pellucid, clip each", Pipeline([ColorJitter(**numbers, clip="each")], impl=impl)),
