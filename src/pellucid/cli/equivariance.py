@@ -104,6 +104,8 @@ def _curves(report: EquivarianceReport, path: Path) -> None:
         at = [row.strength for row in rows]
         low, high = [row.error - row.margin for row in rows], [row.error + row.margin for row in rows]
         axes.fill_between(at, low, high, alpha=0.25, linewidth=0)
+        axes.errorbar(at[-1:], [rows[-1].error], yerr=[rows[-1].margin], color="C0", capsize=3)  # all there is of a flip
+        axes.set_xlim(0, 1.05)
         axes.plot(at, [row.error for row in rows], marker="o", markersize=3, label="error, with its 95 % interval")
         axes.plot(at, [row.resampling for row in rows], linestyle=":", color="0.4", label="of resampling alone")
         axes.set_title(f"{transform}: {output}" if output else transform, fontsize=9)
