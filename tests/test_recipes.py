@@ -20,6 +20,8 @@ PIPELINES = {
     "gray": lambda **options: P.Pipeline([P.RandomGrayscale(p=0.5)], seed=3, **options),
     "blur": lambda **options: P.Pipeline([P.RandomGaussianBlur(kernel_size=3, p=0.5)], seed=3, **options),
     "shared": lambda **options: P.Pipeline([P.RandomInvert(), P.RandomResizedCrop((9, 7))], seed=3, same_on_batch=True, **options),
+    "turned": lambda **options: P.Pipeline([P.RandomAffine(20), P.ColorJitter(0.4, 0.4, hue=0.1)], seed=3, **options),
+    "cut": lambda **options: P.Pipeline([P.RandomCrop((9, 8)), P.RandomContrast(0.4), P.Normalize(0.4, 0.2)], seed=3, **options),
     "flagship": lambda **options: P.Pipeline(
         [
             P.RandomResizedCrop((10, 12)),
@@ -149,11 +151,20 @@ def test_python_calls_of_one_picture_stay_few():
     assert four <= 76
 
 
+@pytest.mark.parametrize("name", ["turned", "cut", "flagship"])
+def test_a_pass_that_waits_for_a_mean_is_prepared(name, monkeypatch):
+    pipeline, x = PIPELINES[name](), torch.rand(2, 3, 13, 17)
+    for _ in range(4):
+        pipeline(x)
+    monkeypatch.setattr(recipes, "image_of", None)  # which whoever looks would call
+    assert pipeline(x).isfinite().all()
+
+
 @pytest.mark.parametrize(
     "transform", [P.ColorJitter(0.4, 0.4, saturation=0.4, hue=0.1), P.RandomContrast(0.4)], ids=["jitter", "contrast"]
 )
 def test_a_recipe_that_comes_first_leaves_no_tape_without_the_mean(transform):
-    """A first call with its record plays no tape of the pass; the recipe's was recorded without a pivot for contrasts, and kept."""
+    """A first call with its record plays no tape of the pass: the recipe records it, and later calls take that one."""
     x, key = torch.rand(5, 3, 11, 11, dtype=torch.float64), P.Key(7, 3)
     pipeline = P.Pipeline([transform], seed=3)
     first, _ = pipeline(x, key=key, return_record=True)

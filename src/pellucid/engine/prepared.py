@@ -20,6 +20,7 @@ from pellucid.engine.lowering import Lowered, Openings, Replayed
 from pellucid.engine.passes import compute_dtype, look_up, paint
 from pellucid.engine.plan import Plan, Run, Single
 from pellucid.kernels import blend
+from pellucid.kernels.color import with_mean
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.resize import call_of as resize_of
 from pellucid.kernels.resize import settled, settles
@@ -76,12 +77,13 @@ def _alone(
 def _passing(
     lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float
 ) -> Callable[[Replayed, Tensor], Tensor] | None:
-    """A pass of a warp or a resize, and perhaps of colours that need no mean."""
-    if run.pivot:  # a tape is kept for whoever comes next: one recorded without the mean would serve them, too
+    """A pass of a warp or a resize, and perhaps of colours."""
+    if run.pivot and needs_grad(image):
         return None
-    computed = compute_dtype(image.dtype)
-    tape, rows = lowered.recorded(run, None, scale, computed)
-    if tape is None or rows is None:
+    computed, framed = compute_dtype(image.dtype), lowered.framed(run) if run.framing else None
+    mean = torch.zeros((len(image), image.shape[1]), dtype=torch.float64, device="cpu") if run.pivot else None
+    tape, rows = lowered.recorded(run, mean, scale, computed)
+    if tape is None or rows is None or (run.framing and framed is None):
         return None
     like = tape.recording.play(rows, computed).returning(dtype)
     call = (resize_of if run.separable and run.warps else warp_of)(impl, image, like)
@@ -91,7 +93,11 @@ def _passing(
     tensors = itemgetter(*(-1 if place is None else place for place in places[1:7]))
 
     def passing(drawn: Replayed, image: Tensor) -> Tensor:
-        found = play(drawn.rows)
+        rows = drawn.rows
+        if run.pivot:
+            image, mean = with_mean(image, framed and framed(rows))
+            rows = np.concatenate((rows, mean.numpy()), 1)
+        found = play(rows)
         found[-1] = None  # the sizes, which stand for what a pass does not have
         return call(image, tensors(found))
 

@@ -22,7 +22,7 @@ from pellucid.engine.plan import Plan
 from pellucid.engine.prepared import image_pass
 from pellucid.pipeline.applying import dtype_of_result, image_of
 from pellucid.random.key import RANK_STRIDE, Key, counted, key_for
-from pellucid.random.stream import claim_now, rank_now
+from pellucid.random.stream import claim_numbers, rank_now
 from pellucid.targets.arrays import as_given, as_tensor
 from pellucid.targets.kinds import IMAGE
 from pellucid.targets.options import Options
@@ -92,12 +92,13 @@ class Recipe:
             key: as in the call.
         """
         if key is None:
-            seed, step = claim_now(stream["_seed"], stream["_step"], shared=self._shared)
+            seed, step = claim_numbers(stream["_seed"], stream["_step"], shared=self._shared)
             rank = rank_now()
             index = self._index + rank * RANK_STRIDE if rank else self._index
         else:
-            seed, step, index = key_for(key, self.samples, _CPU)
-        drawn = self._draw(self.plan, int(seed), int(step), index)
+            keyed, at, index = key_for(key, self.samples, _CPU)
+            seed, step = int(keyed), int(at)
+        drawn = self._draw(self.plan, seed, step, index)
         image = batch if type(batch) is Tensor else as_tensor("image", "image", batch)
         image = image.movedim(-1, -3) if self._last and image is batch else image
         image = image if self.lead else image[None]

@@ -167,6 +167,15 @@ class Lowered:
         found: Tensor = self._lower(run, ("frame",), partial(_frame, self.device), None, torch.float64)
         return found
 
+    def framed(self, run: Run) -> Callable[[Rows], Tensor] | None:
+        """The same of the words of any draw for pictures of this size; None where no tape tells."""
+        recorded = partial(_of_run, partial(_frame, self.device), run.indices, self.device)
+        tape, rows = self._tape((run.indices, ("frame",)), run.warps, recorded, None)
+        if not isinstance(tape, WordsTape) or rows is None:
+            return None
+        _, play = tape.recording.pinned(rows, torch.float64)
+        return lambda rows: play(rows)[0]
+
     def resample(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Resample:
         """The run's pass as one value, its numbers of this dtype."""
         nearest = dtype if run.moved and run.interpolation == "nearest" else None
