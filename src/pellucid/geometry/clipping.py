@@ -1,6 +1,7 @@
-"""Polygons cut at lines, and led from canvas to canvas.
+"""Polygons and lines cut at a border, and led from canvas to canvas.
 
-Owns: what of a polygon lies on one side of a line, as pieces that touch nothing else; corners along edges where a map bends.
+Owns: what of a polygon or a line lies on one side of a border, as pieces that touch nothing else; corners along edges where a map
+bends.
 Must not: know targets, or decide what is worth keeping.
 Read next: ``polygons.py``.
 """
@@ -28,8 +29,10 @@ _NOTHING = 1e-9  # square pixels that rounding leaves of a piece
 _FIXED = 16  # corners on an edge in a traced graph, whose sizes no length decides
 
 
-def along(points: Float[Tensor, "b n v 2"], path: Path) -> tuple[Float[Tensor, "b n w 2"], Bool[Tensor, "b n"]]:
-    """Lead polygons in pixel edges along a path, cut at each canvas that has a size, and say which have an image on all of it.
+def along(
+    points: Float[Tensor, "b n v 2"], path: Path, *, closed: bool = True
+) -> tuple[Float[Tensor, "b n w 2"], Bool[Tensor, "b n"]]:
+    """Lead polygons, or lines, in pixel edges along a path, cut at each canvas that has a size, and say which have an image.
 
     Where a map bends, edges get corners first. A polygon that meets a map's horizon has no image, and all its rows are NaN.
     """
@@ -37,7 +40,7 @@ def along(points: Float[Tensor, "b n v 2"], path: Path) -> tuple[Float[Tensor, "
     for step, size in path:
         before = points
         if isinstance(step, BentMap):
-            before = densified(points, SPACING)
+            before = densified(points, SPACING, closed=closed)
             points = step((before - 0.5).flatten(1, 2)).unflatten(1, before.shape[1:3]) + 0.5
         else:
             points = transform_points((before - 0.5).flatten(1, 2), step).unflatten(1, before.shape[1:3]) + 0.5
@@ -45,7 +48,7 @@ def along(points: Float[Tensor, "b n v 2"], path: Path) -> tuple[Float[Tensor, "
         known = known & (torch.isfinite(points) | ~torch.isfinite(before)).flatten(2).all(-1)
         points = torch.where(known[..., None, None], points, torch.nan)
         if size is not None:
-            points = clipped(points, points.new_tensor((0.0, 0.0, size[1], size[0])))
+            points = clipped(points, points.new_tensor((0.0, 0.0, size[1], size[0])), closed=closed)
     return points, known
 
 
@@ -56,8 +59,8 @@ def _in_front(points: Float[Tensor, "b n v 2"], matrix: Float[Tensor, "b 3 3"]) 
     return ~((depth > 0).any(-1) & (depth < 0).any(-1))
 
 
-def clipped(points: Float[Tensor, "*b v 2"], box: Float[Tensor, "#*b 4"]) -> Float[Tensor, "*b w 2"]:
-    """What lies inside of upright boxes (x0, y0, x1, y1): exactly, and in as many pieces as it has.
+def clipped(points: Float[Tensor, "*b v 2"], box: Float[Tensor, "#*b 4"], *, closed: bool = True) -> Float[Tensor, "*b w 2"]:
+    """What of polygons, or of lines, lies inside of upright boxes (x0, y0, x1, y1): exactly, and in as many pieces as it has.
 
     Gradient:
         points: exact; zero along the border for what was cut there.
@@ -66,15 +69,16 @@ def clipped(points: Float[Tensor, "*b v 2"], box: Float[Tensor, "#*b 4"]) -> Flo
     """
     for axis in (0, 1):
         for end, sign in ((axis, 1.0), (axis + 2, -1.0)):
-            points = _cut(points, axis, box[..., end, None], sign)
+            points = _cut(points, axis, box[..., end, None], sign, closed)
     return points
 
 
-def without(points: Float[Tensor, "*b v 2"], box: Float[Tensor, "#*b 4"]) -> Float[Tensor, "*b w 2"]:
+def without(points: Float[Tensor, "*b v 2"], box: Float[Tensor, "#*b 4"], *, closed: bool = True) -> Float[Tensor, "*b w 2"]:
     """What lies outside of upright boxes: the part to the left, that to the right, and those above and below."""
     x0, y0, x1, y1 = (part[..., None] for part in box.unbind(-1))
-    middle = _cut(_cut(points, 0, x0, 1.0), 0, x1, -1.0)
-    parts = _cut(points, 0, x0, -1.0), _cut(points, 0, x1, 1.0), _cut(middle, 1, y0, -1.0), _cut(middle, 1, y1, 1.0)
+    middle = _cut(_cut(points, 0, x0, 1.0, closed), 0, x1, -1.0, closed)
+    sides = (points, 0, x0, -1.0), (points, 0, x1, 1.0), (middle, 1, y0, -1.0), (middle, 1, y1, 1.0)
+    parts = [_cut(*side, closed) for side in sides]
     return trimmed(torch.cat([F.pad(part, (0, 0, 0, 1), value=torch.nan) for part in parts], -2))
 
 
@@ -91,11 +95,13 @@ def trimmed(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b w 2"]:
     return points[..., : int(used[-1]) + 1 if len(used) else 0, :]
 
 
-def _cut(points: Float[Tensor, "*b v 2"], axis: int, at: Float[Tensor, "#*b 1"], sign: float) -> Float[Tensor, "*b w 2"]:
-    """What lies on one side of a line. Where edges leave, the outline goes on along the line to where edges come back: of those the
-    first to the first, in the order of the line, so that a polygon falls into its pieces.
+def _cut(
+    points: Float[Tensor, "*b v 2"], axis: int, at: Float[Tensor, "#*b 1"], sign: float, closed: bool
+) -> Float[Tensor, "*b w 2"]:
+    """What lies on one side of a border. Where edges leave, an outline goes on along the border to where edges come back: of those
+    the first to the first, in the order of the border, so that a polygon falls into its pieces.
     """
-    start, end, there = edges(points)
+    start, end, there = edges(points, closed=closed)
     depth, beyond = sign * (start[..., axis] - at), sign * (end[..., axis] - at)
     inside = there & (depth >= 0)
     if not _traced() and bool((inside == there).all()):
@@ -106,6 +112,8 @@ def _cut(points: Float[Tensor, "*b v 2"], axis: int, at: Float[Tensor, "#*b 1"],
     place = (start + torch.where(crosses, share, 0.0)[..., None] * (end - start))[..., 1 - axis]
     met = torch.stack((at.expand(place.shape), place) if axis == 0 else (place, at.expand(place.shape)), -1)
     nodes = torch.stack((start, met), -2).flatten(-3, -2)  # *b 2v 2: corner 0, what edge 0 meets, corner 1, ...
+    if not closed:
+        return _in_pieces(nodes, torch.stack((inside, crosses & (share > 0) & (share < 1)), -1).flatten(-2))
     alive = torch.stack((inside, crosses), -1).flatten(-2)
     order, back = (torch.where(some, place, torch.inf).argsort(-1) for some in (leaves, comes))
     partner = torch.zeros_like(order).scatter(-1, order, back)
@@ -115,6 +123,16 @@ def _cut(points: Float[Tensor, "*b v 2"], axis: int, at: Float[Tensor, "#*b 1"],
         -2
     )
     return _in_rings(nodes, alive, onward)
+
+
+def _in_pieces(nodes: Float[Tensor, "*b n 2"], alive: Bool[Tensor, "*b n"]) -> Float[Tensor, "*b m 2"]:
+    """Corners, each followed by what its edge meets, as lines: without what is not alive, a row of NaN where a line had left."""
+    before = F.pad(alive, (1, 0))[..., :-1] | F.pad(alive, (2, 0))[..., :-2]
+    ends = before & (torch.arange(nodes.shape[-2], device=nodes.device) % 2 == 0)
+    order = (~(alive | ends)).to(torch.uint8).argsort(dim=-1, stable=True)
+    alive = alive.gather(-1, order)
+    alive = alive & (F.pad(alive, (1, 0))[..., :-1] | F.pad(alive, (0, 1))[..., 1:])  # a line that touches leaves no point behind
+    return trimmed(torch.where(alive[..., None], torch.take_along_dim(nodes, order[..., None], -2), torch.nan))
 
 
 def _in_rings(
@@ -148,13 +166,13 @@ def _in_rings(
     return trimmed(rows[..., :count, :])
 
 
-def densified(points: Float[Tensor, "*b v 2"], spacing: float) -> Float[Tensor, "*b w 2"]:
+def densified(points: Float[Tensor, "*b v 2"], spacing: float, *, closed: bool = True) -> Float[Tensor, "*b w 2"]:
     """With corners along edges, at most so many pixels apart; in a traced graph so many on each.
 
     Gradient:
         points: exact.
     """
-    start, end, there = edges(points)
+    start, end, there = edges(points, closed=closed)
     if _traced():
         share = torch.arange(_FIXED, dtype=points.dtype, device=points.device)[:, None] / _FIXED
         rows = start[..., None, :] + share * (end - start)[..., None, :]

@@ -1,6 +1,6 @@
-"""Polygons as rows of corners (..., v, 2) in which a row of NaN ends a ring.
+"""Polygons and lines as rows of corners (..., v, 2) in which a row of NaN ends a ring, or a line.
 
-Owns: which corner follows which, areas and hulls, and polygons made of lists.
+Owns: which corner follows which, areas, lengths and hulls, and polygons made of lists.
 Must not: know pictures or targets.
 Read next: ``clipping.py``, ``../kernels/polygons/reference.py``.
 """
@@ -19,24 +19,32 @@ from torch import Tensor
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import is_number
 
-__all__ = ["edges", "following", "hulls", "of_one_length", "polygon_of", "rings_of", "signed_areas", "stacked"]
+__all__ = [
+    "edges", "extents", "following", "hulls", "lengths", "of_one_length", "polygon_of", "rings_of", "signed_areas", "stacked",
+]  # fmt: skip
 
 
-def edges(points: Float[Tensor, "*b v 2"]) -> tuple[Float[Tensor, "*b v 2"], Float[Tensor, "*b v 2"], Bool[Tensor, "*b v"]]:
+def edges(
+    points: Float[Tensor, "*b v 2"], *, closed: bool = True
+) -> tuple[Float[Tensor, "*b v 2"], Float[Tensor, "*b v 2"], Bool[Tensor, "*b v"]]:
     """Each corner, the next one of its ring, and whether there is one; both are zeros where a row is not finite.
+
+    The last corner of a line, which is not ``closed``, is its own next one.
 
     Gradient:
         points: exact.
     """
     there = torch.isfinite(points).all(-1)
     corners = torch.where(there[..., None], points, 0.0)
-    ahead = torch.take_along_dim(corners, following(there)[..., None], -2)
+    ahead = torch.take_along_dim(corners, following(there, closed=closed)[..., None], -2)
     return corners, torch.where(there[..., None], ahead, 0.0), there
 
 
-def following(there: Bool[Tensor, "*b v"]) -> Int64[Tensor, "*b v"]:
+def following(there: Bool[Tensor, "*b v"], *, closed: bool = True) -> Int64[Tensor, "*b v"]:
     """The row of the next corner of the ring."""
     place = torch.arange(there.shape[-1], device=there.device).expand(there.shape)
+    if not closed:
+        return torch.where(F.pad(there, (0, 1))[..., 1:], place + 1, place)
     begins = there & ~F.pad(there, (1, 0))[..., :-1]
     first = torch.cummax(torch.where(begins, place, 0), -1).values
     return torch.where(F.pad(there, (0, 1))[..., 1:], place + 1, first)
@@ -52,6 +60,21 @@ def signed_areas(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b"]:
     middle = start[..., :1, :]  # of rings far away the products are differences of large numbers
     (x0, y0), (x1, y1) = ((one - middle).unbind(-1) for one in (start, end))
     return (x0 * y1 - x1 * y0).sum(-1) / 2.0
+
+
+def lengths(lines: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b"]:
+    """Pixels along lines.
+
+    Gradient:
+        lines: exact; zero to ends that coincide.
+    """
+    start, end, _ = edges(lines, closed=False)
+    return torch.linalg.vector_norm(end - start, dim=-1).sum(-1)
+
+
+def extents(points: Float[Tensor, "*b v 2"], *, closed: bool = True) -> Float[Tensor, "*b"]:
+    """Square pixels inside of polygons, or pixels along lines."""
+    return signed_areas(points).abs() if closed else lengths(points)
 
 
 def hulls(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b 4"]:
@@ -85,18 +108,24 @@ def of_one_length(parts: Sequence[Float[Tensor, "..."]]) -> list[Float[Tensor, "
 
 
 _FORMS = "a tensor (V, 2), [x, y, x, y, ...], a list of such rings (COCO), or a list of parts [outer, hole, ...]"
+_LEAST = {
+    "polygon": (3, "rings of at least three corners"),
+    "line": (2, "lines of at least two points"),
+    "quad": (4, "four corners"),
+}
 
 
-def polygon_of(name: str, value: Any) -> Float[Tensor, "v 2"]:
-    """One polygon as rows of corners, of a tensor, an array, or a list.
+def polygon_of(name: str, value: Any, form: str = "polygon") -> Float[Tensor, "v 2"]:
+    """One polygon, line or quadrilateral as rows of corners, of a tensor, an array, or a list.
 
     Args:
         name: of the argument, for errors.
         value: (V, 2); a ring as x, y, x, y, ... or rows; a list of rings, each a part; or one in which parts are lists of an
             outer ring and its holes. Rings are turned so that parts run as the first one does, and holes the other way.
+        form: ``polygon``, ``line`` or ``quad``; the pieces of a line run as they are.
     """
     if isinstance(value, Tensor | np.ndarray) or _is_ring(value):
-        return _ring(name, value)
+        return _ring(name, value, form)
     if not isinstance(value, list | tuple):
         fix = "Run lengths are masks: decode them, and pass them as such." if hasattr(value, "keys") else ""
         raise wrong_type(name, expected=_FORMS, got=f"{value!r:.60}", fix=fix)
@@ -105,13 +134,14 @@ def polygon_of(name: str, value: Any) -> Float[Tensor, "v 2"]:
     for part in parts:
         if not isinstance(part, list | tuple):
             raise wrong_type(name, expected=_FORMS, got=f"{value!r:.60}")
-        rings += [_ring(name, ring) for ring in part]
+        rings += [_ring(name, ring, form) for ring in part]
         holes += [k > 0 for k in range(len(part))]
-    if len(rings) < 2:
-        return rings[0] if rings else torch.zeros((0, 2), device="cpu")
-    sense = signed_areas(rings[0]) > 0
-    turned = [_running(ring, sense != hole) for ring, hole in zip(rings, holes, strict=True)]
-    return torch.cat([row for ring in turned for row in (ring, ring.new_full((1, 2), torch.nan))][:-1])
+    if len(rings) < 2 or form == "quad":
+        return rings[0] if len(rings) == 1 else _ring(name, torch.cat(rings or [torch.zeros((0, 2), device="cpu")]), form)
+    if form == "polygon":
+        sense = signed_areas(rings[0]) > 0
+        rings = [_running(ring, sense != hole) for ring, hole in zip(rings, holes, strict=True)]
+    return torch.cat([row for ring in rings for row in (ring, ring.new_full((1, 2), torch.nan))][:-1])
 
 
 def _is_ring(value: object) -> bool:
@@ -123,7 +153,7 @@ def _is_ring(value: object) -> bool:
     )
 
 
-def _ring(name: str, value: Any) -> Float[Tensor, "v 2"]:
+def _ring(name: str, value: Any, form: str) -> Float[Tensor, "v 2"]:
     if not (isinstance(value, Tensor | np.ndarray) or _is_ring(value)):
         raise wrong_type(name, expected=_FORMS, got=f"{value!r:.60}")
     if not isinstance(value, Tensor):
@@ -132,8 +162,10 @@ def _ring(name: str, value: Any) -> Float[Tensor, "v 2"]:
     points = points if points.is_floating_point() else points.to(torch.float32)
     if points.dim() == 1 and len(points) % 2 == 0:
         points = points.reshape(-1, 2)
-    if points.dim() != 2 or points.shape[-1] != 2 or len(points) < 3:
-        raise invalid(name, expected=f"rings of at least three corners: {_FORMS}", got=f"numbers of shape {tuple(points.shape)}")
+    least, words = _LEAST[form]
+    if points.dim() != 2 or points.shape[-1] != 2 or len(points) < least or (form == "quad" and len(points) > least):
+        forms = _FORMS if form == "polygon" else "a tensor (V, 2), or [x, y, x, y, ...]"
+        raise invalid(name, expected=f"{words}: {forms}", got=f"numbers of shape {tuple(points.shape)}")
     return points
 
 

@@ -18,7 +18,7 @@ from pellucid.boxes import convert_boxes
 from pellucid.errors import ImplementationError, invalid
 from pellucid.geometry.polygons import polygon_of, rings_of
 from pellucid.random.key import Key
-from pellucid.targets.kinds import kind_in
+from pellucid.targets.kinds import KINDS, kind_in
 from pellucid.transforms.color import Denormalize, Normalize
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def _draw(axes: Axes, sample: Mapping[str, tuple[str, Any]], transforms: Sequenc
             )
         elif kind.startswith("boxes"):
             _boxes(axes, torch.as_tensor(value), kind.removeprefix("boxes:"), valid)
-        elif kind == "polygons":
-            _polygons(axes, value)
+        elif kind in ("polygons", "polylines", "quads"):
+            _polygons(axes, value, KINDS[kind].corners)
         elif kind == "keypoints":
             points = torch.as_tensor(value).detach().cpu()[..., :2]
             points = points if valid is None else points[torch.as_tensor(valid).cpu()]
@@ -150,17 +150,27 @@ def _boxes(axes: Axes, boxes: Tensor, form: Any, valid: Any) -> None:
             )
 
 
-def _polygons(axes: Axes, value: Any) -> None:
+def _polygons(axes: Axes, value: Any, form: str) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    polygons = value if isinstance(value, Tensor | np.ndarray) else [polygon_of("polygons", one) for one in value]
+    polygons = value if isinstance(value, Tensor | np.ndarray) else [polygon_of("polygons", one, form) for one in value]
     for i, polygon in enumerate(polygons):
         rings = [ring.detach().cpu().numpy() - 0.5 for ring in rings_of(torch.as_tensor(polygon))]
-        if rings:  # as one path, whose holes stay open
+        colour = _COLOURS[i % len(_COLOURS)]
+        for ring in rings if form != "polygon" else ():  # lines, and where a quadrilateral begins
+            axes.plot(
+                *(ring if form == "line" else np.concatenate((ring, ring[:1]))).T,
+                color=colour,
+                linewidth=1.8,
+                scalex=False,
+                scaley=False,
+            )
+            axes.plot(*(ring[:1] if form == "quad" else ring[:0]).T, "o", color=colour, markersize=4, scalex=False, scaley=False)
+        if rings and form == "polygon":  # as one path, whose holes stay open
             closed = [np.concatenate((ring, ring[:1])) for ring in rings]
             path = Path.make_compound_path(*(Path(ring, closed=True) for ring in closed))
-            axes.add_patch(PathPatch(path, facecolor=_COLOURS[i % len(_COLOURS)] + "55", edgecolor=_COLOURS[i % len(_COLOURS)]))
+            axes.add_patch(PathPatch(path, facecolor=colour + "55", edgecolor=colour))
 
 
 def _array(value: Any, transforms: Sequence[Any]) -> Any:

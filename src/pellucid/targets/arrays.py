@@ -77,7 +77,7 @@ def given_as(value: object, kind: str, out: str) -> str:
     if out == "same" and _is_pillow(value):
         return "picture"
     if out == "same" and isinstance(value, list | tuple):
-        return "rings" if kind == "polygons" else "list"
+        return "rings" if kind in ("polygons", "polylines") else "list"
     if kind != "image":
         return "array"
     return "plane" if isinstance(value, np.ndarray) and value.ndim == 2 else "image"
@@ -95,7 +95,7 @@ def as_given(value: Any, how: str) -> Any:
     if how == "rings":
         return [[ring.flatten().tolist() for ring in rings_of(one)] for one in value]
     if how == "list":
-        return value.tolist() if value.dim() < 3 else [one.contiguous().numpy() for one in value]
+        return value.tolist() if value.dim() < 3 or value.shape[1:] == (4, 2) else [one.contiguous().numpy() for one in value]
     if how == "image" and value.dim() == 3:
         return _interleaved(value.numpy())
     return (value[0] if how == "plane" else value.movedim(-3, -1) if how == "image" else value).contiguous().numpy()

@@ -7,7 +7,8 @@ Read next: ``../pipeline/applying.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,55 +37,73 @@ def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, 
         count: how many pictures a list has; None for one picture.
     """
     everything = {**result, **untouched}
-    for key in [name for name in result if f"{name}_{VALID}" in result]:
-        flags = result[f"{key}_{VALID}"]
-        if _of_objects(flags):
-            continue  # points of objects stay, those that are gone as well: an object goes with its box
-        other = _partner(key, result, options)
-        flags = flags if other is None else _both(flags, result[f"{other}_{VALID}"])
-        beside = _beside(key, everything, options) if other is None or key < other else []
-        for name in (key, f"{key}_{VALID}", *beside):
+    flags = {name: result[f"{name}_{VALID}"] for name in result if f"{name}_{VALID}" in result}
+    # Points of objects stay, those that are gone as well: an object goes with its other rows.
+    flags = {name: flag for name, flag in flags.items() if not _of_objects(flag)}
+    flags |= {name: _shown(value) for name, value in result.items() if name.startswith("masks") and _is_stack(value)}
+    for group in _groups(flags, result, options):
+        beside, masks = _beside(group[0], everything, options), f"{group[0]}_{VALID}" not in result
+        labels = [everything[name] if count else [everything[name]] for name in beside if name not in group]
+        if masks and _counts(flags[group[0]]) not in map(_rows_of, labels):
+            continue  # channels that nothing says are objects
+        keep = functools.reduce(_both, [flags[name] for name in group])
+        named = [one for name in group for one in (name, f"{name}_{VALID}") if one in everything]
+        for name in dict.fromkeys((*named, *beside)):
             at = f"batch[{name!r}]"
             if count is None:
-                everything[name] = _kept(at, everything[name], flags, beside)
+                everything[name] = _kept(at, everything[name], keep, beside)
             elif not isinstance(everything[name], Sequence | Tensor | np.ndarray) or len(everything[name]) != count:
                 raise invalid(
                     at, expected=f"{count} entries, one per picture, to leave rows out of", got=type(everything[name]).__name__
                 )
             else:
-                everything[name] = [_kept(at, one, flag, beside) for one, flag in zip(everything[name], flags, strict=True)]
+                everything[name] = [_kept(at, one, flag, beside) for one, flag in zip(everything[name], keep, strict=True)]
     return everything
 
 
-def _partner(key: str, result: dict[str, Any], options: Options) -> str | None:
-    """The polygons of the same objects as boxes, or their boxes: of as many rows, under a key that ends the same."""
-    mine = kind_in(key, result[key], options)
-    if mine is None or (mine is not BOXES and not mine.corners):
-        return None
-    for name in result:
-        kind = kind_in(name, result[name], options) if f"{name}_{VALID}" in result else None
-        objects = kind is not None and kind is not mine and (kind is BOXES or kind.corners)
-        if objects and _rest(name) == _rest(key) and _counts(result[f"{name}_{VALID}"]) == _counts(result[f"{key}_{VALID}"]):
-            return name
-    return None
+def _groups(flags: Mapping[str, Any], result: dict[str, Any], options: Options) -> list[list[str]]:
+    """Keys whose rows are the same objects: boxes, outlines and masks of as many rows, whose keys end the same; others alone."""
+    groups: dict[Any, list[str]] = {}
+    for name, flag in flags.items():
+        kind = kind_in(name, result[name], options)
+        objects = kind is not None and (kind is BOXES or kind.corners or not kind.move)
+        groups.setdefault((_rest(name), *_counts(flag)) if objects else name, []).append(name)
+    return [sorted(group, key=lambda name: f"{name}_{VALID}" not in result) for group in groups.values()]
 
 
 def _rest(key: str) -> str:
     return "".join(key.partition("_")[1:])
 
 
-def _counts(flags: Tensor | list[Tensor]) -> list[int]:
-    return [len(one) for one in flags] if isinstance(flags, list) else [flags.shape[-1]]
+def _is_stack(value: Any) -> bool:
+    """Whether these are masks (N, H, W), or such of each picture."""
+    return value.dim() > 2 if isinstance(value, Tensor) else isinstance(value, list) and all(map(_is_stack, value))
+
+
+def _shown(masks: Any) -> Any:
+    """Which masks have a pixel."""
+    return masks.flatten(-2).any(-1) if isinstance(masks, Tensor) else list(map(_shown, masks))
+
+
+def _counts(flags: Any) -> list[int]:
+    return [len(one) for one in flags] if isinstance(flags, list) or flags.dim() > 1 else [len(flags)]
+
+
+def _rows_of(labels: Sequence[Any]) -> list[int]:
+    """How many rows the labels of each picture have; -1 for one number."""
+    return [len(one) if hasattr(one, "__len__") and getattr(one, "ndim", True) else -1 for one in labels]
 
 
 def _both(flags: Any, others: Any) -> Any:
-    return flags & others if isinstance(flags, Tensor) else [one & other for one, other in zip(flags, others, strict=True)]
+    if isinstance(flags, Tensor) and isinstance(others, Tensor):
+        return flags & others
+    return [one & other for one, other in zip(flags, others, strict=True)]
 
 
 def _beside(key: str, entries: dict[str, Any], options: Options) -> list[str]:
     kind = kind_in(key, entries[key], options)
     points = kind is KINDS["keypoints"]
-    if kind is None or (kind is not BOXES and not kind.corners and not points):
+    if kind is None or (kind.move and kind is not BOXES and not kind.corners and not points):
         return []
     rest, said = _rest(key), options.targets
     labels, others = ("keypoint_labels", ("keypoint_labels",)) if points else ("labels", _BESIDE)

@@ -23,7 +23,7 @@ from pellucid.geometry.cameras import camera_along
 from pellucid.geometry.clipping import along
 from pellucid.geometry.paths import Path, follow
 from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
-from pellucid.geometry.polygons import signed_areas
+from pellucid.geometry.polygons import extents
 from pellucid.geometry.space import follow3, inverse4
 from pellucid.geometry.vectors import turn_disparity, turn_distance, turn_flow, turn_normals
 from pellucid.random.arguments import check_choice
@@ -68,7 +68,8 @@ class TargetKind:
         whole: the rows belong to the picture as a whole, as a camera's matrix does: no key says which of them are valid, and steps
             that show several pictures in one are refused.
         space: it belongs to volumes: what is not rows ends in (D, H, W), maps are (b, 4, 4), and points (x, y, z).
-        corners: a row is a polygon (v, 2), of as many corners as it needs; a row of NaN ends a ring. Lists of polygons are taken.
+        corners: a row is corners (v, 2) in pixel edges: ``polygon``, of as many as it needs, where a row of NaN ends a ring;
+            ``line``, the same but not closed; ``quad``, four that nothing cuts. Lists of them are taken.
 
     A kind with neither interpolation nor move is handed through, as labels are.
 
@@ -96,13 +97,14 @@ class TargetKind:
     move: Move | None = None
     whole: bool = False
     space: bool = False
-    corners: bool = False
+    corners: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier() or self.name.endswith(f"_{VALID}"):
             raise invalid("TargetKind.name", expected="a word that keys of batches can begin with", got=repr(self.name))
         if self.move is not None and not callable(self.move):
             raise wrong_type("TargetKind.move", expected="a function of (values, path, entry, options)", got=repr(self.move))
+        check_choice("TargetKind.corners", self.corners, ("", "polygon", "line", "quad"))
         check_choice("TargetKind.interpolation", self.interpolation, (None, *get_args(Interpolation)))
         if (self.move or self.interpolation) and not self.axes:
             raise invalid("TargetKind.axes", expected="how many axes a sample may have, such as (2,)", got=self.axes)
@@ -270,15 +272,19 @@ def _world(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[
     return values, torch.ones_like(values[..., 0], dtype=torch.bool)
 
 
-def _polygons(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
-    del entry
-    cut, known = along(values, path)
-    area = signed_areas(cut).abs()
-    valid = known & (area > 0) & (area >= options.min_area)
+def _outlines(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    """Polygons, lines and quadrilaterals; these keep their corners, and are valid by what shows of them."""
+    closed = entry.kind.corners != "line"
+    cut, known = along(values, path, closed=closed)
+    left = extents(cut, closed=closed)
+    valid = known & (left > 0) & (left >= options.min_area * closed)
     if options.min_visibility > 0:
-        whole = signed_areas(along(values, [(step, None) for step, _ in path])[0]).abs()
-        valid = valid & (area >= options.min_visibility * whole)
-    return cut, valid
+        whole = extents(along(values, [(step, None) for step, _ in path], closed=closed)[0], closed=closed)
+        valid = valid & (left >= options.min_visibility * whole)
+    if entry.kind.corners != "quad":
+        return cut, valid
+    moved = follow((values - 0.5).flatten(1, 2), [(step, None) for step, _ in path])[0].unflatten(1, (-1, 4)) + 0.5
+    return torch.where(known[..., None, None] & torch.isfinite(moved), moved, 0.0), valid
 
 
 _TYPED = {
@@ -312,7 +318,9 @@ KINDS: dict[str, TargetKind] = {
             _INTEGERS,
             move=_keypoints,
         ),
-        TargetKind("polygons", "(B, N, V, 2), or lists of polygons", (3,), (2,), move=_polygons, corners=True),
+        TargetKind("polygons", "(B, N, V, 2), or lists of polygons", (3,), (2,), move=_outlines, corners="polygon"),
+        TargetKind("polylines", "(B, N, V, 2), or lists of lines", (3,), (2,), move=_outlines, corners="line"),
+        TargetKind("quads", "(B, N, 4, 2), or lists of four corners each", (3,), (2,), move=_outlines, corners="quad"),
         TargetKind("heatmap", "(B, C, H, W)", (2, 3), interpolation="bilinear"),
         TargetKind("depth", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear"),
         TargetKind("flow", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2, turn=turn_flow, reaches=True),

@@ -20,7 +20,7 @@ from pellucid.engine.lowering import Lowered
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.clipping import clipped, without
 from pellucid.geometry.matrices import inverse
-from pellucid.geometry.polygons import of_one_length, signed_areas
+from pellucid.geometry.polygons import extents, of_one_length
 from pellucid.segments import BlendSpec, Layers, LayerSpec, Patch
 from pellucid.targets.instances import Covered, Instances, is_instances
 from pellucid.targets.kinds import BOXES, kind_of
@@ -89,7 +89,7 @@ def rows_beside_holes(
     if not spec.hides:
         return rows, torch.ones(rows.shape[:2], dtype=torch.bool, device=rows.device)
     if entry.kind.corners:
-        return _outside(rows, segment.box.to(rows.dtype), options)
+        return _outside(rows, segment.box.to(rows.dtype), entry, options)
     edges = _edges(rows, entry)
     low, high = (part[:, None] for part in segment.box.to(rows.dtype).split(2, -1))  # b 1 m 2
     if entry.kind is not BOXES or entry.box_format == "cxcywhr":
@@ -114,21 +114,26 @@ def rows_beside_holes(
     return torch.where(same[..., None], rows, convert_boxes(hull, "xyxy", entry.box_format)), there
 
 
-def _outside(rows: Float[Tensor, "b n v 2"], holes: Float[Tensor, "b m 4"], options: Options) -> tuple[Tensor, Tensor]:
-    """What holes leave of polygons, and which of them count on."""
-    left = rows
+def _outside(
+    rows: Float[Tensor, "b n v 2"], holes: Float[Tensor, "b m 4"], entry: Entry, options: Options
+) -> tuple[Tensor, Tensor]:
+    """What holes leave of polygons and lines, and which of them count on."""
+    left, closed = rows, entry.kind.corners != "line"
     for box in holes[:, None].unbind(2):
         hole = ((box[..., 2:] > box[..., :2]).all(-1) & box.isfinite().all(-1))[..., None, None]
-        some, same = of_one_length((without(left, torch.where(hole[..., 0], box, 0.0)), left))
+        some, same = of_one_length((without(left, torch.where(hole[..., 0], box, 0.0), closed=closed), left))
         left = torch.where(hole, some, same)
-    return left, _seen(rows, left, options)
+    return _seen(rows, left, entry, options)
 
 
-def _seen(before: Float[Tensor, "b n v 2"], after: Float[Tensor, "b n w 2"], options: Options) -> Bool[Tensor, "b n"]:
-    """Which polygons count on after something was cut off."""
-    whole, area = (signed_areas(part).abs() for part in (before, after))
-    kept = area >= torch.clamp(options.min_visibility * whole, min=options.min_area) * (1 - _ROUNDING)
-    return (area > 0) & kept
+def _seen(
+    before: Float[Tensor, "b n v 2"], after: Float[Tensor, "b n w 2"], entry: Entry, options: Options
+) -> tuple[Float[Tensor, "b n w 2"], Bool[Tensor, "b n"]]:
+    """What is left after something was cut off, of quadrilaterals all of it, and which count on."""
+    form = entry.kind.corners
+    whole, left = (extents(part, closed=form != "line") for part in (before, after))
+    kept = left >= torch.clamp(options.min_visibility * whole, min=options.min_area * (form != "line")) * (1 - _ROUNDING)
+    return before if form == "quad" else after, (left > 0) & kept
 
 
 def _check_has_masks(lowered: Lowered, index: int, entry: Entry) -> None:
@@ -137,7 +142,7 @@ def _check_has_masks(lowered: Lowered, index: int, entry: Entry) -> None:
         raise invalid(
             f"batch[{entry.key!r}]",
             expected="masks, which say what covers what",
-            got=f"polygons beside {type(lowered.plan.steps[index].transform).__name__}",
+            got=f"{entry.kind.name} beside {type(lowered.plan.steps[index].transform).__name__}",
             fix="Pass 'masks': functional.rasterize(polygons, size) > 0.5.",
         )
 
@@ -193,8 +198,7 @@ def _edges(rows: Tensor, entry: Entry) -> Tensor:
 def _within(rows: Tensor, box: Tensor, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
     """Rows cut at a rectangle, and which have something in it; a point, and a turned box's centre, lies in it or not."""
     if entry.kind.corners:
-        left = clipped(rows, box.to(rows.dtype)[:, None])
-        return left, _seen(rows, left, options)
+        return _seen(rows, clipped(rows, box.to(rows.dtype)[:, None], closed=entry.kind.corners != "line"), entry, options)
     edges, box = _edges(rows, entry), box.to(rows.dtype)[:, None]
     low, high = box[..., :2], box[..., 2:]
     if entry.kind is not BOXES or entry.box_format == "cxcywhr":
@@ -211,9 +215,10 @@ def _beneath(rows: Tensor, box: Tensor, opaque: Tensor, entry: Entry) -> tuple[T
     Of an upright box it takes a side that it covers from end to end; what it covers of a corner or of the middle stays in the hull.
     """
     if entry.kind.corners:
-        some, same = of_one_length((without(rows, box.to(rows.dtype)[:, None]), rows))
+        closed = entry.kind.corners != "line"
+        some, same = of_one_length((without(rows, box.to(rows.dtype)[:, None], closed=closed), rows))
         left = torch.where(opaque[..., None, None], some, same)
-        return left, signed_areas(left) == 0
+        return rows if entry.kind.corners == "quad" else left, extents(left, closed=closed) == 0
     edges, box = _edges(rows, entry), box.to(rows.dtype)[:, None]
     low, high = box[..., :2], box[..., 2:]
     first, last = edges[..., :2], edges[..., 2:]

@@ -143,13 +143,15 @@ _BARE = Options()  # which say nothing of its key: it has none
 
 
 _WORDS = (
+    ("quads", "quad quadrilateral"),
     ("", "path file filename fname url meta metadata info caption text prompt"),
     ("intrinsics", "intrinsic camera cam k calib calibration"),
     ("camera", "extrinsic pose distortion"),
     ("labels", "label class classe category categorie cls score y"),
     ("", "name id idx index size shape time timestamp"),
     ("boxes", "box boxe bbox bboxe bndbox detection roi rect"),
-    ("polygons", "polygon contour outline quad"),
+    ("polylines", "polyline lane line linestring road"),
+    ("polygons", "polygon contour outline"),
     ("keypoints", "keypoint kpt kp landmark joint point pt"),
     ("mask", "mask seg segmentation segm semantic panoptic instance annotation matte trimap"),
     ("disparity", "disparity disp"),
@@ -252,7 +254,8 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
     array = is_array(tensor)
     given = given_as(tensor, kind.name, options.out)
     if isinstance(tensor, list | tuple) and kind.corners:
-        tensor = stacked([polygon_of(f"{name}[{i}]", one) for i, one in enumerate(tensor)])
+        tensor = stacked([polygon_of(f"{name}[{i}]", one, kind.corners) for i, one in enumerate(tensor)])
+        tensor = tensor.new_zeros((0, 4, 2)) if kind.corners == "quad" and not len(tensor) else tensor
     elif isinstance(tensor, list | tuple) and (kind.move or kind.integers is None):
         tensor = _rows(name, kind, tensor) if kind.move else torch.stack([torch.as_tensor(one) for one in tensor])
     if array:
@@ -333,6 +336,7 @@ def _check_tensor(name: str, kind: TargetKind, tensor: Tensor) -> None:
         (kind is VOLUME and not 4 <= tensor.dim() <= 5)
         or (kind is IMAGE and not 3 <= tensor.dim() <= 5)
         or (kind.last and tensor.dim() and tensor.shape[-1] not in kind.last)
+        or (kind.corners == "quad" and tensor.shape[-2:-1] != (4,))
     ):
         raise invalid(name, expected=kind.shapes, got=f"shape {tuple(tensor.shape)}")
 
