@@ -119,12 +119,32 @@ def test_every_transform_can_be_called_as_before(kind):
 
 
 def test_too_much_or_twice_is_refused():
-    with pytest.raises(TypeError, match="positional arguments"):
+    with pytest.raises(TypeError, match=r"RandomInvert\(\) takes p by place, and nothing else; got 3 values. Name the others."):
         P.RandomInvert(0.5, False, 3)
     with pytest.raises(TypeError, match="two values for 'p'"):
         P.RandomPerspective(0.5, 1.0, p=0.5)
     with pytest.raises(TypeError, match="two values for 'fill'"):
         P.RandomErasing(fill=0.5, value=0.5)
+
+
+def test_a_misspelt_option_is_answered_with_the_right_one():
+    image = torch.rand(1, 3, 4, 4)
+    said = {
+        "RandomRotation() has no option 'degres'; did you mean degrees=?": lambda: P.RandomRotation(degres=10),
+        "ColorJitter() has no option 'brigthness'; did you mean brightness=?": lambda: P.ColorJitter(brigthness=0.2),
+        "rotate() has no option 'interpolate'; did you mean interpolation=?": lambda: PF.rotate(image, 3.0, interpolate="nearest"),
+        "Pipeline() has no option 'sed'; did you mean seed=?": lambda: P.Pipeline([], sed=3),
+        "RandomInvert() has no option 'magnitude'; it has p, same_on_batch.": lambda: P.RandomInvert(magnitude=3),
+    }
+    for text, call in said.items():
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert str(caught.value) == text
+
+
+def test_targets_by_place_are_answered_with_both_forms():
+    with pytest.raises(P.InvalidType, match=r"augment\(image=image, mask=mask\), or as a dict"):
+        P.Pipeline([P.RandomInvert()])(torch.rand(1, 3, 4, 4), torch.zeros(1, 4, 4))
 
 
 def test_values_stay_values():

@@ -15,7 +15,7 @@ from torch.utils.data._utils.pin_memory import pin_memory
 import pellucid
 from pellucid import Key, Pipeline
 from pellucid.data import Indexed, Numbered, Order, Prefetcher, collate, decode, index_of
-from pellucid.errors import InvalidArgument
+from pellucid.errors import InvalidArgument, InvalidType
 
 STEPS = [pellucid.RandomResizedCrop(16), pellucid.RandomHorizontalFlip(), pellucid.ColorJitter(0.3, 0.3)]
 
@@ -442,3 +442,9 @@ def test_workers_started_anew_give_the_same_with_pinned_memory(method):
         assert all(torch.equal(one["image"], other["image"]) for one, other in zip(alone, made, strict=True))
         assert all(torch.equal(torch.as_tensor(a["label"]), torch.as_tensor(b["label"])) for a, b in zip(alone, made, strict=True))
         assert all(batch["image"].is_pinned() for batch in made) or not torch.cuda.is_available()
+
+
+def test_samples_in_the_place_of_the_pipeline_are_refused():
+    """``collate_fn=collate`` would hand out the function that was made of the samples, as a batch."""
+    with pytest.raises(InvalidType, match=r"collate_fn=collate\(pipeline\)"):
+        collate([{"image": torch.rand(3, 8, 8)}])

@@ -134,6 +134,14 @@ def test_a_pipeline_without_a_seed_is_saved_without_one(tmp_path):
     assert torch.equal(degrees(copy.deepcopy(augment)), degrees(augment))
 
 
+def test_a_state_that_is_kept_in_memory_does_not_count_along():
+    augment = Pipeline([RandomRotation(5)], seed=0)
+    state, first = augment.state_dict(), degrees(augment)
+    degrees(augment)
+    augment.load_state_dict(state)
+    assert torch.equal(degrees(augment), first)
+
+
 def test_the_stages_of_rand_augment_are_independent_between_seeds():
     from tests.policy.test_choice import images
 

@@ -1,12 +1,13 @@
-"""Calls as they were written before: options by place, and old names.
+"""Calls as they were written before: options by place, and old names; and calls that no version took.
 
-Owns: `formerly`, which takes such calls, and warns.
+Owns: `formerly`, which takes the former, and warns, and words the error of the latter.
 Must not: cost a call that is written as it is now more than a comparison.
 Read next: ``docstrings.py``.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import reprlib
@@ -26,7 +27,7 @@ _UNTIL = "0.5"
 
 def formerly(*places: str, **names: str) -> Callable[[Called], Called]:
     """Take calls that give by place what has to be named now, and options by old names, with a DeprecationWarning that names the
-    line to write instead.
+    line to write instead. An option that does not exist raises a TypeError with the name that was meant.
 
     Args:
         places: what stood behind that which still may be given by place, in its order then, by the names of now.
@@ -37,6 +38,8 @@ def formerly(*places: str, **names: str) -> Callable[[Called], Called]:
         known = inspect.signature(call).parameters
         free = [one.name for one in known.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
         room, most, old = len(free), len(free) + len(places), names.keys()
+        named = frozenset(one.name for one in known.values() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY))
+        open_ended = {one.kind for one in known.values()} & {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
         name = call.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
         @functools.wraps(call)
@@ -47,6 +50,8 @@ def formerly(*places: str, **names: str) -> Callable[[Called], Called]:
                 if not torch.compiler.is_compiling():
                     line = ", ".join(_written(free, args, options))
                     warnings.warn(f"Write {name}({line}); version {_UNTIL} takes nothing else.", DeprecationWarning, stacklevel=2)
+            if not open_ended and (len(args) > room or not named.issuperset(options)):
+                raise TypeError(_misread(name, free, sorted(named - {"self"}), args, options))
             return call(*args, **options)
 
         return taken  # type: ignore[return-value] # with the signature of the call
@@ -62,6 +67,17 @@ def _named(name: str, late: Mapping[str, Any], options: Mapping[str, Any], names
             raise TypeError(f"{name}() got two values for {one!r}")
         found[one] = value
     return found
+
+
+def _misread(name: str, free: list[str], named: list[str], args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
+    """What to write in the place of a call with an option that there is not, or with more by place than it takes."""
+    strange = [one for one in options if one not in named]
+    if strange:
+        near = difflib.get_close_matches(strange[0], named, 1)
+        return f"{name}() has no option {strange[0]!r}; " + (f"did you mean {near[0]}=?" if near else f"it has {', '.join(named)}.")
+    by_place = [one for one in free if one != "self"]
+    given = len(args) - len(free) + len(by_place)
+    return f"{name}() takes {' and '.join(by_place) or 'nothing'} by place, and nothing else; got {given} values. Name the others."
 
 
 def _written(free: list[str], args: tuple[Any, ...], options: Mapping[str, Any]) -> list[str]:

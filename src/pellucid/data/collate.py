@@ -250,7 +250,7 @@ def collate(
         None is recorded here: call the pipeline in the training step where it learns.
 
     Errors:
-        InvalidArgument for a backend that does not exist.
+        InvalidArgument for a backend that does not exist; InvalidType for samples in the place of the pipeline.
 
     Example:
         >>> import torch, pellucid
@@ -262,6 +262,9 @@ def collate(
         >>> [tuple(images.shape) for images, labels in loader]
         [(2, 3, 16, 16), (2, 3, 16, 16)]
     """
+    if not callable(pipeline):
+        fix = "Write collate_fn=collate(pipeline)."
+        raise wrong_type("collate.pipeline", expected="a Pipeline", got=type(pipeline).__name__, fix=fix)
     check_choice("backend", backend, BACKENDS)
     return Collate(pipeline, dict(names or {}), backend, gray, draft)
 

@@ -7,6 +7,7 @@ Read next: ``transform_calls.py``.
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from pellucid.core.compilers import numba_works
 from pellucid.core.compilers.ahead import compiled_ahead
 from pellucid.core.constants import pinned
+from pellucid.core.formerly import formerly
 from pellucid.engine.drawing import draw_params, draw_uniforms, params_of
 from pellucid.engine.overlays import check_nothing_over, read_sticker
 from pellucid.engine.plan import Plan, Plans
@@ -139,6 +141,7 @@ class Pipeline(nn.Module):
     canvas = property(lambda self: self.options.canvas, doc="What a composed run sees of its source: ``each`` or ``image``.")
     show, _repr_html_ = show, pipeline_html
 
+    @formerly()
     def __init__(
         self,
         transforms: Sequence[Transform],
@@ -186,9 +189,21 @@ class Pipeline(nn.Module):
         self._settles = any(type(one).decides is not Transform.decides for one in self.transforms)
         self._scene = Scene(self) if self.options.share else None
 
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """The step is copied: the stream counts in place, and a state that is kept in memory must not count along."""
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if not keep_vars:
+            destination[f"{prefix}_step"] = destination[f"{prefix}_step"].clone()
+
     @pinned
     def forward(
-        self, batch: Any = None, *, key: Key | None = None, return_record: bool = False, gradient_scale: Any = 0.0, **targets: Any
+        self,
+        batch: Any = None,
+        *others: Any,
+        key: Key | None = None,
+        return_record: bool = False,
+        gradient_scale: Any = 0.0,
+        **targets: Any,
     ) -> Any:
         """Augment a batch, in evaluation mode as in training mode.
 
@@ -196,6 +211,7 @@ class Pipeline(nn.Module):
             batch: an image tensor (B, C, H, W), (C, H, W) or a video (B, T, C, H, W); an array (H, W, C) or a PIL image; a list of
                 pictures of any sizes; or a dict of targets, all of them batches or all of them lists. The targets may be a dict
                 of their own, under ``target`` or as (image, target); a target that is a class or classes is left alone.
+            others: nothing else goes by place.
             key: decides the draw; default the pipeline's seed and step, which then advances.
             return_record: also return what was drawn.
             gradient_scale: pixels, from 0 to 16, a number or a tensor () or (B,): slopes to drawn values are read from images
@@ -211,6 +227,10 @@ class Pipeline(nn.Module):
             InvalidType or InvalidArgument for a batch that is none of these, for targets that do not fit the images, for a key with
             another number of indices than samples, and for images that a transform cannot take.
         """
+        if others:
+            got = ", ".join(type(one).__name__ for one in (batch, *others))
+            fix = "Pass targets by name, augment(image=image, mask=mask), or as a dict."
+            raise wrong_type("batch", expected="one value by place", got=got, fix=fix)
         if targets:
             batch = named_targets(batch, targets, self.options)
         if return_record is not False:
@@ -939,7 +959,7 @@ class Pipeline(nn.Module):
             >>> pellucid.Pipeline.from_dict({"pellucid": 1, "transforms": [{"name": "RandomInvert", "p": 1.0}]})[0]
             RandomInvert(p=1.0, same_on_batch=False)
         """
-        settings = settings_from_dict(spec, Pipeline.__init__.__kwdefaults__ or {})
+        settings = settings_from_dict(spec, inspect.unwrap(Pipeline.__init__).__kwdefaults__ or {})
         if "dtype" in settings:
             settings["dtype"] = dtype_named(settings["dtype"])
         return Pipeline(transforms_from_list(spec.get("transforms", ()), allow=allow), **settings)

@@ -7,6 +7,7 @@ Read next: ``torchvision/classification-train.toml``.
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -92,7 +93,7 @@ def load(name: str, **options: Any) -> Pipeline:
         ['RandomResizedCrop', 'RandomHorizontalFlip', 'OneOf', 'Normalize', 'RandomErasing']
     """
     preset = about(name)
-    known = {*preset.options, *(Pipeline.__init__.__kwdefaults__ or ())}
+    known = {*preset.options, *(inspect.unwrap(Pipeline.__init__).__kwdefaults__ or ())}
     for option in options:
         if option not in known:
             raise invalid(option, expected=f"an option of {name}, {', '.join(preset.options)}, or of Pipeline", got=repr(option))

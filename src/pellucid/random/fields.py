@@ -101,17 +101,19 @@ def log_range(name: str, value: Range) -> Distribution:
     return log_interval(name, value)
 
 
-def no_lone_number(name: str, value: object, range_of: Callable[[float], tuple[float, float]]) -> None:
+def no_lone_number(name: str, value: object, range_of: Callable[[float], tuple[float, float]], also: str = "") -> None:
     """Raise for a number that could mean a range or always the same; 1, which is 1 in both, may stand alone.
 
     Args:
         name, value: of the field.
         range_of: the range that the number could mean.
+        also: what else it could mean; ``{}`` stands for the number.
     """
     number = as_number(name, value) if is_number(value) else 0.0
     if isinstance(number, int | float) and number > 0 and number != 1:
         low, high = sorted(range_of(number))
         fix = f"For a range write ({low:.4g}, {high:.4g}), for always the same ({value}, {value})."
+        fix = f"{also.format(value)} {fix}".lstrip()
         raise invalid(name, expected="a (low, high) pair, a Learnable or a distribution", got=repr(value), fix=fix)
 
 

@@ -29,7 +29,7 @@ __all__ = ["CutMix", "MixUp"]
 
 
 def _weight(name: str, value: Range) -> Distribution:
-    no_lone_number(name, value, lambda weight: (weight, 1.0))
+    no_lone_number(name, value, lambda weight: (weight, 1.0), "For the concentration of the papers write Beta({}).")
     return interval(name, value, low=0.0, high=1.0)
 
 
