@@ -68,8 +68,8 @@ def _read(
         voxels = torch.cat((voxels, torch.ones_like(voxels[:, :1])), 1)
     found = volume(
         voxels.unflatten(2, run.size_in[:2]),
-        maps[:, :3].to(voxels.dtype),
-        None if field is None else field.to(voxels.dtype),
+        maps[:, :3],
+        field,
         size=run.size_out,
         border=mode == "border",
         nearest=nearest,
@@ -122,7 +122,7 @@ def unwarp_volume(
     if bends:
         found = _at(work, torch.where(seen[..., None], places, -2.0).unflatten(1, size_in), nearest)
     else:
-        found = volume(work, back[:, :3].to(work.dtype), size=size_in, nearest=nearest, impl=impl)
+        found = volume(work, back[:, :3], size=size_in, nearest=nearest, impl=impl)
     if len(path) > 1:
         found = torch.where(seen.unflatten(1, size_in)[:, None], found, 0.0)
     found = found.flatten(2, 3)

@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.constants import compute_dtype, wide_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional.fills import read_numbers
-from pellucid.functional.images import compute_dtype
 from pellucid.functional.matrices import MatrixLike
 from pellucid.kernels.volume import volume as kernel
 from pellucid.random.arguments import check_choice, whole_number
@@ -77,14 +77,14 @@ def warp3(
     maps, many = _read("src_from_dst", src_from_dst, voxels, (2, ((3, 4), (4, 4))), "numbers of shape (4, 4) or (3, 4), or a batch")
     batched |= many
     labels = interpolation == "nearest" and not voxels.is_floating_point()
-    work = torch.float64 if not (voxels.is_floating_point() or voxels.dtype == torch.uint8) else compute_dtype(voxels.dtype)
+    work, wide = compute_dtype(voxels.dtype), wide_dtype(voxels.device)
     field: Tensor | None = None
     if control is not None:
         field, many = _read(
             "control", control, voxels, (4, ()), "displacements (3, gd, gh, gw), or a batch, at least 4 along each axis"
         )
         batched |= many
-        field = field.to(work)
+        field = field.to(wide)
     counts = {"src_from_dst": len(maps), "control": 1 if field is None else len(field)}
     rows = len(voxels) if len(voxels) != 1 else max(counts.values())
     for name, count in counts.items():
@@ -92,7 +92,7 @@ def warp3(
             raise invalid(name, expected=f"1 or {rows} of them", got=count)
     usable = torch.isfinite(maps).all(-1, keepdim=True).all(-2, keepdim=True)
     maps = torch.where(usable, maps, torch.eye(4, dtype=maps.dtype, device=maps.device)[:3])
-    maps = torch.cat((maps[..., :3], torch.where(usable, maps[..., 3:], torch.nan)), -1).to(work)
+    maps = torch.cat((maps[..., :3], torch.where(usable, maps[..., 3:], torch.nan)), -1).to(wide)
     wanted = tuple(voxels.shape[2:]) if size is None else _read_size(size)
     pixels = (voxels if labels else voxels.to(work)).expand(rows, *voxels.shape[1:])
     options = {"border": padding_mode == "border", "nearest": interpolation == "nearest"}

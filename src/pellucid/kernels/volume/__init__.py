@@ -26,16 +26,18 @@ def volume(
     nearest: bool = False,
     impl: str = "auto",
 ) -> Float[Tensor, "b c d2 h2 w2"]:
-    """See :func:`pellucid.kernels.volume.reference.volume`; ``impl`` says who computes it. All are of one dtype,
-    but for what ``nearest`` moves.
+    """See :func:`pellucid.kernels.volume.reference.volume`; ``impl`` says who computes it. The field is A times ``control``: a
+    spline of displacements in voxels of the output, before the map.
 
     The compiled one's second derivative goes through the reference; forward mode raises. Bit for bit the same for any number of
     threads: forwards they share slices, backwards each sample has one.
     """
+    linear = src_from_dst[:, :, :3]
+    field = None if control is None else (linear @ control.flatten(2).to(linear.dtype)).unflatten(2, control.shape[2:])
     static = (list(size), border, nearest)
     if implementation(impl, image.device) == "reference":
-        return reference.volume(image, src_from_dst, control, *static)
-    return run(_VOLUME, static, image, src_from_dst, control)
+        return reference.volume(image, src_from_dst, field, *static)
+    return run(_VOLUME, static, image, src_from_dst, field)
 
 
 _VOLUME = Primitive("volume", reference.volume, *cpu.VOLUME)

@@ -21,18 +21,18 @@ __all__ = ["volume"]
 def volume(
     image: Float[Tensor, "b c d h w"],
     src_from_dst: Float[Tensor, "b_or_1 3 4"],
-    control: Float[Tensor, "b_or_1 3 gd gh gw"] | None,
+    field: Float[Tensor, "b_or_1 3 gd gh gw"] | None,
     size: Sequence[int],
     border: bool,
     nearest: bool,
 ) -> Float[Tensor, "b c d2 h2 w2"]:
-    """Output voxel p takes the value of the input at A (p + d(p)), linear between the eight voxels around it.
+    """Output voxel p takes the value of the input at A p + d(p), linear between the eight voxels around it.
 
     Args:
-        image: of one dtype with the rest; of any with ``nearest``, which moves what is there.
-        src_from_dst: A, on (x, y, z, 1).
-        control: numbers of a cubic B-spline, displacements along x, y and z in voxels of the output. Along each axis the second
-            lies at the first voxel, the last but one at the last voxel.
+        image: floating point; of any dtype with ``nearest``, which moves what is there.
+        src_from_dst: A, on (x, y, z, 1). Where voxels read is computed in its dtype.
+        field: numbers of a cubic B-spline d, along x, y and z in voxels of the input. Along each axis the second lies at the first
+            voxel, the last but one at the last voxel.
         size: (depth, height, width) of the output.
         border: what lies outside is the nearest voxel of the border; else zero.
         nearest: one voxel instead of eight: floor(x + 0.5).
@@ -40,15 +40,14 @@ def volume(
     A point that is not finite reads zero.
 
     Gradient:
-        image: exact. src_from_dst, control: almost everywhere, from the right where a point lies on a voxel's centre; none with
+        image: exact. src_from_dst, field: almost everywhere, from the right where a point lies on a voxel's centre; none with
         ``nearest``. Twice differentiable.
     """
     points = _places(size, src_from_dst)  # 3 d2 h2 w2
-    lattice = points[None]
-    if control is not None:
-        z, y, x = (_dense(length, knot, src_from_dst) for length, knot in zip(size, control.shape[2:], strict=True))
-        lattice = lattice + torch.einsum("bcijk,zi,yj,xk->bczyx", control, z, y, x)
-    moved = torch.einsum("bij,bjzyx->bizyx", *_rows(src_from_dst[:, :, :3], lattice)) + src_from_dst[:, :, 3, None, None, None]
+    moved = torch.einsum("bij,jzyx->bizyx", src_from_dst[:, :, :3], points) + src_from_dst[:, :, 3, None, None, None]
+    if field is not None:
+        z, y, x = (_dense(length, knot, src_from_dst) for length, knot in zip(size, field.shape[2:], strict=True))
+        moved = moved + torch.einsum("bcijk,zi,yj,xk->bczyx", field.to(moved.dtype), z, y, x)
     known = torch.isfinite(moved).all(1, keepdim=True)
     moved = torch.where(known, moved, 0.0).expand(image.shape[0], *moved.shape[1:])
     taps = [
@@ -61,7 +60,7 @@ def volume(
             for i, weight in taps[2]:
                 place = ((k * image.shape[3] + j) * image.shape[4] + i).flatten(1)  # b n
                 value = flat.gather(2, place[:, None].expand(-1, image.shape[1], -1)).unflatten(2, tuple(size))
-                share = (front * over * weight)[:, None]
+                share = (front * over * weight)[:, None].to(image.dtype if image.is_floating_point() else moved.dtype)
                 total = torch.where(share != 0.0, value, total) if nearest else total + value * share
     return torch.where(known, total, image.new_zeros(()))
 
@@ -76,11 +75,6 @@ def _places(size: Sequence[int], like: Tensor) -> Float[Tensor, "3 d h w"]:
     """x, y and z of every voxel."""
     z, y, x = (torch.arange(length, dtype=like.dtype, device=like.device) for length in size)
     return torch.stack(torch.broadcast_tensors(x, y[:, None], z[:, None, None]))
-
-
-def _rows(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    rows = max(one.shape[0], other.shape[0])
-    return one.expand(rows, *one.shape[1:]), other.expand(rows, *other.shape[1:])
 
 
 def _taps(at: Tensor, length: int, border: bool, nearest: bool) -> list[tuple[Tensor, Tensor]]:

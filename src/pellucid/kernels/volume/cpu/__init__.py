@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.kernels.explicit import register
@@ -23,26 +24,34 @@ _VOXELS = 1 << 13  # the fewest worth handing to another thread
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def _call(image: Tensor, src_from_dst: Tensor, control: Tensor | None, size: list[int], border: bool, nearest: bool) -> Any:
+def _call(image: Tensor, src_from_dst: Tensor, field: Tensor | None, size: list[int], border: bool) -> Any:
     """What the compiled functions share, as NumPy arrays and numbers."""
     from pellucid.kernels.volume.cpu.sweep import Call
 
-    grid = src_from_dst.new_zeros((1, 3, 0, 0, 0)) if control is None else control
-    tables = [knots(length, max(4, numbers), src_from_dst) for length, numbers in zip(size, grid.shape[2:], strict=True)]
-    first = tables[2][0].numpy()
+    maps = src_from_dst.double().contiguous()
+    grid = maps.new_zeros((1, 3, 0, 0, 0)) if field is None else field.double().contiguous()
+    tables = [knots(length, max(4, numbers), maps) for length, numbers in zip(size, grid.shape[2:], strict=True)]
+    first, weights = tables[2]
+    basis = torch.zeros(max(4, grid.shape[4]), size[2] + 8, dtype=torch.float64)
+    basis[first[:, None] + torch.arange(4), torch.arange(size[2])[:, None]] = weights
+    ends = torch.arange(len(basis))
+    spans = torch.stack((torch.searchsorted(first, ends - 3), torch.searchsorted(first, ends, right=True)))
+    wide = image.shape[4]
+    voxels = (F.pad(image, (0, 1)) if wide == 1 else image).contiguous()  # pairs are read at once
     return Call(
-        image.contiguous().view(*image.shape[:2], -1).numpy(),
-        tuple(image.shape[2:]),
-        src_from_dst.contiguous().view(-1, 12).numpy(),
-        grid.contiguous().view(grid.shape[0], -1).numpy(),
+        voxels.view(*image.shape[:2], -1).numpy(),
+        tuple(voxels.shape[2:]),
+        maps.view(-1, 12).numpy(),
+        grid.view(grid.shape[0], -1).numpy(),
         tuple(grid.shape[2:]),
         tuple(first.numpy() for first, _ in tables),
         tuple(weights.contiguous().numpy() for _, weights in tables),
-        np.searchsorted(first, np.arange(max(4, grid.shape[4]) - 2)),
-        tables[2][1].t().contiguous().numpy(),
+        basis.numpy(),
+        spans.numpy(),
         tuple(size),
+        wide,
         border,
-        nearest,
+        np.empty(0, np.int32 if voxels[0, 0].numel() < 1 << 31 else np.int64),
     )
 
 
@@ -54,27 +63,32 @@ def _fill(out: Tensor, image: Tensor, *given: Any) -> None:
     if nearest:  # which moves bits, whatever they mean
         image, out = image.view(_BITS[image.itemsize]), out.view(_BITS[out.itemsize])
     into = out.view(*out.shape[:2], -1).numpy()
-    run_loop(pick if nearest else sample, len(into) * depth, _VOXELS // (height * width) + 1, _call(image, *given), into)
+    call = _call(image, *given[:-1])
+    run_loop(pick if nearest else sample, len(into) * depth, _VOXELS // (height * width) + 1, call, into)
 
 
 def _back(found: list[Tensor], grad: Tensor, *given: Any) -> None:
     from pellucid.kernels.volume.cpu.sweep import unsample
 
-    batch = len(grad)
-    rows = grad.contiguous().view(*grad.shape[:2], -1).numpy()
-    shares, into = tuple(part.numel() > 0 for part in found), [part.zero_() for part in found]
-    to_image = into[0].flatten(2).numpy() if shares[0] else rows[:, :, :0]
+    batch, (*given, nearest, _) = len(grad), given
+    call, rows = _call(*given), grad.contiguous().view(*grad.shape[:2], -1).numpy()
+    needs, parts = tuple(part.numel() > 0 for part in found), [part.zero_() for part in found]
+    whole = needs[0] and call.wide == 1
+    to_image = F.pad(parts[0], (0, 1)) if whole else parts[0]
+    into = to_image.flatten(2).numpy() if needs[0] else rows[:, :, :0]
     others = (
-        part.view(batch, -1).numpy() if some else np.empty((batch, 0)) for part, some in zip(into[1:], shares[1:], strict=True)
+        part.view(batch, -1).numpy() if some else np.empty((batch, 0)) for part, some in zip(parts[1:], needs[1:], strict=True)
     )
-    run_loop(unsample, batch, 1, _call(*given[:-1]), rows, shares, to_image, *others)
+    run_loop(unsample, batch, 1, call, rows, nearest, needs, into, *others)
+    if whole:
+        parts[0].copy_(to_image[..., :1])
 
 
 VOLUME = register(
     "cpu_volume",
-    "Tensor image, Tensor src_from_dst, Tensor? control, SymInt[] size, bool border, bool nearest",
+    "Tensor image, Tensor src_from_dst, Tensor? field, SymInt[] size, bool border, bool nearest",
     _fill,
     _back,
     empty=lambda image, *given: image.new_empty((*image.shape[:2], *given[2])),
 )
-"""See :func:`pellucid.kernels.volume.reference.volume`; all of one dtype, float32 or float64."""
+"""See :func:`pellucid.kernels.volume.reference.volume`; an image of float32 or float64, or of any dtype with ``nearest``."""
