@@ -55,6 +55,42 @@ def test_values_are_scipys(size, padding, mode, impl):
 
 
 @pytest.mark.parametrize("impl", ["reference", "cpu"])
+def test_float32_volumes_are_read_where_scipy_reads_them_in_float64(impl):
+    volume, matrix, control = numbers(1, 1, 9, 11, 160, seed=4), leaves(1)[1], leaves(1)[2]
+    for field in (control, None):
+        found = warp3(volume.float(), matrix, control=field, impl=impl)
+        assert (found - by_scipy(volume, matrix, field, (9, 11, 160), mode="grid-constant", cval=0.0)).abs().max() < 5e-7
+
+
+@pytest.mark.parametrize("padding", ["border", "zeros"])
+@pytest.mark.parametrize("shape", [(4, 5, 1), (4, 1, 6), (1, 5, 6), (1, 1, 1)])
+def test_an_axis_may_have_one_voxel(shape, padding):
+    volume, matrix, control = numbers(2, 2, *shape, seed=6), leaves()[1], numbers(2, 3, 4, 4, 4, seed=7, low=-0.4, high=0.4)
+    found = []
+    for impl in ("cpu", "reference"):
+        given = [one.clone().requires_grad_() for one in (volume, matrix, control)]
+        out = warp3(given[0], given[1], control=given[2], size=(3, 4, 5), padding_mode=padding, impl=impl)
+        found.append((out.detach(), *torch.autograd.grad((out * numbers(*out.shape, seed=8)).sum(), given)))
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("padding", ["border", "zeros"])
+@pytest.mark.parametrize("kind", [torch.float32, torch.uint8, torch.int64])
+def test_whole_shifts_and_mirrors_are_copies(kind, padding):
+    volume = (200 * numbers(2, 2, 4, 5, 13, seed=9)).to(kind)
+    generator = torch.Generator().manual_seed(10)
+    for _ in range(20):
+        maps = torch.eye(4, dtype=torch.float64).repeat(2, 1, 1)
+        for one in maps:
+            signs = 1.0 - 2.0 * torch.randint(2, (3,), generator=generator).double()
+            one[:3, :3] *= signs
+            one[:3, 3] = torch.randint(-15, 16, (3,), generator=generator).double()
+        options = {"size": (5, 4, 11), "padding_mode": padding, "interpolation": "nearest" if kind == torch.int64 else "trilinear"}
+        assert torch.equal(warp3(volume, maps, **options), warp3(volume, maps, impl="reference", **options))
+
+
+@pytest.mark.parametrize("impl", ["reference", "cpu"])
 def test_an_affine_map_is_scipys_affine_transform(impl):
     volume, matrix, _ = leaves(bends=False)
     flip = np.eye(3)[::-1]  # scipy's axes are z, y, x

@@ -51,9 +51,9 @@ def field_through(
 ) -> Shaped[Tensor, "b c dh2 w2"]:
     """The same for what goes through geometry alone: labels, whole numbers of any dtype, or other floating-point numbers."""
     own = _spec(lowered, run).mask_fill if masks and run.outside is not None else None
-    narrow = field.is_floating_point() or field.element_size() < 3  # float32 counts 16 bits, float64 what labels are
-    work = field.to(compute_dtype(field.dtype) if narrow else torch.float64)
     how = "nearest" if interpolation == "nearest" else "trilinear"
+    narrow = field.is_floating_point() or field.element_size() < 3  # float32 counts 16 bits, float64 what labels are
+    work = field if how == "nearest" else field.to(compute_dtype(field.dtype) if narrow else torch.float64)
     return _read(run, lowered, work, how, (fill if own is None else own,), padding_mode, impl).to(field.dtype)
 
 
@@ -77,8 +77,10 @@ def _read(
     ).flatten(2, 3)
     if not filled:
         return found
-    shown = constant(fill, voxels.dtype, voxels.device).reshape(-1, 1, 1)
-    return found[:, :-1] + (1.0 - found[:, -1:]) * shown
+    shown = constant(fill, wide_dtype(voxels.device), voxels.device).reshape(-1, 1, 1)
+    if nearest:
+        return torch.where(found[:, -1:] != 0, found[:, :-1], shown.to(found.dtype))
+    return found[:, :-1] + (1.0 - found[:, -1:]) * shown.to(found.dtype)
 
 
 def _spec(lowered: Lowered, run: Space) -> Warp3Spec:

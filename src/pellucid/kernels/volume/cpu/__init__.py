@@ -21,6 +21,7 @@ from pellucid.kernels.volume.knots import knots
 __all__ = ["VOLUME"]
 
 _VOXELS = 1 << 13  # the fewest worth handing to another thread
+_FAR = 1 << 40  # voxels: what moves farther shows nothing
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -36,6 +37,9 @@ def _call(image: Tensor, src_from_dst: Tensor, field: Tensor | None, size: list[
     basis[first[:, None] + torch.arange(4), torch.arange(size[2])[:, None]] = weights
     ends = torch.arange(len(basis))
     spans = torch.stack((torch.searchsorted(first, ends - 3), torch.searchsorted(first, ends, right=True)))
+    shift, unit = maps[:, :, 3], torch.eye(3, dtype=torch.float64)
+    copies = (maps[:, :, :3].abs() == unit).flatten(1).all(1) & ((shift == shift.round()) & (shift.abs() < _FAR)).all(1)
+    copies = copies & ~grid.flatten(1).any(1)
     wide = image.shape[4]
     voxels = (F.pad(image, (0, 1)) if wide == 1 else image).contiguous()  # pairs are read at once
     return Call(
@@ -48,7 +52,9 @@ def _call(image: Tensor, src_from_dst: Tensor, field: Tensor | None, size: list[
         tuple(weights.contiguous().numpy() for _, weights in tables),
         basis.numpy(),
         spans.numpy(),
+        copies.numpy(),
         tuple(size),
+        np.arange(float(size[2])),
         wide,
         border,
         np.empty(0, np.int32 if voxels[0, 0].numel() < 1 << 31 else np.int64),
@@ -70,8 +76,8 @@ def _fill(out: Tensor, image: Tensor, *given: Any) -> None:
 def _back(found: list[Tensor], grad: Tensor, *given: Any) -> None:
     from pellucid.kernels.volume.cpu.sweep import unsample
 
-    batch, (*given, nearest, _) = len(grad), given
-    call, rows = _call(*given), grad.contiguous().view(*grad.shape[:2], -1).numpy()
+    batch, (nearest, _) = len(grad), given[-2:]
+    call, rows = _call(*given[:-2]), grad.contiguous().view(*grad.shape[:2], -1).numpy()
     needs, parts = tuple(part.numel() > 0 for part in found), [part.zero_() for part in found]
     whole = needs[0] and call.wide == 1
     to_image = F.pad(parts[0], (0, 1)) if whole else parts[0]

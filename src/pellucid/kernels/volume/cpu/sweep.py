@@ -32,7 +32,9 @@ class Call(NamedTuple):
         first, weights: of each axis, as ``../knots.py`` has them.
         basis: what each number of a row counts for each voxel, and for eight more.
         spans: (2, numbers) of a row: the first voxel that each counts for, and the one behind its last.
+        copies: of each sample (b or 1), whether it only moves whole voxels along the axes, or mirrors them.
         size: of the output.
+        columns: the numbers of its columns, as float64.
         wide: the width without columns that were added.
         border: as the reference takes it.
         places: of no elements, and the dtype of voxels' places.
@@ -47,7 +49,9 @@ class Call(NamedTuple):
     weights: Any
     basis: Any
     spans: Any
+    copies: Any
     size: Any
+    columns: Any
     wide: int
     border: bool
     places: Any
@@ -76,10 +80,10 @@ def _unblend(numbers, first, weights, step, line, into):  # type: ignore[no-unty
 
 
 @fused
-def _straight(p, s, at):  # type: ignore[no-untyped-def]
+def _straight(p, x, s, at):  # type: ignore[no-untyped-def]
     noinline()
     for u in range(len(at)):
-        at[u] = p * np.float64(u) + s
+        at[u] = p * x[u] + s
 
 
 @fused
@@ -101,7 +105,7 @@ def _locate(call, b, z, y, rows, spline, at):  # type: ignore[no-untyped-def]
     for r in range(rows):
         for i in range(3):
             start = m[4 * i + 1] * (y + r) + m[4 * i + 2] * z + m[4 * i + 3]
-            _straight(m[4 * i], start, at[i, r * width : (r + 1) * width])
+            _straight(m[4 * i], call.columns, start, at[i, r * width : (r + 1) * width])
         if gw > 0:
             _blend(plane, call.first[1][y + r], call.weights[1][y + r], gh * gw, gw, line)
             _bent(line, gw, call.first[2], call.basis, width, at, r * width, at.shape[1])
@@ -218,20 +222,42 @@ def _rows(call):  # type: ignore[no-untyped-def]
     return max(1, min(_VOXELS // call.size[2], call.size[1]))
 
 
+@fused
+def _copied(call, b, z, y, rows, out):  # type: ignore[no-untyped-def]
+    """Some rows of a sample whose map moves whole voxels along the axes, or mirrors them."""
+    noinline()
+    m, (depth, height, line), wide, width = call.maps[b % len(call.maps)], call.shape, call.wide, call.size[2]
+    k, i, step = np.int64(m[10] * z + m[11]), np.int64(m[3]), np.int64(m[0])
+    for r in range(rows):
+        j = np.int64(m[5] * (y + r) + m[7])
+        shown = call.border or ((0 <= k < depth) and (0 <= j < height))
+        at = (min(max(k, 0), depth - 1) * height + min(max(j, 0), height - 1)) * line
+        first = min(max(-i if step > 0 else i - wide + 1, 0), width) if shown else width  # of the columns that read voxels
+        last = max(min(wide - i if step > 0 else i + 1, width), first)
+        for c in range(out.shape[1]):
+            row, into = call.image[b, c, at : at + line], out[b, c, (z * call.size[1] + y + r) * width :][:width]
+            for u in range(first, last):
+                into[u] = row[i + step * u]
+            into[:first] = row[min(max(i, 0), wide - 1)] if call.border else out.dtype.type(0)
+            into[last:] = row[min(max(i + step * (width - 1), 0), wide - 1)] if call.border else out.dtype.type(0)
+
+
 @entry
 def sample(call, out, start, stop):  # type: ignore[no-untyped-def]
     """The slices start <= r < stop of all samples' outputs, one after the other."""
     call, out = without_refcount((call, out))
-    (depth, height, width), most, rest = call.size, _rows(call), np.empty(8, out.dtype)
+    (depth, height, width), most = call.size, _rows(call)
     spline, at, room = _room(call, out.dtype, most)
-    steps = call.shape[2], call.shape[1] * call.shape[2]
+    steps, rest = (call.shape[2], call.shape[1] * call.shape[2]), np.empty(8, out.dtype)
     for r in range(start, stop):
         b, z = r // depth, r % depth
         for y in range(0, height, most):
-            rows = min(most, height - y)
+            rows, into = min(most, height - y), (z * height + y) * width
+            if call.copies[b % len(call.copies)]:
+                _copied(call, b, z, y, rows, out)
+                continue
             _locate(call, b, z, y, rows, spline, at)
             _find(call, at, (rows * width + 7) // 8 * 8, room, False)
-            into = (z * height + y) * width
             for c in range(out.shape[1]):
                 _read(call.image[b, c], *steps, room[2], room[0], rest, out[b, c, into : into + rows * width])
 
@@ -254,10 +280,12 @@ def pick(call, out, start, stop):  # type: ignore[no-untyped-def]
     for r in range(start, stop):
         b, z = r // depth, r % depth
         for y in range(0, height, most):
-            rows = min(most, height - y)
+            rows, into = min(most, height - y), (z * height + y) * width
+            if call.copies[b % len(call.copies)]:
+                _copied(call, b, z, y, rows, out)
+                continue
             _locate(call, b, z, y, rows, spline, at)
             _find_nearest(call, at, rows * width, room)
-            into = (z * height + y) * width
             for c in range(out.shape[1]):
                 _pick(call.image[b, c], room[2], out[b, c, into : into + rows * width])
 
