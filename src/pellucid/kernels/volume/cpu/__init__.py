@@ -33,11 +33,11 @@ def _call(image: Tensor, src_from_dst: Tensor, field: Tensor | None, size: list[
     grid = maps.new_zeros((1, 3, 0, 0, 0)) if field is None else field.double().contiguous()
     tables = [knots(length, max(4, numbers), maps) for length, numbers in zip(size, grid.shape[2:], strict=True)]
     first, weights = tables[2]
-    basis = torch.zeros(max(4, grid.shape[4]), size[2] + 8, dtype=torch.float64)
-    basis[first[:, None] + torch.arange(4), torch.arange(size[2])[:, None]] = weights
-    ends = torch.arange(len(basis))
+    basis = maps.new_zeros(max(4, grid.shape[4]), size[2] + 8)
+    basis[first[:, None] + torch.arange(4, device=maps.device), torch.arange(size[2], device=maps.device)[:, None]] = weights
+    ends = torch.arange(len(basis), device=maps.device)
     spans = torch.stack((torch.searchsorted(first, ends - 3), torch.searchsorted(first, ends, right=True)))
-    shift, unit = maps[:, :, 3], torch.eye(3, dtype=torch.float64)
+    shift, unit = maps[:, :, 3], torch.eye(3, dtype=torch.float64, device=maps.device)
     copies = (maps[:, :, :3].abs() == unit).flatten(1).all(1) & ((shift == shift.round()) & (shift.abs() < _FAR)).all(1)
     copies = copies & ~grid.flatten(1).any(1)
     wide = image.shape[4]
