@@ -38,17 +38,17 @@ class Configuration(NamedTuple):
 def _read() -> tuple[Configuration, ...]:
     """The list; a hash of the repository's name puts each pipeline into the half that the importers were tuned on, or the other."""
     found: list[Configuration] = []
-    later = False
+    after = ""
     for line in Path(__file__).with_name("pipelines.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
-            later = line.startswith("# Collected after")
+            after = {"# Collected after": "later", "# Collected last:": "last"}.get(line[:17], "")
             continue
         letter, source, calls, *options = line.split(" | ")
         library, names = _LIBRARIES[letter]
         steps = f"*[{calls}]" if library == "kornia" else ", ".join([f"[{calls}]", *options])
         held = int(hashlib.sha256(source.partition(" ")[0].encode()).hexdigest(), 16) % 2
         text = f"{names}\naugment = {'ImageSequential' if library == 'kornia' else 'Compose'}({steps})\n"
-        found.append(Configuration(source, library, "later" if later else "other" if held else "tuned", text))
+        found.append(Configuration(source, library, after or ("other" if held else "tuned"), text))
     return tuple(found)
 
 
