@@ -171,6 +171,7 @@ CASES = (
         P.RandomCropFromBorders(left=0.0, top=0.0, right=0.0, bottom=0.0),
         targets=True,
     ),
+    Case(P.Crop((8, 9), top=1, left=2), P.Crop((11, 13)), targets=True),
     Case(P.CenterCrop((8, 9)), P.CenterCrop((11, 13)), targets=True),
     Case(
         P.Resize((7, 20)),

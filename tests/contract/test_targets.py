@@ -22,6 +22,7 @@ from pellucid import (
     RandomTranslate,
     Resize,
 )
+from pellucid.boxes import convert_boxes
 from pellucid.geometry.points import transform_points
 from tests.cases import CASES, IDS, pipeline, size_of
 
@@ -178,10 +179,17 @@ def test_boxes_are_filtered_into_the_valid_mask():
     assert none["boxes"].shape == (1, 0, 4)
 
 
+@pytest.mark.parametrize(("least", "valid"), [(3.0, [True, True, False, False]), ((4.0, 1.0), [True, False, True, False])])
+@pytest.mark.parametrize("form", ["xyxy", "cxcywh"])
+def test_boxes_with_short_sides_are_invalid(least, valid, form):
+    boxes = torch.tensor([[[0.0, 0, 4, 4], [2, 0, 6, 3], [6, 0, 10, 4], [0, 0, 1, 1]]])  # the third is cut to 2 x 4
+    augment = Pipeline([], min_size=least, box_format=form)
+    out = augment({"image": torch.rand(1, 3, 8, 8), "boxes": convert_boxes(boxes, "xyxy", form)})
+    assert out["boxes_valid"].tolist() == [valid]
+
+
 @pytest.mark.parametrize("form", ["xyxy", "xywh", "cxcywh", "cxcywhr"])
 def test_box_formats(form):
-    from pellucid.boxes import convert_boxes
-
     boxes = torch.tensor([[[1.0, 2.0, 5.0, 7.0]]])
     given = convert_boxes(boxes, "xyxy", form)
     out = Pipeline([RandomHorizontalFlip(p=1.0)], box_format=form)({"image": torch.rand(1, 3, 10, 10), "boxes": given})
@@ -294,6 +302,9 @@ def test_rows_without_size_stay_padding(form, mover):
         ({"min_area": float("inf")}, "square pixels"),
         ({"min_area": -1}, "square pixels"),
         ({"min_area": "4"}, "square pixels"),
+        ({"min_size": (1, 2, 3)}, r"\(height, width\)"),
+        ({"min_size": -1}, r"\(height, width\)"),
+        ({"like": "imgaug"}, r"like: expected one of \('albumentations',\)"),
         ({"mask_fill": "0"}, "a number"),
         ({"box_format": {"boxes": "yxyx"}}, r"box_format\['boxes'\]: expected one of"),
         ({"box_format": {"ships": "cxcywhr"}}, "targets={'ships': 'boxes'}"),

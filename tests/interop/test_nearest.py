@@ -23,7 +23,6 @@ NEEDED = {
     "RandomSizedBBoxSafeCrop": {"height": 64, "width": 64},
     "AtLeastOneBBoxRandomCrop": {"height": 64, "width": 64},
     "RandomSizedCrop": {"min_max_height": (90, 100), "size": (64, 64)},
-    "Crop": {"x_max": 64, "y_max": 64},
     "OneOrOther": {"first": {"name": "InvertImg"}, "second": {"name": "ToGray"}},
     "CropAndPad": {"percent": -0.1},
     "ScaleJitter": {"target_size": (64, 64)},

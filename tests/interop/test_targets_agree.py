@@ -32,6 +32,7 @@ ALBUMENTATIONS = {
     "resize": lambda A: [A.Resize(20, 60, mask_interpolation=6)],
     "longest": lambda A: [A.LongestMaxSize(36, mask_interpolation=6)],
     "center crop": lambda A: [A.CenterCrop(24, 32)],
+    "fixed crop": lambda A: [A.Crop(3, 9, 35, 33)],
     "two fills": lambda A: [
         A.PadIfNeeded(48, 56, fill_mask=255),
         A.Affine(translate_percent={"x": 0.125, "y": 0}, fill_mask=3, p=1),
@@ -93,6 +94,18 @@ def test_holes_of_albumentations_with_the_places_that_were_drawn(options, seed):
     assert 0 < len(found["keypoints"]) < len(points)
     assert np.abs(np.array(found["bboxes"]) - np.array(wanted["bboxes"])).max() < 1e-4
     assert np.array_equal(np.array(found["keypoints"]), np.array(wanted["keypoints"]).reshape(-1, 2))
+
+
+@pytest.mark.parametrize("least", [{"min_width": 9.0}, {"min_height": 7.5}, {"min_width": 5, "min_height": 8}], ids=str)
+def test_boxes_that_became_narrow_or_low_are_left_out(least):
+    A = albumentations()
+    boxes = [[4, 6, 20, 18], [24, 10, 44, 36], [2, 26, 12, 38], [30, 2, 40, 9]]
+    theirs = A.Compose([A.Crop(8, 4, 36, 34)], bbox_params=A.BboxParams("pascal_voc", label_fields=["kinds"], **least))
+    wanted = theirs(image=IMAGE, bboxes=boxes, kinds=KINDS)
+    found = from_albumentations(A.to_dict(theirs))(image=IMAGE, bboxes=boxes, kinds=KINDS)
+    assert found["kinds"] == list(map(int, wanted["kinds"]))
+    assert 0 < len(found["kinds"]) < 4
+    assert np.abs(np.array(found["bboxes"]) - wanted["bboxes"]).max() < 1e-4
 
 
 def test_what_becomes_of_targets_in_another_way_is_said_aloud():

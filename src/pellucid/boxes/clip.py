@@ -5,6 +5,8 @@ Must not: drop boxes; shapes stay static and the mask tells.
 Read next: ``rotated.py``.
 """
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -103,6 +105,7 @@ def visible(
     *,
     min_area: float = 0.0,
     min_visibility: float = 0.0,
+    min_size: float | Sequence[float] = 0.0,
     format: BoxFormat = "xyxy",  # noqa: A002 - the word users know
 ) -> Bool[Tensor, "*batch"]:
     """Mark the boxes that are still worth keeping after clipping.
@@ -112,11 +115,12 @@ def visible(
         after: the same boxes after it.
         min_area: smallest area to keep, in square pixels.
         min_visibility: smallest fraction of the area before clipping to keep, 0 to 1.
+        min_size: smallest sides to keep, in pixels: one number, or (height, width).
         format: how both are written.
 
     Returns:
-        True where both boxes are finite and have a positive area, the clipped one at least ``min_area``, and at least
-        ``min_visibility`` of the area before. False for NaN, and for a row without size, which is padding.
+        True where both boxes are finite and have a positive area, the clipped one at least ``min_area`` and ``min_size``, and at
+        least ``min_visibility`` of the area before. False for NaN, and for a row without size, which is padding.
 
     Gradient:
         None: the result is a mask.
@@ -136,7 +140,12 @@ def visible(
         raise invalid("after", expected=f"the shape of before, {tuple(before.shape)}", got=tuple(after.shape))
     whole, rest = box_area(before, format), box_area(after, format)
     finite = before.isfinite().all(dim=-1) & after.isfinite().all(dim=-1)
-    return finite & (whole > 0) & (rest > 0) & (rest >= min_area) & (rest >= min_visibility * whole)
+    kept = finite & (whole > 0) & (rest > 0) & (rest >= min_area) & (rest >= min_visibility * whole)
+    if min_size in (0, (0, 0)):
+        return kept
+    sides = after if format == "cxcywhr" else convert_boxes(after, format, "cxcywh")
+    height, width = min_size if isinstance(min_size, Sequence) else (min_size, min_size)
+    return kept & (sides[..., 2] >= width) & (sides[..., 3] >= height)
 
 
 def check_size(size: tuple[int, int]) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from pellucid import transforms
 from pellucid.interop.albumentations_colors import COLORS
 from pellucid.interop.albumentations_nearest import NEAR, NEAREST
 from pellucid.interop.albumentations_tables import BORDERS, chance_of, described, read_targets
-from pellucid.interop.nearest import elastic_of, holes, made, odd
+from pellucid.interop.nearest import clamped, elastic_of, holes, made, odd
 from pellucid.interop.reading import TARGETS, Given, Imported, Made, Match, Reader, Table, Unknown, gated, pair, whole, wraps
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
@@ -271,6 +271,9 @@ def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
         "RandomResizedCrop: whole pixels there, drawn anew where they do not fit; continuous here, with proportions that fit"
     )
     size, scale, ratio = _size(given), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
+    if isinstance(scale, tuple) and max(scale) > 1:
+        given.near(f"scale={scale}", "areas beyond the picture are drawn anew there", "areas up to the picture")
+        scale = clamped(0.0, 1.0)(scale)
     reader.ends(where, size if given("p", 1.0) == 1 else None)
     return ours.RandomResizedCrop(size, scale, ratio=ratio, p=given("p", 1.0), **_resizing(given, reader))
 
@@ -299,10 +302,15 @@ def _crop(given: Given, reader: Reader, where: str) -> Made:
         given.near("pad_if_needed=True", "its padding has a place of its own", "PadIfNeeded before it")
     if given.name == "CenterCrop":
         reader.note("CenterCrop: half a pixel is cut off there, and rounded here")
-    kind = ours.RandomCrop if given.name == "RandomCrop" else ours.CenterCrop
-    size, p = (given("height"), given("width")), given("p", 1.0)
-    reader.ends(where, size if p == 1 else None)
-    return reader.at_times([*([ours.PadIfNeeded(size, padding_mode="constant")] if padded else []), kind(size)], p, given)
+    if given.name == "Crop":
+        left, top, least = given("x_min", 0), given("y_min", 0), (given("y_max", 1024), given("x_max", 1024))
+        crop = ours.Crop((least[0] - top, least[1] - left), top=top, left=left)
+    else:
+        least = (given("height"), given("width"))
+        crop = (ours.RandomCrop if given.name == "RandomCrop" else ours.CenterCrop)(least)
+    p = given("p", 1.0)
+    reader.ends(where, crop.size if p == 1 else None)
+    return reader.at_times([*([ours.PadIfNeeded(least, padding_mode="constant")] if padded else []), crop], p, given)
 
 
 def _least(given: Given, reader: Reader, axis: int, name: str) -> int:
@@ -328,35 +336,29 @@ def _median(given: Given, reader: Reader, where: str) -> Made:
     return gated(ours.OneOf([ours.RandomMedianBlur(taps) for taps in odd(given("blur_limit", (3, 7)))]), given("p", 0.5))
 
 
-def _holes(given: Given, reader: Reader) -> Made:
-    """Of version 1: a number of holes and their sides, in pixels or as fractions; each between the least and the most."""
-    most = {name: given(f"max_{name}", 8) for name in ("holes", "height", "width")}
-    least = {name: most[name] if given(f"min_{name}") is None else given(f"min_{name}") for name in most}
-    sides = tuple((f"max_{side}", least[side], most[side]) for side in ("height", "width"))
-    for option, low, high in sides:
-        if any(isinstance(end, int) for end in (low, high)) and low != high:
-            given.near(f"{option.replace('max', 'min')}={low}", "sides are drawn as whole pixels there", "any part of one")
-    reader.note("CoarseDropout: holes are at whole pixels there")
-    return holes(given, reader, (least["holes"], most["holes"]), sides, p=given("p", 0.5), **_holed(given))
-
-
-def _holed(given: Given) -> dict[str, Any]:
-    """What holes show; boxes and points lie behind them."""
-    return {"fill": _fill(given), "mask_fill": _mask_fill(given)}
+def _ends(given: Given, reader: Reader, old: str, new: str, usual: Any) -> tuple[Any, Any]:
+    """The least and the most of a number, by the names of version 1, which win where a file has both, or as a range."""
+    if not given.has(f"max_{old}") and (reader.version >= 2 or given.has(new)):
+        value = given(new, usual)
+        return value if isinstance(value, tuple) else (value, value)
+    given.idle("the old names win", new)
+    most, least = given(f"max_{old}", 8), given(f"min_{old}")
+    return (most if least is None else least), most
 
 
 def _dropout(given: Given, reader: Reader, where: str) -> Made:
-    if reader.version < 2 or given.has("max_holes"):
-        return _holes(given, reader)
-    sides = [given(f"hole_{name}_range", (0.1, 0.2)) for name in ("height", "width")]
-    reader.note("CoarseDropout: holes, and what they leave of boxes, are of whole pixels there")
-    ends = tuple((f"hole_{name}_range", *_fixed(side, name)) for name, side in zip(("height", "width"), sides, strict=True))
-    whole_ends = tuple(
-        (name, *side) if isinstance(side, tuple) else (name, side, side) for (name, *_), side in zip(ends, sides, strict=True)
+    """A number of holes, and their sides in pixels or as fractions."""
+    counts = _ends(given, reader, "holes", "num_holes_range", (1, 2))
+    sides = tuple(
+        (new if given.has(new) else f"max_{side}", *_ends(given, reader, side, new, (0.1, 0.2)))
+        for side, new in (("height", "hole_height_range"), ("width", "hole_width_range"))
     )
-    if any(isinstance(one, int) and one >= 1 for _, *side in whole_ends for one in side):
-        given.near("hole_height_range", "holes are fractions of the size here, not pixels", "fractions")
-    return holes(given, reader, given("num_holes_range", (1, 2)), whole_ends, p=given("p", 0.5), **_holed(given))
+    for option, low, high in sides:
+        if any(isinstance(end, int) for end in (low, high)) and low != high:
+            given.near(f"{option}={(low, high)}", "sides are drawn as whole pixels there", "any part of one")
+    reader.note("CoarseDropout: holes, and what they leave of boxes, are of whole pixels there")
+    fills = {"fill": _fill(given), "mask_fill": _mask_fill(given)}  # boxes and points lie behind them
+    return holes(given, reader, counts, sides, p=given("p", 0.5), **fills)
 
 
 def _normalize(given: Given, reader: Reader, where: str) -> Made:
@@ -473,6 +475,7 @@ _TABLE: Table = {
     "SmallestMaxSize": _longest,
     "RandomCrop": _crop,
     "CenterCrop": _crop,
+    "Crop": _crop,
     "PadIfNeeded": _pad,
     "ToSepia": made("RandomSepia"),
     "InvertImg": made("RandomInvert"),

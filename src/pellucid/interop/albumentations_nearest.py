@@ -84,13 +84,6 @@ def _sharpen(given: Given, reader: Reader, where: str) -> Made:
     return gated([ours.RandomBrightness((1.0 - share * (1.0 - dark), 1.0 - share * (1.0 - light))), sharp], p)
 
 
-def _crop(given: Given, reader: Reader, where: str) -> Made:
-    left, top, right, bottom = given("x_min", 0), given("y_min", 0), given("x_max", 1024), given("y_max", 1024)
-    size = (bottom - top, right - left)
-    reader.ends(where, size)
-    return gated(ours.RandomCrop(size, pad_if_needed=True), given("p", 1.0))
-
-
 def _borders(given: Given, reader: Reader, where: str) -> Made:
     parts = {side: clamped(0.0, 0.49)((0.0, given(f"crop_{side}", 0.1))) for side in ("left", "top", "right", "bottom")}
     return ours.RandomCropFromBorders(**parts, p=given("p", 1.0), same_on_batch=not reader.follows(where))
@@ -251,7 +244,6 @@ NEAR: Table = {
     "Perspective": Near("its corners move by a normal distribution", "RandomPerspective", _perspective),
     "Cutout": Near("holes are fractions of the size here", "CoarseDropout", _cutout),
     "GridDropout": Near(_PATCHES, "GridDropout", _grid_dropout),
-    "Crop": Near("a fixed window; one of its size anywhere here", "RandomCrop", _crop),
     "RandomCropFromBorders": Near("its size is drawn; one for a batch, unless a resize follows", "RandomCropFromBorders", _borders),
     "RandomSizedCrop": Near("its crops are of drawn heights in pixels", "RandomResizedCrop", _sized),
     "RandomScale": Near("its size is drawn; one for a batch, unless a resize follows", "RandomRescale", _random_scale),

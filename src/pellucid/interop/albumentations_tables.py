@@ -131,12 +131,11 @@ def _labels(options: Given, kind: str) -> dict[str, str]:
 def _read_boxes(options: Given, reader: Reader) -> dict[str, str]:
     reader.set(box_format=options("format", "pascal_voc"), drop_invalid=True, min_area=options("min_area") or 0.0)
     least = options("min_visibility") or 0.0
-    reader.set(min_visibility=least)
+    sides = tuple(options(name) or 0.0 for name in ("min_height", "min_width"))
+    reader.set(min_visibility=least, **({"min_size": sides} if any(sides) else {}))
     options.idle("rows without size are no boxes here, whatever it says", "filter_invalid_bboxes")
-    kept = "boxes that it leaves out there are kept here, where min_area and min_visibility tell"
-    for name in ("min_width", "min_height"):
-        options.noted(name, None, 0, default=None, text=f"{TARGETS}bbox_params.{name}: {kept}")
-    options.noted("max_accept_ratio", None, default=None, text=f"{TARGETS}bbox_params.max_accept_ratio: {kept}")
+    kept = f"{TARGETS}bbox_params.max_accept_ratio: boxes that it leaves out there are kept here"
+    options.noted("max_accept_ratio", None, default=None, text=kept)
     text = "bbox_params.clip: boxes are cut at the picture's edge after all transforms here, and before them there"
     options.noted("clip", False, None, default=False, text=text)
     each = "bbox_params.check_each_transform: min_visibility is of all transforms together here, of each one there"

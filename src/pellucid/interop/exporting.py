@@ -287,6 +287,13 @@ def _whole_crop(one: Any, where: str, export: _Export) -> Described:
     return {"name": "RandomCrop", "height": height, "width": width, "p": 1.0}
 
 
+def _fixed_crop(one: Any, where: str, export: _Export) -> Described:
+    height, width = (one.size, one.size) if isinstance(one.size, int) else one.size
+    if min(one.top, one.left) < 0:
+        raise Cannot(f"top={one.top}, left={one.left}", "it shows nothing outside of the picture", "Pad before it")
+    return {"name": "Crop", "x_min": one.left, "y_min": one.top, "x_max": one.left + width, "y_max": one.top + height, "p": 1.0}
+
+
 def _together(one: Any, where: str, export: _Export) -> Described:
     return {"name": "Sequential", "transforms": _row(one.branches[0], f"{where}.transforms", export), "p": _number(one, "p")}
 
@@ -315,6 +322,7 @@ _ALBUMENTATIONS: Mapping[str, Callable[..., Described]] = {
     ours.RandomSolarize.__name__: _ranges("Solarize", threshold=("threshold_range", 1.0)),
     ours.RandomGamma.__name__: _gamma,
     ours.RandomCrop.__name__: _whole_crop,
+    ours.Crop.__name__: _fixed_crop,
     ours.Normalize.__name__: lambda one, where, export: {**_normalize(one, where, export), "p": 1.0},
     ours.Apply.__name__: _together,
     ours.OneOf.__name__: _weighed,

@@ -205,11 +205,12 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
     """It turns clockwise."""
     given.only("fill_value", None, default=None, reason="zeros outside", nearest="RandomAffine(fill=...)")
     low, high = _around(given("degrees"), "degrees")
-    scale, shear = given("scale"), given("shear")
+    scale, shear, shift = given("scale"), given("shear"), given("translate")
+    shift = (0.0, shift) if is_number(shift) else shift  # one number moves up and down alone
     if shear is not None:
         given.near("shear", "its shear has another order and sign", "the same range of shears")
     options = {**_warp(given), **_common(given, 0.5)}
-    return ours.RandomAffine((0.0 - high, 0.0 - low), translate=given("translate"), scale=scale, shear=shear, **options)
+    return ours.RandomAffine((0.0 - high, 0.0 - low), translate=shift, scale=scale, shear=shear, **options)
 
 
 def _rotation(given: Given, reader: Reader, where: str) -> Made:

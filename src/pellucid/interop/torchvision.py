@@ -351,10 +351,7 @@ def _clamped(given: Given, reader: Reader, where: str) -> Made:
 def _sanitize(given: Given, reader: Reader, where: str) -> Made:
     reason, nearest = "labels and masks beside boxes go with them here", "labels_getter='default'"
     given.only("labels_getter", "default", default="default", reason=reason, nearest=nearest)
-    least = given("min_area", 1.0)
-    given.only("min_size", 1, 1.0, default=1.0, reason="boxes are told by their area here", nearest="Pipeline(min_area=...)")
-    reader.note("SanitizeBoundingBoxes: by area alone here")
-    reader.set(drop_invalid=True, min_area=least)
+    reader.set(drop_invalid=True, min_area=given("min_area", 1.0), min_size=given("min_size", 1.0))
     return None
 
 

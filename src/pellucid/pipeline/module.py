@@ -53,12 +53,12 @@ from pellucid.pipeline.serialization import (
 from pellucid.pipeline.settling import decides, settle_each
 from pellucid.pipeline.view_draws import View, draw_several, steps_named
 from pellucid.pipeline.worst_draws import worst_draw
-from pellucid.random.arguments import table, whole_number
+from pellucid.random.arguments import check_choice, table, whole_number
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, key_for
 from pellucid.random.stream import claim, own_seed
 from pellucid.targets.kinds import IMAGE, IMAGES, VOLUME
-from pellucid.targets.options import Options, check_no_scale, dtype_named, named_targets
+from pellucid.targets.options import LIKE, Options, check_no_scale, dtype_named, named_targets
 from pellucid.targets.parsing import Parsed, batch_of, parse
 from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag
 from pellucid.transforms.choices import places_of, steps_of
@@ -85,6 +85,9 @@ class Pipeline(nn.Module):
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``; an explicit choice is used or raises.
         out: what comes back: ``tensor``; ``same`` for an array (H, W, C) where one came, a PIL image where one came, rows where
             rows came; ``numpy`` for arrays of everything. What is an array has no gradient.
+        like: ``albumentations`` for what its ``Compose`` returns: ``augment(image=array, mask=, masks=, bboxes=, keypoints=,
+            class_labels=)`` gives arrays of the same layout and dtype, and leaves out what left the picture, with its labels;
+            ``out``, ``drop_invalid`` and ``targets`` that are given win. Here they are ``same``, True and ``{"masks": "mask"}``.
         dtype: of the images returned, floating or uint8; default that of the input (8-bit results are rounded), but float32 for
             images of bytes or 16 bits that end up normalised. Images of uint16 and int16 are computed with in float32, 65535 or
             32767 for 1.0, and rounded once.
@@ -97,7 +100,8 @@ class Pipeline(nn.Module):
         channels_last: images are tensors (H, W, C), (B, H, W, C) or (B, T, H, W, C), and come back so; masks and heatmaps stay
             as they are. By default channels stand first, and shapes that look otherwise raise (but
             (64, 4, 4), which can be a feature map); False takes any at its word.
-        min_area, min_visibility: boxes with a smaller visible area (square pixels) or visible fraction (0 to 1) become invalid.
+        min_area, min_visibility, min_size: boxes with a smaller visible area (square pixels), visible fraction (0 to 1) or visible
+            side (pixels, or (height, width)) become invalid.
         mask_fill: what masks show outside the image; a number that the masks' dtype holds.
         interpolation: per kind, such as ``{"mask": "bilinear"}``; masks are nearest, heatmaps and depth bilinear by default.
         pairs: by key, the places of keypoints, or of a heatmap's or mask's channels, that are left and right of one thing, such as
@@ -151,7 +155,8 @@ class Pipeline(nn.Module):
         fuse: bool = True,
         canvas: str = "each",
         impl: str = "auto",
-        out: str = "tensor",
+        out: str | None = None,
+        like: str | None = None,
         dtype: torch.dtype | None = None,
         targets: Mapping[str, str] | None = None,
         passthrough: Sequence[str] = (),
@@ -159,23 +164,28 @@ class Pipeline(nn.Module):
         channels_last: bool | None = None,
         min_area: float = 0.0,
         min_visibility: float = 0.0,
+        min_size: float | Sequence[float] = 0.0,
         mask_fill: float = 0.0,
         interpolation: Mapping[str, str] | None = None,
         pairs: Mapping[str, Sequence[tuple[int, int]]] | None = None,
         return_valid: bool = False,
         pad_targets: bool = True,
-        drop_invalid: bool = False,
+        drop_invalid: bool | None = None,
         share: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None = None,
         of: Mapping[str, str | Sequence[str]] | None = None,
         per_frame: Sequence[str] = (),
     ) -> None:
         given = {name: value for name, value in locals().items() if name in Options.__dataclass_fields__}
         super().__init__()
+        given = {name: value for name, value in given.items() if value is not None or name not in ("out", "drop_invalid")}
+        if like is not None:
+            check_choice("like", like, tuple(LIKE))
+            given = {**LIKE[like], **given, "targets": {**LIKE[like]["targets"], **table("targets", targets or {})}}
         self.transforms = as_transforms(transforms)
         self.steps = steps_of(self.transforms)
         Key(seed=0 if seed is None else seed)
         if any(step.transform.dimensions == (3,) for step in self.steps):  # whose pictures, under whatever name, are volumes
-            given["targets"] = {"image": VOLUME.name, **table("targets", targets or {})}
+            given["targets"] = {"image": VOLUME.name, **table("targets", given["targets"] or {})}
         self.options = Options(**given)
         self._named = seed is not None
         with torch.inference_mode(False):  # whose tensors could be neither counted with nor trained outside of it

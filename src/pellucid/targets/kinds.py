@@ -214,7 +214,7 @@ def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[
     left, there = across(values, path, form) if len(path) > 1 else (moved, None)
     clipped = clip_boxes(left, size, form)
     sized = box_area(values, form) > 0  # an inverted or empty row is padding, whatever the hull of its corners is
-    valid = visible(moved, clipped, min_area=options.min_area, min_visibility=options.min_visibility, format=form) & sized
+    valid = visible(moved, clipped, **options.least, format=form) & sized
     # A box that is gone, or was none, still needs numbers that do no harm downstream.
     known = torch.isfinite(clipped).all(-1) & sized
     return torch.where(known[..., None], clipped, 0.0), valid if there is None else valid & there

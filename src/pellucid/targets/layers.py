@@ -110,6 +110,8 @@ def rows_beside_holes(
     start, stop = torch.where(seen, ends[..., :-1, :], far).amin(2), torch.where(seen, ends[..., 1:, :], -far).amax(2)
     there = (area > 0) & (area >= options.min_visibility * before * (1 - _ROUNDING)) & (area >= options.min_area * (1 - _ROUNDING))
     hull = torch.cat((start, stop), -1)
+    if options.min_size:
+        there = there & visible(edges, hull, min_size=options.min_size)
     same = (hull == edges).all(-1) | ~(area > 0)
     return torch.where(same[..., None], rows, convert_boxes(hull, "xyxy", entry.box_format)), there
 
@@ -204,7 +206,7 @@ def _within(rows: Tensor, box: Tensor, entry: Entry, options: Options) -> tuple[
     if entry.kind is not BOXES or entry.box_format == "cxcywhr":
         return rows, ((edges[..., :2] >= low) & (edges[..., :2] < high)).all(-1)
     cut = torch.cat((torch.maximum(edges[..., :2], low), torch.minimum(edges[..., 2:], high)), -1)
-    valid = visible(edges, cut, min_area=options.min_area, min_visibility=options.min_visibility)
+    valid = visible(edges, cut, **options.least)
     inside = (cut == edges).all(-1, keepdim=True)
     return torch.where(inside, rows, convert_boxes(torch.where(valid[..., None], cut, 0.0), "xyxy", entry.box_format)), valid
 

@@ -21,7 +21,7 @@ from pellucid.random.arguments import check_choice, check_flag, finite_number, i
 from pellucid.targets.kinds import BOXES, IMAGE, KINDS, TargetKind, kind_of
 from pellucid.types import FLOATING
 
-__all__ = ["FORMATS", "LEADING", "SIDES", "Options", "check_no_scale", "dtype_named", "named_targets"]
+__all__ = ["FORMATS", "LEADING", "LIKE", "SIDES", "Options", "check_no_scale", "dtype_named", "named_targets"]
 
 _MODES = {kind.name: kind.interpolation for kind in KINDS.values() if kind.interpolation}
 
@@ -34,6 +34,9 @@ FORMATS: Mapping[str, tuple[BoxFormat, bool]] = {
     "yolo": ("cxcywh", True),
 }
 """What boxes may be written in: the format of their numbers, and whether these are fractions of the picture's width and height."""
+
+LIKE: Mapping[str, Mapping[str, Any]] = {"albumentations": {"out": "same", "drop_invalid": True, "targets": {"masks": "mask"}}}
+"""What a pipeline is told by the name of a library whose calls it answers; an option that is given wins."""
 
 SIDES = ("colour", "geometry")
 """What pictures of a sample may share, beside transforms by name."""
@@ -58,6 +61,7 @@ class Options:
     channels_last: bool | None = None
     min_area: float = 0.0
     min_visibility: float = 0.0
+    min_size: float | Sequence[float] = 0.0
     mask_fill: float = 0.0
     interpolation: Mapping[str, str] = field(default_factory=dict)
     pairs: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
@@ -96,6 +100,7 @@ class Options:
         read = {
             "min_area": _bounded("min_area", self.min_area, math.inf, "square pixels, a number >= 0"),
             "min_visibility": _bounded("min_visibility", self.min_visibility, 1.0, "a visible fraction from 0 to 1"),
+            "min_size": _sides(self.min_size),
             "targets": named,
             "passthrough": texts("passthrough", self.passthrough),
             "per_frame": texts("per_frame", self.per_frame),
@@ -110,6 +115,11 @@ class Options:
         }
         for name, value in read.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def least(self) -> dict[str, Any]:
+        """What is left of a box that counts on, as `visible` takes it."""
+        return {"min_area": self.min_area, "min_visibility": self.min_visibility, "min_size": self.min_size}
 
     def box_format_of(self, key: str) -> str:
         """The format that boxes under this key are in, unless their class says it."""
@@ -177,6 +187,16 @@ def _bounded(name: str, value: object, high: float, expected: str) -> float:
     if not 0 <= number <= high:
         raise invalid(name, expected=expected, got=repr(value))
     return number
+
+
+def _sides(value: object) -> float | tuple[float, ...]:
+    """The least side, or (height, width)."""
+    expected = "pixels, a number >= 0 or (height, width)"
+    if not isinstance(value, list | tuple):
+        return _bounded("min_size", value, math.inf, expected)
+    if len(value) != 2:
+        raise invalid("min_size", expected=expected, got=repr(value))
+    return tuple(_bounded("min_size", one, math.inf, expected) for one in value)
 
 
 def _pairs(key: str, pairs: object, named: Mapping[str, str]) -> tuple[tuple[int, int], ...]:

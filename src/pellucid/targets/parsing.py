@@ -296,11 +296,14 @@ def is_rows(value: object) -> bool:
 
 def _rows(name: str, kind: TargetKind, rows: Sequence[Any]) -> Tensor:
     if not is_rows(rows) or len({len(row) for row in rows}) > 1:
-        raise invalid(
-            name, expected="rows of equally many numbers, or a tensor", got=repr(rows), fix="Convert with torch.as_tensor."
-        )
+        said = isinstance(rows, list | tuple) and any(isinstance(row, list | tuple) and not is_rows([row]) for row in rows)
+        fix = _LABELLED if said and kind is BOXES else "Convert with torch.as_tensor."
+        raise invalid(name, expected="rows of equally many numbers, or a tensor", got=repr(rows), fix=fix)
     numbers = len(rows[0]) if rows else (kind.last or (4,))[0]
     return torch.tensor(rows, dtype=torch.float32).reshape(len(rows), numbers)
+
+
+_LABELLED = "Labels of boxes have a key of their own, class_labels."
 
 
 def _boxes(key: str, tensor: Tensor, valid: Tensor | None, options: Options) -> Entry:
@@ -311,6 +314,7 @@ def _boxes(key: str, tensor: Tensor, valid: Tensor | None, options: Options) -> 
     wanted = DEGREES.get(form, 4)
     if numbers != wanted:
         fix = f"Pass box_format={{{key!r}: 'cxcywhr'}} for rotated boxes (radians)." if numbers == 5 else ""
+        fix = f"{fix} {_LABELLED}" if numbers > 4 else fix
         raise invalid(name, expected=f"{wanted} numbers per box ({form})", got=f"shape {tuple(tensor.shape)}", fix=fix)
     if wanted > 4 and not tensor.is_floating_point():
         raise wrong_type(name, expected="floating-point numbers: rotated boxes have an angle", got=tensor.dtype)

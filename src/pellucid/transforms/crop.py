@@ -1,6 +1,6 @@
 """Crops.
 
-Owns: RandomCrop, RandomCropFromBorders, CenterCrop, RandomResizedCrop, RandomIoUCrop,
+Owns: RandomCrop, RandomCropFromBorders, Crop, CenterCrop, RandomResizedCrop, RandomIoUCrop,
 RandomBoxSafeCrop, RandomMaskCrop.
 Must not: cut tensors; a crop is a shift of the sampling grid and a smaller output.
 Read next: ``resize.py``.
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
+from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Bernoulli, Categorical, Distribution, Offset, Uniform
 from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number
 from pellucid.random.windows import IoUWindow, MaskWindow, SafeWindow
@@ -39,7 +40,7 @@ from pellucid.transforms.warping import resizing, shifting
 from pellucid.types import Fill, ImageSpec, Interpolation, Padding, PaddingMode, Size
 
 __all__ = [
-    "CenterCrop", "RandomBoxSafeCrop", "RandomCrop", "RandomCropFromBorders", "RandomIoUCrop", "RandomMaskCrop",
+    "CenterCrop", "Crop", "RandomBoxSafeCrop", "RandomCrop", "RandomCropFromBorders", "RandomIoUCrop", "RandomMaskCrop",
     "RandomResizedCrop",
 ]  # fmt: skip
 
@@ -185,6 +186,51 @@ class RandomCropFromBorders(Transform):
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
         left, top, _, _ = self._taken(spec)
         return Warp(scale_shift(1.0, left, 1.0, top, like[None]))
+
+
+@dataclass(frozen=True)
+class Crop(Transform):
+    """Cut a rectangle of whole pixels, always at the same place.
+
+    Args:
+        size: height and width, or an int for a square.
+        top, left: the row and the column of its first pixel.
+        fill: what lies outside the image, unless ``padding_mode`` repeats it.
+
+    On each target:
+        image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
+    Identity at:
+        size equal to the image's, top = left = 0.
+    Source:
+        ``torchvision.transforms.v2.functional.crop``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.Crop((1, 2), left=1)(torch.tensor([[[[1.0, 2.0, 3.0]]]]))
+        tensor([[[[2., 3.]]]])
+    """
+
+    size: int | Size
+    _: KW_ONLY
+    top: int = 0
+    left: int = 0
+    fill: Fill = 0.0
+    padding_mode: PaddingMode = "constant"
+    mask_fill: float | None = None
+
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+
+    def check(self) -> None:
+        for name in ("top", "left"):
+            whole_number(f"Crop.{name}", getattr(self, name), -(1 << 30), 1 << 30)
+
+    def segment(self, spec: ImageSpec) -> WarpSpec:
+        height, width = as_size("Crop.size", self.size)
+        inside = self.top >= 0 and self.left >= 0 and self.top + height <= spec.height and self.left + width <= spec.width
+        return shifting(self, (height, width), exposes=not inside)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
+        return Warp(scale_shift(1.0, self.left, 1.0, self.top, like[None]))
 
 
 @dataclass(frozen=True)
