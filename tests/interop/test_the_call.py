@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 import pellucid as P
 from pellucid.interop import from_albumentations

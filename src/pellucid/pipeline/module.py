@@ -53,12 +53,12 @@ from pellucid.pipeline.serialization import (
 from pellucid.pipeline.settling import decides, settle_each
 from pellucid.pipeline.view_draws import View, draw_several, steps_named
 from pellucid.pipeline.worst_draws import worst_draw
-from pellucid.random.arguments import check_choice, table, whole_number
+from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, key_for
 from pellucid.random.stream import claim, own_seed
 from pellucid.targets.kinds import IMAGE, IMAGES, VOLUME
-from pellucid.targets.options import LIKE, Options, check_no_scale, dtype_named, named_targets
+from pellucid.targets.options import Options, check_no_scale, dtype_named, named_targets, told
 from pellucid.targets.parsing import Parsed, batch_of, parse
 from pellucid.transforms.base import Transform, as_size, as_transforms, check_flag
 from pellucid.transforms.choices import places_of, steps_of
@@ -175,17 +175,13 @@ class Pipeline(nn.Module):
         of: Mapping[str, str | Sequence[str]] | None = None,
         per_frame: Sequence[str] = (),
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in Options.__dataclass_fields__}
+        given = told(like, {name: value for name, value in locals().items() if name in Options.__dataclass_fields__})
         super().__init__()
-        given = {name: value for name, value in given.items() if value is not None or name not in ("out", "drop_invalid")}
-        if like is not None:
-            check_choice("like", like, tuple(LIKE))
-            given = {**LIKE[like], **given, "targets": {**LIKE[like]["targets"], **table("targets", targets or {})}}
         self.transforms = as_transforms(transforms)
         self.steps = steps_of(self.transforms)
         Key(seed=0 if seed is None else seed)
         if any(step.transform.dimensions == (3,) for step in self.steps):  # whose pictures, under whatever name, are volumes
-            given["targets"] = {"image": VOLUME.name, **table("targets", given["targets"] or {})}
+            given["targets"] = {"image": VOLUME.name, **given["targets"]}
         self.options = Options(**given)
         self._named = seed is not None
         with torch.inference_mode(False):  # whose tensors could be neither counted with nor trained outside of it

@@ -21,7 +21,7 @@ from pellucid.random.arguments import check_choice, check_flag, finite_number, i
 from pellucid.targets.kinds import BOXES, IMAGE, KINDS, TargetKind, kind_of
 from pellucid.types import FLOATING
 
-__all__ = ["FORMATS", "LEADING", "LIKE", "SIDES", "Options", "check_no_scale", "dtype_named", "named_targets"]
+__all__ = ["FORMATS", "LEADING", "SIDES", "Options", "check_no_scale", "dtype_named", "named_targets", "told"]
 
 _MODES = {kind.name: kind.interpolation for kind in KINDS.values() if kind.interpolation}
 
@@ -35,8 +35,11 @@ FORMATS: Mapping[str, tuple[BoxFormat, bool]] = {
 }
 """What boxes may be written in: the format of their numbers, and whether these are fractions of the picture's width and height."""
 
-LIKE: Mapping[str, Mapping[str, Any]] = {"albumentations": {"out": "same", "drop_invalid": True, "targets": {"masks": "mask"}}}
-"""What a pipeline is told by the name of a library whose calls it answers; an option that is given wins."""
+_LIKE: Mapping[str | None, Mapping[str, Any]] = {
+    None: {"out": "tensor", "drop_invalid": False, "targets": {}},
+    "albumentations": {"out": "same", "drop_invalid": True, "targets": {"masks": "mask"}},
+}
+"""What the name of a library says whose calls a pipeline answers."""
 
 SIDES = ("colour", "geometry")
 """What pictures of a sample may share, beside transforms by name."""
@@ -142,6 +145,15 @@ class Options:
         plain["of"] = {key: list(names) for key, names in self.of.items()}
         plain["pairs"] = {key: [list(pair) for pair in pairs] for key, pairs in self.pairs.items()}
         return {name: value for name, value in plain.items() if value not in (None, [], {})}
+
+
+def told(like: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are given, and what `like` says where they do not."""
+    if like is not None:
+        check_choice("like", like, tuple(filter(None, _LIKE)))
+    usual = _LIKE[like]
+    said = {name: value for name, value in given.items() if value is not None or name not in usual}
+    return {**usual, **said, "targets": {**usual["targets"], **table("targets", given["targets"] or {})}}
 
 
 def dtype_named(name: object) -> torch.dtype:
