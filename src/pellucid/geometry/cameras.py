@@ -1,7 +1,8 @@
 """Cameras that see a picture after it was warped.
 
-Owns: `camera_along`, a camera's matrix behind the maps of a pipeline; `split_camera`, its rotation taken out of it.
-Must not: know targets or lens coefficients; these stay as they are.
+Owns: `camera_along`, a camera's matrix behind the maps of a pipeline; `split_camera`, its rotation taken out of it; and what that
+rotation does to lenses and boxes in space.
+Must not: know targets.
 Read next: ``paths.py``.
 """
 
@@ -16,29 +17,37 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.geometry.bends import BentMap
 
-__all__ = ["camera_along", "split_camera"]
+__all__ = ["camera_along", "split_camera", "turn_boxes3d", "turn_lens"]
 
 
-def camera_along(name: str, matrix: Float[Tensor, "b 3 k"], steps: Sequence[Tensor | BentMap]) -> Float[Tensor, "b 3 k"]:
+def camera_along(
+    name: str, matrix: Float[Tensor, "b 3 k"], steps: Sequence[Tensor | BentMap], *, bends: bool = False
+) -> Float[Tensor, "b 3 k"]:
     """The matrix from a scene to the pixels behind these maps: their product with that of the picture that came in.
 
     Scaled so that the last row of a camera keeps its length: the last number of its third row stays 1 behind affine maps.
 
+    Args:
+        name: of the camera, for errors.
+        matrix: of the picture that came in.
+        steps: the maps, in order.
+        bends: leave fields out of the product.
+
     Errors:
-        InvalidArgument where a map bends lines: no matrix does.
+        InvalidArgument where a map bends lines, unless ``bends``: no matrix does.
     """
     if matrix.shape[-2] != 3:
         raise invalid(name, expected="three rows", got=f"shape {tuple(matrix.shape)}")
     moved = matrix
     for step in steps:
-        if isinstance(step, BentMap):
+        if isinstance(step, BentMap) and not bends:
             raise invalid(
                 name,
                 expected="a pipeline of affine maps and perspectives: a camera's matrix has no bends",
                 got="a step that bends the picture",
-                fix="Leave the step out, or pass per-pixel rays= or pointmap= in the camera's place.",
+                fix="Leave the step out, say Pipeline(cameras='residual'), or pass per-pixel rays= or pointmap= in its place.",
             )
-        moved = step.to(moved.dtype) @ moved
+        moved = (step.last @ step.first if isinstance(step, BentMap) else step).to(moved.dtype) @ moved
     before, after = (torch.linalg.vector_norm(one[:, 2:, :3], dim=-1, keepdim=True) for one in (matrix, moved))
     return moved * (before / after)
 
@@ -94,3 +103,36 @@ def split_camera(camera: Float[Tensor, "*b 3 3"]) -> tuple[Float[Tensor, "*b 3 3
     rows = ((across, across_xy, across_xz), (zero, down, across_yz), (zero, zero, depth))
     upper = torch.stack([torch.cat(row, -1) for row in rows], -2)
     return upper / depth[..., None], torch.stack((rest / across, y, z), -2)
+
+
+def turn_lens(lens: Float[Tensor, "b n"], rotation: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b n"]:
+    """Coefficients of a lens, as OpenCV has them, behind a turn about its axis, or a mirror.
+
+    Radial ones stay. Tangential ones move a point x by r² q + 2 (x·q) x with q = (p2, p1), and thin prisms by
+    r² (s1, s3) + r⁴ (s2, s4): these vectors turn with the points.
+
+    Args:
+        lens: (k1, k2, p1, p2, ...), of 4, 5, 8 or 12 numbers.
+        rotation: of the camera, about its axis or mirrored.
+
+    Gradient:
+        lens, rotation: exact.
+    Source:
+        ``cv2.projectPoints``.
+    """
+    turned, pairs = list(lens.unbind(-1)), ((3, 2), (8, 10), (9, 11))
+    for i, j in pairs if lens.shape[-1] == 12 else pairs[:1]:
+        vector = (rotation[:, :2, :2] @ torch.stack((lens[..., i], lens[..., j]), -1)[..., None])[..., 0]
+        turned[i], turned[j] = vector.unbind(-1)
+    return torch.stack(turned, -1)
+
+
+def turn_boxes3d(boxes: Float[Tensor, "b n 7"], rotation: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b n 7"]:
+    """Upright boxes (x, y, z, length, height, width, yaw) before a camera that is mirrored, or turned about its vertical axis.
+
+    Gradient:
+        boxes, rotation: exact.
+    """
+    centre, size, yaw = boxes.split((3, 3, 1), -1)
+    ahead = torch.cat((yaw.cos(), torch.zeros_like(yaw), -yaw.sin()), -1) @ rotation.mT
+    return torch.cat((centre @ rotation.mT, size, torch.atan2(-ahead[..., 2:], ahead[..., :1])), -1)

@@ -57,7 +57,7 @@ def expanded(step: Tensor | BentMap, rows: int) -> Tensor | BentMap:
 def places_of(back: Sequence[Tensor | BentMap], canvases_of: Sequence[Size], size: Size, rows: int) -> Float[Tensor, "b 2 h w"]:
     """Where the pixels at the beginning of a path end; nowhere if a canvas has cut them off."""
     like = back[0] if isinstance(back[0], Tensor) else back[0].first
-    path = list(zip(back, [*canvases_of, None], strict=True))
+    path = list(zip([expanded(step, rows) for step in back], [*canvases_of, None], strict=True))
     moved, inside = follow(pixel_centers(size, like.dtype, like.device).expand(rows, -1, 2), path)
     return torch.where(inside[..., None], moved, torch.inf).mT.unflatten(2, size)
 

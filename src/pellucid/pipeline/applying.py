@@ -44,6 +44,7 @@ from pellucid.kernels.several import Pictures
 from pellucid.pipeline.records import Record
 from pellucid.segments import Warp
 from pellucid.targets.arrays import as_given
+from pellucid.targets.cameras import check_followed, posed, residuals
 from pellucid.targets.dropping import sieved
 from pellucid.targets.instances import Instances, instances_of
 from pellucid.targets.kinds import BOXES, IMAGES, VALID, turned_along
@@ -84,6 +85,7 @@ def results_of(
 ) -> dict[str, Any]:
     """What becomes of each entry, by key, and the flags of validity; nothing is done for images that are known."""
     plan, lowered = record.plan, _lowered(record, parsed, gradient_scale)
+    check_followed(plan, parsed, options)
     known = _known_first(lowered, parsed, options) if plan.moving_layers else {}
     result: dict[str, Any] = {}
     for entry in parsed.entries:
@@ -107,7 +109,8 @@ def results_of(
         result[entry.key] = wrap_like(unflatten(out, entry, parsed.lead, plan.size_out, plan), entry.tensor, plan.size_out)
     if options.return_valid and not parsed.form.bare:
         result["valid"] = _coverage(record, parsed, lowered, lowered.device, options)
-    return result
+    posed(result, parsed, options)
+    return result | residuals(lowered, parsed, options)
 
 
 def _known_first(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str, tuple[Tensor, Tensor | None]]:
@@ -162,6 +165,7 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
     plan, lowered = record.plan, _lowered(record, parsed)
     device = lowered.device
     src_from_dst = total_src_from_dst(lowered)
+    check_followed(plan, parsed, options)
     result: dict[str, Any] = {}
     path = forwards(hops(lowered)) if src_from_dst is not None else []
     places: _Places = {}
@@ -190,6 +194,7 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
         elif src_from_dst is not None:
             valid = _unwarp(valid, path, plan.size_in, "bilinear", options, places)
         result["valid"] = _led(valid, parsed, plan.specs[0])
+    posed(result, parsed, options)
     return result
 
 
@@ -386,9 +391,10 @@ def _rows(
     lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Options, masks: Instances | None = None
 ) -> tuple[Tensor, Tensor]:
     """Rows of coordinates from canvas to canvas, and through layers, and which are still there; ``masks`` go beside them."""
-    if entry.kind.whole:
+    if entry.kind.whole or entry.kind.scene:
         _check_one_picture(lowered.plan, entry)
-        return _moved(entry, flat, forwards(hops(lowered)), options)
+        out, valid = _moved(entry, flat, forwards(hops(lowered)), options)
+        return out, valid if entry.valid is None else valid & _flags(entry.valid, lead)
     first, *rest = stretches(lowered)
     still: list[Hop] = [(_unmoved(lowered.plan, flat.device), lowered.plan.size_in)]
     out, valid = _moved(entry, flat, (not isinstance(first, int) and forwards(first)) or still, options)

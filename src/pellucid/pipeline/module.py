@@ -121,6 +121,9 @@ class Pipeline(nn.Module):
             ``{"flow": ("left", "right")}``; ``flow_valid`` says where both show the point then.
         per_frame: transforms that draw anew for each frame of a clip, by a part of their class's name, such as ``("noise",)``. All
             else stands still through a clip, or moves as `Smooth` says.
+        cameras: what takes the turn of a picture: ``matrix``, the camera's matrix takes all of it; ``pose``, the matrix stays
+            plain, and ``extrinsics``, ``lens`` and ``boxes3d`` beside it turn; ``residual``, as ``matrix``, and under fields,
+            which are refused otherwise, ``residual`` (B, 2, H, W) says how far from a pixel that matrix puts what it shows.
 
     Gradient:
         To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
@@ -174,6 +177,7 @@ class Pipeline(nn.Module):
         share: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None = None,
         of: Mapping[str, str | Sequence[str]] | None = None,
         per_frame: Sequence[str] = (),
+        cameras: str = "matrix",
     ) -> None:
         given = told(like, {name: value for name, value in locals().items() if name in Options.__dataclass_fields__})
         super().__init__()

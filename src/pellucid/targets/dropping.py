@@ -66,7 +66,7 @@ def _groups(flags: Mapping[str, Any], result: dict[str, Any], options: Options) 
     groups: dict[Any, list[str]] = {}
     for name, flag in flags.items():
         kind = kind_in(name, result[name], options)
-        objects = kind is not None and (kind is BOXES or kind.corners or not kind.move)
+        objects = kind is not None and (kind is BOXES or kind.corners or kind.scene or not kind.move)
         groups.setdefault((_rest(name), *_counts(flag)) if objects else name, []).append(name)
     return [sorted(group, key=lambda name: f"{name}_{VALID}" not in result) for group in groups.values()]
 

@@ -19,7 +19,7 @@ from pellucid.boxes.canvases import across, carried
 from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.bends import BentMap
-from pellucid.geometry.cameras import camera_along
+from pellucid.geometry.cameras import camera_along, turn_boxes3d, turn_lens
 from pellucid.geometry.clipping import along
 from pellucid.geometry.paths import Path, follow
 from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
@@ -67,6 +67,9 @@ class TargetKind:
             nothing is cut off there.
         whole: the rows belong to the picture as a whole, as a camera's matrix does: no key says which of them are valid, and steps
             that show several pictures in one are refused.
+        scene: of what belongs to the scene before a camera: (values, rotation (b, 3, 3)) -> the values behind that turn or mirror
+            of the camera, where ``Pipeline(cameras="pose")`` gives it one.
+        follows: which maps that is possible for: ``perspective`` (and affine ones), ``affine``, or ``axes``.
         space: it belongs to volumes: what is not rows ends in (D, H, W), maps are (b, 4, 4), and points (x, y, z).
         corners: a row is corners (v, 2) in pixel edges: ``polygon``, of as many as it needs, where a row of NaN ends a ring;
             ``line``, the same but not closed; ``quad``, four that nothing cuts. Lists of them are taken.
@@ -96,6 +99,8 @@ class TargetKind:
     reaches: bool = False
     move: Move | None = None
     whole: bool = False
+    scene: Turn | None = None
+    follows: str = ""
     space: bool = False
     corners: str = ""
 
@@ -200,9 +205,14 @@ def _keypoints(values: Tensor, path: Path, entry: Entry, options: Options) -> tu
 
 
 def _camera(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
-    del options
-    moved = camera_along(f"batch[{entry.key!r}]", values, [step for step, _ in path])
+    moved = camera_along(f"batch[{entry.key!r}]", values, [step for step, _ in path], bends=options.cameras == "residual")
     return moved, torch.ones_like(moved[..., 0], dtype=torch.bool)
+
+
+def _still(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+    """What belongs to the scene, which no warp of its picture moves."""
+    del path, entry, options
+    return values, torch.ones_like(values[..., 0], dtype=torch.bool)
 
 
 def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
@@ -218,6 +228,17 @@ def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[
     # A box that is gone, or was none, still needs numbers that do no harm downstream.
     known = torch.isfinite(clipped).all(-1) & sized
     return torch.where(known[..., None], clipped, 0.0), valid if there is None else valid & there
+
+
+def _turn_pose(values: Tensor, rotation: Tensor) -> Tensor:
+    """World to camera, behind a turn of the camera."""
+    return torch.cat((rotation @ values[:, :3], values[:, 3:]), 1)
+
+
+def _unturned(values: Tensor, rotation: Tensor) -> Tensor:
+    """Numbers of what is the same all around the axis."""
+    del rotation
+    return values
 
 
 _ALONG = 5
@@ -332,12 +353,52 @@ KINDS: dict[str, TargetKind] = {
         TargetKind("uv", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2),
         TargetKind("intrinsics", "(B, 3, 3)", (2,), (3,), move=_camera, whole=True),
         TargetKind("projection", "(B, 3, 4)", (2,), (4,), move=_camera, whole=True),
+        TargetKind(
+            "extrinsics",
+            "(B, 3, 4) or (B, 4, 4), world to camera",
+            (2,),
+            (4,),
+            move=_still,
+            scene=_turn_pose,
+            follows="perspective",
+            whole=True,
+        ),
+        TargetKind(
+            "lens",
+            "(B, 4, 5, 8 or 12), as OpenCV's distCoeffs",
+            (1,),
+            (4, 5, 8, 12),
+            move=_still,
+            scene=turn_lens,
+            follows="affine",
+            whole=True,
+        ),
+        TargetKind(
+            "fisheye",
+            "(B, 4), k1 to k4 of OpenCV's fisheye",
+            (1,),
+            (4,),
+            move=_still,
+            scene=_unturned,
+            follows="affine",
+            whole=True,
+        ),
+        TargetKind(
+            "boxes3d",
+            "(B, N, 7): x, y, z, length, height, width, yaw",
+            (2,),
+            (7,),
+            move=_still,
+            scene=turn_boxes3d,
+            follows="axes",
+        ),
         VOLUME,
         TargetKind("labelmap", "(B, D, H, W) or (B, C, D, H, W)", (3, 4), integers=None, interpolation="nearest", space=True),
         TargetKind("points3", "(B, N, 3), in voxels (x, y, z)", (2,), (3,), _INTEGERS, move=_points3, space=True),
         TargetKind("cuboids", "(B, N, 6), edges (x0, y0, z0, x1, y1, z1)", (2,), (6,), _INTEGERS, move=_cuboids, space=True),
         TargetKind("affine", "(B, 4, 4), voxel (x, y, z) to world", (2,), (4,), move=_world, whole=True, space=True),
         TargetKind("labels", integers=None),
+        TargetKind("residual", integers=None),
         TargetKind("keypoint_labels", integers=None),
     )
 }

@@ -74,6 +74,7 @@ class Options:
     share: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     of: Mapping[str, Any] = field(default_factory=dict)
     per_frame: Sequence[str] = ()
+    cameras: str = "matrix"
 
     def __post_init__(self) -> None:
         """Check every option, and fill in the default interpolations."""
@@ -83,6 +84,7 @@ class Options:
         check_choice("canvas", self.canvas, CANVAS_RULES)
         check_choice("impl", self.impl, ("auto", "reference", "cpu", "triton"))
         check_choice("out", self.out, ("tensor", "same", "numpy"))
+        check_choice("cameras", self.cameras, ("matrix", "pose", "residual"))
         for key, kind in named.items():
             check_choice(f"targets[{key!r}]", kind, tuple(KINDS))
         boxes = self.box_format

@@ -146,7 +146,8 @@ _WORDS = (
     ("quads", "quad quadrilateral"),
     ("", "path file filename fname url meta metadata info caption text prompt"),
     ("intrinsics", "intrinsic camera cam k calib calibration"),
-    ("camera", "extrinsic pose distortion"),
+    ("extrinsics", "extrinsic"),
+    ("camera", "pose distortion"),
     ("labels", "label class classe category categorie cls score y"),
     ("", "name id idx index size shape time timestamp"),
     ("boxes", "box boxe bbox bboxe bndbox detection roi rect"),
@@ -170,7 +171,8 @@ def _fix(key: str, value: object) -> str:
     found = next((kind for kind, known in _WORDS if words & set(known.split())), None)
     alone = f"passthrough=({key!r},) to leave it alone"
     if found == "camera":
-        return f"Pass {alone}: the camera's matrix under the key intrinsics follows the picture, and the rest of it stays as it is."
+        kinds = f"{{{key!r}: 'extrinsics'}} (world to camera) or 'lens' (OpenCV's coefficients)"
+        return f"Pass targets={kinds} if that is what it is, or {alone}: the camera's matrix under the key intrinsics takes it all."
     kind = _likely(value) if found is None else found
     kind = "polygons" if kind == "mask" and isinstance(value, list) and value and isinstance(value[0], list) else kind  # COCO's
     return f"Pass targets={{{key!r}: {kind!r}}} if that is what it is, or {alone}." if kind else f"Pass {alone}."
@@ -257,7 +259,9 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
         tensor = stacked([polygon_of(f"{name}[{i}]", one, kind.corners) for i, one in enumerate(tensor)])
         tensor = tensor.new_zeros((0, 4, 2)) if kind.corners == "quad" and not len(tensor) else tensor
     elif isinstance(tensor, list | tuple) and (kind.move or kind.integers is None):
-        tensor = _rows(name, kind, tensor) if kind.move else torch.stack([torch.as_tensor(one) for one in tensor])
+        tensor = (
+            _rows(name, kind, tensor) if kind.move and kind.axes != (1,) else torch.stack([torch.as_tensor(one) for one in tensor])
+        )
     if array:
         tensor = as_tensor(name, kind.name, tensor)
     if not isinstance(tensor, Tensor):

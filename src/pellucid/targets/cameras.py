@@ -1,0 +1,103 @@
+"""What of a scene follows its camera: poses, lenses and boxes in space, where the pose takes what the picture turned.
+
+Owns: which maps they can follow, the turn that a pose takes, and what a field leaves over beside a camera's matrix.
+Must not: know what each of them does under a turn; the table of kinds does.
+Read next: ``../geometry/cameras.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.core.constants import wide_dtype
+from pellucid.engine.execution import backwards, forwards, hops
+from pellucid.engine.lowering import Lowered
+from pellucid.engine.plan import Plan
+from pellucid.errors import invalid
+from pellucid.geometry.cameras import camera_along, split_camera
+from pellucid.geometry.paths import expanded, follow
+from pellucid.geometry.points import pixel_centers
+from pellucid.segments import SegmentSpec, WarpSpec
+from pellucid.targets.options import Options
+from pellucid.targets.parsing import Entry, Parsed
+
+__all__ = ["check_followed", "posed", "residuals"]
+
+_FOLLOWS = {
+    "perspective": "affine maps and perspectives",
+    "affine": "affine maps",
+    "axes": "crops, resizes and mirrors, under which an upright box stays upright",
+}
+
+
+def _stops(spec: SegmentSpec | None, follows: str) -> bool:
+    """Whether a step is more than that."""
+    if not isinstance(spec, WarpSpec):
+        return False
+    return spec.bends or (follows != "perspective" and spec.projective) or (follows == "axes" and not spec.along_axes)
+
+
+def check_followed(plan: Plan, parsed: Parsed, options: Options) -> None:
+    """Raise for what of a scene cannot follow some step, or misses the camera whose turn it takes."""
+    for entry in parsed.entries:
+        if entry.kind.scene is None or options.cameras != "pose":
+            continue
+        for step, spec in zip(plan.steps, plan.segments, strict=True):
+            if _stops(spec, entry.kind.follows):
+                raise invalid(
+                    f"batch[{entry.key!r}]",
+                    expected=f"{_FOLLOWS[entry.kind.follows]}: beside a pose, {entry.kind.name} can follow no others",
+                    got=type(step.transform).__name__,
+                    fix="Leave that step out, or pass Pipeline(cameras='matrix').",
+                )
+        _camera_of(entry, parsed)
+
+
+def _camera_of(entry: Entry, parsed: Parsed) -> str:
+    """The key of the camera of a scene: that whose name ends the same, or the only one."""
+    cameras = [one.key for one in parsed.entries if one.kind.name == "intrinsics"]
+    same = [key for key in cameras if key.partition("_")[2] == entry.key.partition("_")[2]] or cameras
+    if len(same) != 1:
+        fix = "The pose takes what the picture turned, and a matrix says how far that is. Pass it, or Pipeline(cameras='matrix')."
+        raise invalid(
+            f"batch[{entry.key!r}]", expected="the intrinsics of its camera beside it", got=f"{len(same)} of them", fix=fix
+        )
+    return same[0]
+
+
+def posed(result: dict[str, Any], parsed: Parsed, options: Options) -> None:
+    """Take what the picture turned out of cameras' matrices, and turn what else there is of the scene by it."""
+    if options.cameras != "pose":
+        return
+    turns = {}
+    for entry in parsed.entries:
+        if entry.kind.name == "intrinsics":
+            matrix = result[entry.key]
+            plain, turns[entry.key] = split_camera(matrix.to(wide_dtype(matrix.device)))
+            result[entry.key] = plain.to(matrix.dtype)
+    for entry in parsed.entries:
+        if entry.kind.scene is not None:
+            value, turn = result[entry.key], turns[_camera_of(entry, parsed)]
+            flat = value.to(turn.dtype).reshape(-1, *value.shape[parsed.lead :])
+            result[entry.key] = entry.kind.scene(flat, turn.reshape(-1, 3, 3)).reshape(value.shape).to(value.dtype)
+
+
+def residuals(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str, Tensor]:
+    """Beside each camera of a picture that a field has moved: how far from a pixel the camera's matrix puts what it shows."""
+    plan = lowered.plan
+    cameras = [entry for entry in parsed.entries if entry.kind.name == "intrinsics"]
+    if options.cameras != "residual" or not plan.bends or not cameras:
+        return {}
+    wide, rows = wide_dtype(lowered.device), cameras[0].tensor.shape[: parsed.lead]
+    pixels = pixel_centers(plan.size_out, wide, lowered.device).expand(rows.numel(), -1, 2)
+    back, forth = (
+        [(expanded(step.to(wide), len(pixels)), None) for step, _ in way] for way in (backwards(lowered), forwards(hops(lowered)))
+    )
+    source, _ = follow(pixels, back)
+    eye = torch.eye(3, dtype=wide, device=lowered.device).expand(len(pixels), 3, 3)
+    straight = camera_along("", eye, [step for step, _ in forth], bends=True)
+    left = (follow(source, [(straight, None)])[0] - pixels).mT.reshape(*rows, 2, *plan.size_out)
+    return {"residual" + "".join(one.key.partition("_")[1:]): left.to(one.tensor.dtype) for one in cameras}
