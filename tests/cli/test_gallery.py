@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import pellucid
 from pellucid import ALL, Key, Pipeline
 from pellucid.cli import app
+from pellucid.transforms import GROUPS
 
 gallery = importlib.import_module("pellucid.cli.gallery")  # the name in the package is the command
 SIZE = gallery.SIZE
@@ -47,6 +48,15 @@ def test_the_page_holds_together(photograph, tmp_path, monkeypatch):
     for wanted in ("Draw 3", "Gradient", "degrees = -20", "times = 3", "(208 x 208)", "almost everywhere: gate, degrees"):
         assert wanted in page, wanted
     assert "mean =" not in page
+    for wanted in ('<p class="group">Crops and sizes</p>', '<a href="#Pad"><img src="Pad-draws-1.webp"', "<b>RandomAffine</b>"):
+        assert wanted in page, wanted
+
+
+def test_every_transform_is_in_one_group_and_has_a_summary_of_one_line():
+    listed = [kind for kinds in GROUPS.values() for kind in kinds]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == set(ALL)
+    assert all(8 < len(gallery.summary(kind)) < 140 for kind in ALL)
 
 
 def test_a_sweep_goes_from_end_to_end_and_gates_are_open(photograph):

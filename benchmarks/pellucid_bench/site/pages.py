@@ -87,20 +87,16 @@ def generated(repository: str) -> Iterator[tuple[str, str]]:
 
 def gallery() -> Iterator[tuple[str, str | bytes]]:
     """(place on the site, content) of the gallery: its page, its style, and its pictures."""
-    cli = import_module("pellucid.cli.gallery")
-    lines = ["# Gallery", "", _GALLERY, ""]
+    cli, groups = import_module("pellucid.cli.gallery"), import_module("pellucid.transforms").GROUPS
+    shown = list(cli.entries(cli.photograph()))
+    lines = ["# Gallery", "", _GALLERY, "", cli.contents(shown, str.lower), ""]
     with tempfile.TemporaryDirectory() as folder:
-        for entry in cli.entries(cli.photograph()):
-            name, (code, declared) = type(entry.transform).__name__, cli.facts(entry)
-            lines += [
-                f"## [{name}](../reference/transforms.md#pellucid.transforms.{name})",
-                "",
-                f"`{code}`",
-                "",
-                f"Gradients: {declared}",
-                "",
-            ]
-            lines += [cli.fragment(entry, Path(folder)), ""]
+        for group, kinds in groups.items():
+            lines += [f"## {group}", ""]
+            for entry in (entry for entry in shown if type(entry.transform) in kinds):
+                name, (code, declared) = type(entry.transform).__name__, cli.facts(entry)
+                lines += [f"### [{name}](../reference/transforms.md#pellucid.transforms.{name})", ""]
+                lines += [f"`{code}`", "", f"Gradients: {declared}", "", cli.fragment(entry, Path(folder)), ""]
         for picture in sorted(Path(folder).iterdir()):
             yield f"gallery/{picture.name}", picture.read_bytes()
     yield "css/gallery.css", files("pellucid.cli").joinpath("gallery.css").read_text("utf-8")
@@ -155,9 +151,13 @@ def _reference(page: str) -> str:
     package, title = PACKAGES[page]
     module = import_module(package)
     lines = [f"# {title}", "", f"`{package}`", ""]
-    for name in names(page):
+    groups = import_module("pellucid.transforms").GROUPS if page == "transforms" else {}
+    begins = {kinds[0].__name__: group for group, kinds in groups.items()}
+    listed = [kind.__name__ for kinds in groups.values() for kind in kinds]
+    for name in sorted(names(page), key=lambda name: listed.index(name) if name in listed else len(listed)):
+        lines += [f"## {begins[name]}", ""] if name in begins else []
         if callable(getattr(module, name)):
-            lines += [f"::: {package}.{name}", ""]
+            lines += [f"::: {package}.{name}", *(["    options:", "      heading_level: 3"] if name in listed else []), ""]
         else:
             lines += [f"## {name}", "", "```", f"{package}.{name} = {_shown(getattr(module, name))}", "```", ""]
     return "\n".join(lines)

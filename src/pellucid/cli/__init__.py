@@ -28,6 +28,7 @@ from pellucid.cli.export import export
 from pellucid.cli.gallery import gallery
 from pellucid.cli.import_ import import_
 from pellucid.cli.learn import app as learn
+from pellucid.cli.play import play
 from pellucid.cli.preview import preview
 from pellucid.cli.register import register
 from pellucid.cli.train import TRAIN
@@ -46,6 +47,7 @@ app = typer.Typer(
 
 # One line per command. A family of commands is a Typer app of its own: app.add_typer(..., name="bench").
 app.command()(demo)
+app.command()(play)
 app.command()(preview)
 app.command()(gallery)
 app.command()(explain)

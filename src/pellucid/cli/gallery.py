@@ -8,7 +8,7 @@ Read next: ``draw.py``.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from html import escape
 from pathlib import Path
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from torch import Tensor
 
-    from pellucid.pipeline import Pipeline
     from pellucid.pipeline.records import Record
     from pellucid.transforms.base import Transform
 
-__all__ = ["Entry", "entries", "example", "facts", "fragment", "gallery", "photograph"]
+__all__ = ["Entry", "contents", "entries", "example", "facts", "fragment", "gallery", "photograph", "summary"]
 
 SIZE = 160
 """Height and width of the photograph in the gallery, in pixels."""
@@ -93,9 +92,10 @@ def gallery(
         need("demo", "skimage")
     console = Console()
     batch = photograph(image)
-    shown = track(entries(batch, seed=seed), "Drawing", total=len(ALL), console=console)
+    shown = list(track(entries(batch, seed=seed), "Drawing", total=len(ALL), console=console))
     sections = [f"<section>{_heading(entry)}{fragment(entry, output)}</section>" for entry in shown]
-    content = page("gallery", count=len(sections), seed=seed, sections="\n".join(sections))
+    parts = {"contents": contents(shown, str), "sections": "\n".join(sections)}
+    content = page("gallery", count=len(sections), seed=seed, **parts)
     write_bytes(output / "index.html", content)
     console.print(f"Wrote {output / 'index.html'}.", highlight=False, markup=False, soft_wrap=True)
 
@@ -169,6 +169,7 @@ def example(kind: type[Transform]) -> Transform:
 
 def _entry(transform: Transform, batch: Mapping[str, Tensor], seed: int) -> Entry:
     from pellucid.cli.draw import heat
+    from pellucid.cli.gradients import arriving
     from pellucid.pipeline import Pipeline
     from pellucid.random import Key
 
@@ -179,7 +180,7 @@ def _entry(transform: Transform, batch: Mapping[str, Tensor], seed: int) -> Entr
         draws += [(f"Draw {i + 1}", _picture(pipeline.apply(batch, record))) for i, record in enumerate(records)]
     else:  # nothing is drawn
         draws.append(("After", _picture(pipeline.apply(batch, records[0]))))
-    draws.append(("Gradient", heat(_gradient(pipeline, batch["image"], records[0]))))
+    draws.append(("Gradient", heat(arriving(pipeline, batch["image"], records[0]))))
     swept = [
         (f"{name} = {value:.3g}", _picture(pipeline.apply(batch, record))) for name, value, record in _sweep(transform, records[0])
     ]
@@ -190,18 +191,6 @@ def _picture(batch: Mapping[str, Tensor]) -> Image:
     from pellucid.cli.draw import draw_targets
 
     return draw_targets({key: value[0] for key, value in batch.items()})
-
-
-def _gradient(pipeline: Pipeline, image: Tensor, record: Record) -> Tensor:
-    """(H, W): |d loss / d pixel| of the activity of a small fixed network on the result."""
-    import torch
-
-    from pellucid.cli.gradients import FixedNet
-
-    leaf = image.detach().clone().requires_grad_()
-    loss = FixedNet(leaf.shape[1], leaf.dtype)(pipeline.apply(leaf, record)).square().sum()
-    (gradient,) = torch.autograd.grad(loss, leaf)
-    return gradient[0].square().sum(0).sqrt()
 
 
 def _sweep(transform: Transform, record: Record) -> Iterator[tuple[str, float, Record]]:
@@ -228,6 +217,29 @@ def _sweep(transform: Transform, record: Record) -> Iterator[tuple[str, float, R
     values = [ends[0] + (ends[1] - ends[0]) * i / (_STEPS - 1) for i in range(_STEPS)]
     for value in dict.fromkeys(round(value) for value in values) if whole else values:
         yield swept, value, record.with_param(0, swept, torch.full_like(record.params[0][swept], value))
+
+
+def contents(shown: Sequence[Entry], anchor: Callable[[str], str]) -> str:
+    """Thumbnails by group, as HTML; each leads to its transform on the page, whose name ``anchor`` turns into an id."""
+    from pellucid.transforms import GROUPS
+
+    parts = []
+    for group, kinds in GROUPS.items():
+        cells = []
+        for entry in (entry for entry in shown if type(entry.transform) in kinds):
+            name, (width, height) = type(entry.transform).__name__, entry.draws[1][1].size
+            picture = f'<img src="{name}-draws-1.webp" width="{width}" height="{height}" loading="lazy" alt="">'
+            cells.append(
+                f'<a href="#{anchor(name)}">{picture}<b>{name}</b><span>{escape(summary(type(entry.transform)))}</span></a>'
+            )
+        if cells:
+            parts.append(f'<p class="group">{group}</p><div class="thumbnails">{"".join(cells)}</div>')
+    return "\n".join(parts)
+
+
+def summary(kind: type[Transform]) -> str:
+    """What a transform does, in the first line of its docstring."""
+    return (kind.__doc__ or "").strip().split("\n")[0].replace("``", "")
 
 
 def fragment(entry: Entry, folder: Path) -> str:

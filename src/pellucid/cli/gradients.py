@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pellucid.pipeline.records import Record
 
 __all__ = [
-    "STEPS", "Comparison", "FixedNet", "ajar", "compare_gradients", "count_comparisons", "dithered", "pixel_gradient", "worst",
+    "STEPS", "Comparison", "FixedNet", "ajar", "arriving", "compare_gradients", "count_comparisons", "dithered", "pixel_gradient",
+    "worst",
 ]  # fmt: skip
 
 STEPS = (1e-6, 1e-8)
@@ -49,6 +50,15 @@ class FixedNet:
         energy = F.softplus(torch.cat((answers, -answers), dim=1), beta=4.0)
         pooled = F.avg_pool2d(energy, 4, stride=2)
         return F.avg_pool2d(F.gelu(F.conv2d(pooled, self.mix)), 4, stride=2)
+
+
+def arriving(pipeline: Pipeline, image: Tensor, record: Record) -> Tensor:
+    """(H, W): how long the gradient of the network's activity on the result is at each pixel of the picture, or of the first."""
+    leaf = image.detach().clone().requires_grad_()
+    out = pipeline.apply(leaf, record)
+    loss = FixedNet(leaf.shape[-3], leaf.dtype)(out.reshape(-1, *out.shape[-3:])).square().sum()
+    (gradient,) = torch.autograd.grad(loss, leaf)
+    return gradient.reshape(-1, *gradient.shape[-3:])[0].square().sum(0).sqrt()
 
 
 def _gabor_bank(channels: int, side: int = 7, orientations: int = 4) -> Tensor:

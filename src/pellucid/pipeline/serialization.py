@@ -27,7 +27,16 @@ from pellucid.transforms import ALL, VOLUMES
 from pellucid.transforms.base import Transform, check_kind
 from pellucid.transforms.formerly import renamed
 
-__all__ = ["VERSION", "read_file", "register", "settings_from_dict", "transforms_from_list", "transforms_to_list", "write_file"]
+__all__ = [
+    "VERSION",
+    "as_toml",
+    "read_file",
+    "register",
+    "settings_from_dict",
+    "transforms_from_list",
+    "transforms_to_list",
+    "write_file",
+]
 
 VERSION = 1
 _DEEPEST = 32
@@ -264,12 +273,13 @@ def write_file(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None
     """Write a ``.toml`` or ``.json`` file, whole or not at all."""
     path = Path(path)
     _check_suffix(path)
-    text = _as_toml(content) if path.suffix == ".toml" else json.dumps(content, indent=2) + "\n"
+    text = as_toml(content) if path.suffix == ".toml" else json.dumps(content, indent=2) + "\n"
     with whole(path) as draft:
         draft.write_text(text, encoding="utf-8")
 
 
-def _as_toml(content: Mapping[str, Any]) -> str:
+def as_toml(content: Mapping[str, Any]) -> str:
+    """The plain form of a pipeline as a TOML file has it."""
     with needs("A file of a pipeline that ends in .toml, and not in .json,", "tomli-w"):
         import tomli_w
     return tomli_w.dumps(content)

@@ -57,6 +57,27 @@ VOLUMES: tuple[type[Transform], ...] = tuple(
 )
 """The same of those that are for volumes alone; of the others those take volumes whose ``dimensions`` hold 3."""
 
+GROUPS: dict[str, tuple[type[Transform], ...]] = {
+    name: tuple(kind for kind in ALL if kind.__module__.rpartition(".")[2] in modules.split())
+    for name, modules in {
+        "Geometry": "flip affine lie perspective",
+        "Fields and lenses": "elastic waves grid lens",
+        "Crops and sizes": "crop resize zoom",
+        "Colour": "jitter channels hsv color",
+        "Light": "plasma light",
+        "Tone": "tone discrete",
+        "Blur and sharpness": "blur filters",
+        "Noise": "noise",
+        "Weather": "weather",
+        "Dropout": "holes",
+        "Collages and zoom": "collage",
+        "Codecs": "codec",
+        "Mixing": "mix paste",
+        "Choices": "choices mixture",
+    }.items()
+}
+"""`ALL` by what they do, for whoever looks for one."""
+
 for _kind in (*ALL, *VOLUMES):
     tell(_kind)
 for _kind in (*ALL, Lambda):
