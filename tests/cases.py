@@ -396,6 +396,23 @@ CASES = (
         off_kinks={"gate": 0.9},
         unclipped=True,
     ),
+    Case(
+        P.PerChannel([P.RandomBrightness(0.2, p=1.0), P.RandomGaussianBlur(3, sigma=((0.5, 1.0), 0.7, 1.0))], p=0.7),
+        P.PerChannel([P.RandomInvert(p=1.0)], p=0.0),
+        off_kinks={"gate": 0.9},
+        unclipped=True,
+    ),
+    Case(P.RicianNoise((0.01, 0.1), p=0.7), P.RicianNoise(0.0), off_kinks={"gate": 0.9}),
+    Case(
+        P.RandomGammaInRange((0.7, 1.5), p=0.7),
+        P.RandomGammaInRange(1.0),
+        exact_identity=False,
+        off_kinks={"gate": 0.9},
+        batch_exact=False,
+    ),
+    Case(P.RandomContrastInRange((0.7, 0.9), p=0.7), P.RandomContrastInRange(p=0.0), off_kinks={"gate": 0.9}, batch_exact=False),
+    Case(P.RandomLowResolution((0.4, 0.9), p=0.7), P.RandomLowResolution(1.0), off_kinks={"gate": 0.9}),
+    Case(P.RandomBiasField(0.4, p=0.7), P.RandomBiasField(0.0), off_kinks={"gate": 0.9}, batch_exact=False),
 )
 IDS = [f"{case.name}-{i}" for i, case in enumerate(CASES)]
 

@@ -10,6 +10,7 @@ from pellucid_bench.operations import OPERATIONS
 ELSEWHERE = {
     **dict.fromkeys(("MixUp", "CutMix", "Mosaic", "CopyPaste"), "mix samples: `bench mixing`"),
     **dict.fromkeys(("Apply", "OneOf", "Shuffle", "SomeOf", "Mixture", "PerPatch"), "choose among others"),
+    **dict.fromkeys(("RicianNoise", "RandomGammaInRange", "RandomLowResolution", "RandomBiasField"), "scans: `bench volumes`"),
     **dict.fromkeys(("RandomBoxSafeCrop", "RandomIoUCrop", "RandomMaskCrop"), "read boxes or masks"),
     **dict.fromkeys(("RandomCropFromBorders", "RandomRescale", "RandomShortestSize"), "draw their sizes"),
 }

@@ -21,9 +21,10 @@ def test_every_transform_has_a_row():
 def test_resting_form_changes_nothing(case):
     for dtype in (torch.float32, torch.float64):
         x = voxels(dtype=dtype)
-        assert torch.equal(Pipeline([case.identity])(x), x)
+        out = Pipeline([case.identity], targets={"image": "volume"})(x)
+        assert torch.equal(out, x) if not case.rounding else (out - x).abs().max() <= case.rounding
     x = (voxels() * 255).to(torch.uint8)
-    assert torch.equal(Pipeline([case.identity])(x), x)
+    assert torch.equal(Pipeline([case.identity], targets={"image": "volume"})(x), x)
 
 
 @every
@@ -76,16 +77,18 @@ def test_records_and_pipelines_from_files(case, tmp_path):
     loaded = Record.load(tmp_path / "record.pt")
     assert loaded.size_in == record.size_in == (6, 8, 7)
     assert torch.equal(augment.apply(batch, loaded)["volume"], out["volume"])
-    assert "Warp3" in augment.explain(batch)
+    moves = isinstance(case.transform.segment(ImageSpec.of(2, (6, 8, 7))), Warp3Spec)
+    assert ("Warp3" in augment.explain(batch)) == moves
 
 
 @every
 def test_gradients_by_finite_differences(case):
     batch = voxels(2, (4, 5, 4), channels=1, dtype=torch.float64).requires_grad_()
-    augment = Pipeline([case.transform], seed=2)
-    record = augment.draw(batch)
+    augment = Pipeline([case.transform], seed=2, targets={"image": "volume"})
+    record = augment.draw({"volume": batch})
     for name, value in case.off_kinks.items():
-        record = record.with_param(0, name, torch.full((2,), value, dtype=torch.float64)) if name in record.params[0] else record
+        now = record.params[0].get(name)
+        record = record if now is None else record.with_param(0, name, torch.full_like(now, value))
     declared = {"image", *record.params[0]} - {"words"}
     assert declared <= case.transform.gradients.keys()
     names = [name for name in record.params[0] if case.transform.gradients[name] != "none"]
@@ -104,7 +107,6 @@ def test_gradients_by_finite_differences(case):
 def test_a_transform_is_refused_where_it_means_nothing(case):
     with pytest.raises(pellucid.InvalidArgument, match="volumes"):
         Pipeline([case.transform]).plan(ImageSpec(3, 8, 8))
-    assert isinstance(case.transform.segment(ImageSpec.of(1, (16, 16, 16))), Warp3Spec)
 
 
 def test_pictures_and_volumes_do_not_mix():

@@ -1,4 +1,4 @@
-"""Cells of pictures as pictures of their own, and put together again.
+"""Cells and channels of pictures as pictures of their own, and put together again.
 
 Owns: how a grid is laid over pictures.
 Must not: know what a cell goes through.
@@ -14,11 +14,10 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.engine.lowering import Lowered
-from pellucid.engine.passes import in_units, mixed
+from pellucid.engine.passes import compute_dtype, in_units, mixed
 from pellucid.segments import Cells
 from pellucid.transforms.base import as_size
-from pellucid.transforms.mixture import PerPatch, cell_of
-from pellucid.types import ImageSpec
+from pellucid.transforms.mixture import Apart, PerPatch
 
 __all__ = ["cell_by_cell"]
 
@@ -34,10 +33,16 @@ def cell_by_cell(
 
     Where the grid does not divide pictures, the edge's pixels go on at the right and below, and are cut off again.
     """
-    owner, (samples, channels, height, width) = lowered.plan.steps[index].transform, image.shape
-    assert isinstance(owner, PerPatch)
+    owner, (samples, _, height, width) = lowered.plan.steps[index].transform, image.shape
+    assert isinstance(owner, Apart)
+    (count, cell), whole, slopes = owner.cells(lowered.plan.specs[index]), image, lowered.slopes
+    params = tuple({name: value.flatten(0, 1) for name, value in values.items()} for values in segment.steps)
+    slopes = slopes if slopes is None or len(slopes) == 1 else slopes.repeat_interleave(count, 0)
+    inside = Lowered(lowered.plan_beside((index, 0), owner.transforms, cell), params, lowered.device, slopes, lowered.frames)
+    gate = None if segment.gate is None else segment.gate.to(compute_dtype(image.dtype))
+    if not isinstance(owner, PerPatch):  # channels
+        return mixed(through(inside, image.flatten(0, 1)[:, None]).reshape(image.shape), in_units(image), gate)
     rows, columns = as_size("PerPatch.grid", owner.grid)
-    cell, whole, slopes = cell_of(owner, ImageSpec(channels, height, width)), image, lowered.slopes
     if (rows * cell.height, columns * cell.width) != (height, width):
         down, across = (
             torch.arange(rows * cell.height, device=image.device),
@@ -45,9 +50,6 @@ def cell_by_cell(
         )
         whole = image[:, :, torch.clamp(down, max=height - 1)[:, None], torch.clamp(across, max=width - 1)]
     cells = whole.unflatten(3, (columns, cell.width)).unflatten(2, (rows, cell.height)).permute(0, 2, 4, 1, 3, 5).flatten(0, 2)
-    params = tuple({name: value.flatten(0, 1) for name, value in values.items()} for values in segment.steps)
-    slopes = slopes if slopes is None or len(slopes) == 1 else slopes.repeat_interleave(rows * columns, 0)
-    plan = lowered.plan_beside((index, 0), owner.transforms, cell)
-    made = through(Lowered(plan, params, lowered.device, slopes, lowered.frames), cells.contiguous())
+    made = through(inside, cells.contiguous())
     made = made.unflatten(0, (samples, rows, columns)).permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
-    return mixed(made[..., :height, :width], in_units(image), None if segment.gate is None else segment.gate.to(made.dtype))
+    return mixed(made[..., :height, :width], in_units(image), gate)

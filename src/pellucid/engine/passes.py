@@ -7,6 +7,7 @@ Read next: ``../kernels/blend/__init__.py``.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import torch
@@ -115,7 +116,8 @@ def _active(segment: Segment, image: Tensor) -> Tensor | None:
     if isinstance(segment, Noise):
         asked, active = [segment.mean, segment.sigma], (segment.mean != 0) | (segment.sigma != 0)
     elif isinstance(segment, Convolve) and segment.amount is None:
-        asked, active = [segment.vertical, segment.horizontal], _spreads(segment.vertical) | _spreads(segment.horizontal)
+        asked = [kernel for kernel in (segment.vertical, segment.horizontal, segment.through) if kernel is not None]
+        active = reduce(torch.logical_or, map(_spreads, asked))
     return None if any(part.requires_grad for part in asked) else active
 
 
@@ -173,7 +175,7 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str, depth
         mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
         return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)
     if isinstance(segment, Grain):
-        result = grained(segment, image, impl)
+        result = grained(segment, image * scale if segment.law == "labels" else image, impl)
         if image.dtype == torch.uint8:
             return result
         result = mixed(result, image, gate)
@@ -183,14 +185,15 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str, depth
 
 
 def _blurred(segment: Convolve, image: Tensor, impl: str, depth: int) -> Tensor:
-    """Along both axes of pictures; volumes also along the third, with the kernel of the columns."""
+    """Along both axes of pictures; volumes also along the third, with a kernel of its own or that of the columns."""
     dtype = compute_dtype(image.dtype)
     vertical, horizontal = segment.vertical.to(dtype), segment.horizontal.to(dtype)
     if not depth:
         return convolve.separable(image, vertical, horizontal, impl=impl)
     slices = image.unflatten(2, (depth, -1)).flatten(1, 2)  # as channels
     columns = convolve.separable(slices, vertical, horizontal, impl=impl).unflatten(1, (-1, depth)).flatten(3)
-    return convolve.separable(columns, vertical, vertical.new_ones(1, 1), impl=impl).reshape(image.shape)
+    through = vertical if segment.through is None else segment.through.to(dtype)
+    return convolve.separable(columns, through, vertical.new_ones(1, 1), impl=impl).reshape(image.shape)
 
 
 def paint(patch: Patch, out: Tensor, impl: str) -> Tensor:

@@ -8,6 +8,7 @@ Read next: ``module.py``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -42,6 +43,7 @@ from pellucid.geometry.space import mirrors3, turned
 from pellucid.geometry.vectors import mirrors
 from pellucid.kernels.several import Pictures
 from pellucid.pipeline.records import Record
+from pellucid.random.windows import MaskWindow
 from pellucid.segments import Warp
 from pellucid.targets.arrays import as_given
 from pellucid.targets.cameras import check_followed, posed, residuals
@@ -458,7 +460,7 @@ def _check_unmoved(plan: Plan, index: int, movers: Iterable[int]) -> None:
         if at < index and not exclude(plan.steps, at, index):
             raise invalid(
                 type(plan.steps[index].transform).__name__,
-                expected="a place before all that moves boxes: it draws by the boxes of the batch",
+                expected="a place before all that moves boxes and labels: it draws by those of the batch",
                 got=f"one after {type(plan.steps[at].transform).__name__}",
                 fix="Put it first, or into a pipeline of its own, which takes what the first one gives.",
             )
@@ -466,8 +468,7 @@ def _check_unmoved(plan: Plan, index: int, movers: Iterable[int]) -> None:
 
 def targets_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
     """Boxes and masks of each sample, for the draws that read them: of all frames; where a draw is shared, of all samples."""
-    masks = any(draw.distribution.masks for draw in plan.looking)
-    return (_masks_seen(plan, parsed) if masks else {}) | _boxes_seen(plan, parsed) | _spacing_seen(plan, parsed)
+    return _masks_seen(plan, parsed) | _boxes_seen(plan, parsed) | _spacing_seen(plan, parsed)
 
 
 def _spacing_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
@@ -481,17 +482,21 @@ def _spacing_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str,
 
 def _masks_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
     samples, _ = batch_of(parsed)
-    there = [
-        (entry.tensor != 0).reshape(samples, -1, *plan.size_in).any(1) for entry in parsed.entries if entry.kind.name == "mask"
+    masks = [
+        entry.tensor.reshape(samples, -1, *plan.size_in) for entry in parsed.entries if entry.kind.name in ("mask", "labelmap")
     ]
-    if not there or not samples:
-        return {}
-    looking = [draw for draw in plan.looking if draw.distribution.masks]
-    for draw in looking:
-        _check_unmoved(plan, draw.transform, sorted({*sum(plan.hops, ()), *plan.moving_layers}))
-    each = torch.stack(there).any(0)
-    together = each.any(0, keepdim=True).expand_as(each)
-    return {(draw.transform, draw.name): {"mask": together if plan.shared[draw.word // 4] else each} for draw in looking}
+    found: dict[tuple[int, str], dict[str, Tensor]] = {}
+    for draw in plan.looking if masks and samples else ():
+        if not isinstance(draw.distribution, MaskWindow):
+            continue
+        spaces = (i for group in plan.groups if isinstance(group, Space) for i in group.indices)
+        _check_unmoved(plan, draw.transform, sorted({*sum(plan.hops, ()), *plan.moving_layers, *spaces}))
+        labels = draw.distribution.labels
+        ways = [partial(torch.eq, other=label) for label in labels] or [partial(torch.ne, other=0)]
+        each = torch.stack([torch.stack([way(mask).any(1) for mask in masks]).any(0) for way in ways], 1)
+        shared = plan.shared[draw.word // 4]
+        found[draw.transform, draw.name] = {"mask": each.any(0, keepdim=True).expand_as(each) if shared else each}
+    return found
 
 
 def _boxes_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:

@@ -20,13 +20,16 @@ from pellucid.random.learnable import Given, Learnable, Number
 from pellucid.random.numbers import as_number, is_finite, value_of
 
 __all__ = [
-    "Amount", "Chance", "Range", "around_one", "confined", "factor", "interval", "log_interval", "log_range", "no_lone_number",
-    "probability", "symmetric",
+    "Amount", "Chance", "Range", "Ranges", "around_one", "confined", "factor", "interval", "log_interval", "log_range",
+    "no_lone_number", "probability", "symmetric",
 ]  # fmt: skip
 
 Range: TypeAlias = float | Learnable | Given | tuple[float | Learnable | Given, float | Learnable | Given] | Distribution
 """A field that is drawn: a number, a pair (low, high), a learned number (a `Learnable`, an ``nn.Parameter``, a module or function
 of the images) or any distribution."""
+
+Ranges: TypeAlias = Range | tuple[Range, Range, Range]
+"""One range for all axes, or one each for x, y and z."""
 
 Amount: TypeAlias = Range
 """A magnitude m that stands for a symmetric range, or the range itself."""

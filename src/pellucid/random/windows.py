@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from pellucid.random.distribution import Distribution
@@ -97,8 +97,8 @@ def _overlap(window: Float[Tensor, "b k 4"], boxes: Float[Tensor, "b n 4"], vali
     return torch.cat((found, torch.full_like(window[..., :1], -1.0)), -1).amax(-1)  # a picture may have no boxes
 
 
-def _length(u: Tensor, size: tuple[int, int]) -> Float[Tensor, "b 2"]:
-    """(width, height) for each sample: a tape has them as numbers, and serves every size."""
+def _length(u: Tensor, size: tuple[int, ...]) -> Float[Tensor, "b n"]:
+    """(width, height), of volumes with the depth, for each sample: a tape has them as numbers, and serves every size."""
     return torch.cat([torch.full_like(u[:, :1], side) for side in reversed(size)], -1)
 
 
@@ -144,41 +144,63 @@ class SafeWindow(Distribution):
 
 @dataclass(frozen=True)
 class MaskWindow(Distribution):
-    """The place (left, top) of a window that shows a pixel at which the masks are not 0. Internal: `RandomMaskCrop` uses it.
+    """The place (left, top, or left, top, front) of a window that shows something of the masks. Internal: crops use it.
 
-    Of those pixels each is as likely, and so is each place of it in the window, as far as the picture reaches. Where there are
-    none, or no masks, every place is as likely.
+    Of the pixels at which masks are not 0, or that have the label, each is as likely, and so is each place of it in the window, as
+    far as the picture reaches. Where there are none, or no masks, every place is as likely. Along an axis of a picture smaller than
+    the window, the picture lies in its middle.
 
     Args:
-        size: (height, width) of the pictures.
-        window: of the window, at most as large.
+        size: (height, width) of the pictures, or (depth, height, width).
+        window: of the window.
+        share: of the windows that are to show something.
+        labels: of which one is drawn first, of those that are there; empty for all that is not 0.
 
     Gradient:
         none (whole pixels, chosen).
     """
 
-    size: tuple[int, int]
-    window: tuple[int, int]
+    size: tuple[int, ...]
+    window: tuple[int, ...]
+    share: float = 1.0
+    labels: tuple[int, ...] = ()
 
     vector: ClassVar[bool] = True
     masks: ClassVar[bool] = True
-    words: ClassVar[int] = 4
 
-    def sample(self, u: Float[Tensor, "b 4"], raw: Raw) -> Float[Tensor, "b 2"]:
+    @property
+    def words(self) -> int:  # type: ignore[override]
+        """One for each axis, and for the pixel, the share, and the label of volumes."""
+        return 2 * len(self.size)
+
+    def sample(self, u: Float[Tensor, "b w"], raw: Raw) -> Float[Tensor, "b n"]:
         """Choose the place of each sample.
 
         Args:
             u: in (0, 1).
-            raw: ``mask`` (b, h, w), above 0 where there is something; or nothing.
+            raw: ``mask`` (b, l, h, w) or (b, l, d, h, w), above 0 where there is something, for each label; or nothing.
         """
-        sides = u.new_tensor((self.window[1], self.window[0]))
+        axes = len(self.size)
+        sides = u.new_tensor(tuple(reversed(self.window)))
         room = _length(u, self.size) - sides
-        anywhere = torch.floor((room + 1.0) * u[:, :2])
+        middle = -torch.floor(-0.5 * room)  # of what is too small
+        anywhere = torch.where(room < 0.0, middle, torch.floor((room + 1.0) * u[:, :axes]))
         if not raw:
             return anywhere
-        count = (raw["mask"] > 0).flatten(1).to(torch.int64).cumsum(1)  # b hw
-        wanted = torch.floor(u[:, 2] * count[:, -1]).to(torch.int64)[:, None] + 1
-        pixel = torch.searchsorted(count, wanted).clamp(max=count.shape[1] - 1)  # the first that is counted so far
-        place = torch.cat((pixel % self.size[1], pixel // self.size[1]), 1).to(u.dtype)
-        start = torch.minimum(torch.relu(place - torch.floor(sides * u[:, :2])), room)
-        return torch.where(count[:, -1:] > 0, start, anywhere)
+        there = (raw["mask"] > 0).flatten(2)  # b l n
+        if there.shape[1] > 1:
+            there = there.gather(1, _nth(there.any(2), u[:, -1])[..., None].expand(-1, -1, there.shape[2]))
+        pixel, place = _nth(there[:, 0], u[:, axes]), []
+        for length in reversed(self.size):
+            place.append(pixel % length)
+            pixel = pixel // length
+        start = torch.minimum(torch.relu(torch.cat(place, 1) - torch.floor(sides * u[:, :axes])), room)
+        shows = there.flatten(1).any(1, keepdim=True) & (u[:, axes + 1 : axes + 2] < self.share)
+        return torch.where(shows & (room >= 0.0), start, anywhere)
+
+
+def _nth(there: Bool[Tensor, "b n"], u: Float[Tensor, "b"]) -> Int64[Tensor, "b 1"]:
+    """One of the places that are there, each as likely."""
+    count = there.to(torch.int64).cumsum(1)
+    wanted = torch.floor(u * count[:, -1]).to(torch.int64)[:, None] + 1
+    return torch.searchsorted(count, wanted).clamp(max=count.shape[1] - 1)  # the first that is counted so far

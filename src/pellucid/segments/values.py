@@ -191,13 +191,14 @@ class Tone(NamedTuple):
 
 
 class Convolve(NamedTuple):
-    """A kernel per axis: one down the columns, then one along the rows.
+    """A kernel per axis: one down the columns, then one along the rows; of volumes also one through the slices.
 
     Args:
         vertical: of odd length.
         horizontal: of odd length.
         amount: what they take away is added so many times; None: they are all.
         clip: clip the result of an amount to [0, 1].
+        through: of odd length; None: as the vertical one.
 
     Example:
         >>> import torch
@@ -210,6 +211,7 @@ class Convolve(NamedTuple):
     horizontal: Float[Tensor, "b kw"]
     amount: Float[Tensor, "b"] | None = None
     clip: bool = False
+    through: Float[Tensor, "b kd"] | None = None
 
 
 class Filter(NamedTuple):
@@ -290,8 +292,9 @@ class Grain(NamedTuple):
     """Noise or light by the name of its law, or by a formula.
 
     Args:
-        law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``fog``, ``light``, ``contrast``, ``shadow``, ``rain``, ``blocks``
-            ``speckle`` or ``snow``; or a function of the images (b, c, h, w), the words if there are any, and the numbers.
+        law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``fog``, ``light``, ``contrast``, ``shadow``, ``rain``,
+            ``blocks``, ``speckle``, ``snow``, ``rician`` or ``labels``; or a function of the images (b, c, h, w), the words if
+            there are any, and the numbers.
         words: the two words that key the field, 32 bits each; None where a formula needs none.
         numbers: of the law.
         gate: 1 where it is open; None: everywhere.

@@ -29,6 +29,7 @@ from pellucid.transforms.blur import *
 from pellucid.transforms.filters import *
 from pellucid.transforms.collage import *
 from pellucid.transforms.noise import *
+from pellucid.transforms.scans import *
 from pellucid.transforms.weather import *
 from pellucid.transforms.holes import *
 from pellucid.transforms.codec import *

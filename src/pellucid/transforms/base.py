@@ -29,7 +29,7 @@ from pellucid.random.arguments import (
     plain,
 )
 from pellucid.random.distributions import Bits, Constant, Distribution
-from pellucid.random.fields import Chance, Range, probability
+from pellucid.random.fields import Chance, Range, Ranges, probability
 from pellucid.random.numbers import is_number
 from pellucid.segments import Segment, SegmentSpec
 from pellucid.types import Fill, ImageSpec, Padding, PaddingMode, Point, RandomNoise, Size
@@ -483,6 +483,7 @@ _TYPES: Mapping[str, tuple[Any, Callable[[str, object], object]]] = {
     "Range": (Range, _drawn),
     "Chance": (Chance, _drawn),
     "Pair": (tuple[Range, Range], _drawn),
+    "Ranges": (Ranges, _drawn),
     **dict.fromkeys(("Shear", "Scale"), _BY_AXIS),
     **{name: (getattr(types, name), _option(getattr(types, name))) for name in _OPTIONS},
 }

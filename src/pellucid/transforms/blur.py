@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.random.fields import Chance, Range, around_one, interval
+from pellucid.random.distributions import Distribution
+from pellucid.random.fields import Chance, Range, Ranges, around_one, interval
 from pellucid.random.numbers import is_finite
 from pellucid.segments import Convolve, ConvolveSpec, Filter, SegmentSpec, Sharpen
 from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated, slopes
@@ -28,14 +29,22 @@ __all__ = ["RandomEmboss", "RandomGaussianBlur", "RandomSharpness", "RandomUnsha
 _LARGEST_AUTOMATIC_KERNEL = 63
 
 
+def _sigmas(name: str, value: Any) -> dict[str, Distribution]:
+    """One standard deviation for all axes, or one for each."""
+    if isinstance(value, tuple | list) and len(value) == 3:
+        return {f"sigma_{axis}": interval(f"{name}.{axis}", one, low=1e-3) for axis, one in zip("xyz", value, strict=True)}
+    return {"sigma": interval(name, value, low=1e-3)}
+
+
 @dataclass(frozen=True)
 class RandomGaussianBlur(Transform):
     """Blur with a Gaussian of random width.
 
     Args:
         kernel_size: odd number of taps, or (vertical, horizontal); None takes what the largest sigma needs (three sigmas to
-            each side, at most 63 taps).
-        sigma: standard deviation in pixels: a pair, a number, a `Learnable` or a distribution of values > 0.
+            each side, at most 63 taps). Through the slices of volumes as many as the vertical one has.
+        sigma: standard deviation in pixels: a pair, a number, a `Learnable` or a distribution of values > 0; or three of them, for
+            x, y and z, of which pictures take the first two.
 
     Errors:
         InvalidArgument for an even number of taps, or a width that is not above 0.
@@ -50,13 +59,13 @@ class RandomGaussianBlur(Transform):
     """
 
     kernel_size: int | Size | None = None
-    sigma: Range = field(default=(0.1, 2.0), metadata=drawn(interval, low=1e-3))
+    sigma: Ranges = field(default=(0.1, 2.0), metadata=drawn(_sigmas, "sigma", "sigma_x", "sigma_y", "sigma_z"))
     _: KW_ONLY
     p: Chance = 1.0
     same_on_batch: bool = False
 
-    like: ClassVar[Names] = {"torchvision": "GaussianBlur", "albumentations": "GaussianBlur"}
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "sigma": "exact", "gate": "exact"}
+    like: ClassVar[Names] = {"torchvision": "GaussianBlur", "albumentations": "GaussianBlur", "monai": "RandGaussianSmoothd"}
+    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "sigma", "sigma_x", "sigma_y", "sigma_z", "gate"), "exact")
     dimensions: ClassVar[tuple[int, ...]] = (2, 3)
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec()
 
@@ -67,17 +76,18 @@ class RandomGaussianBlur(Transform):
     def _taps(self) -> tuple[int, int]:
         if self.kernel_size is not None:
             return as_size("RandomGaussianBlur.kernel_size", self.kernel_size)
-        widest = self._fixed["sigma"].span()[1]
+        widest = max(self._fixed[name].span()[1] for name in self._fixed if name != "gate")
         taps = 2 * math.ceil(3.0 * widest) + 1 if is_finite(widest) else _LARGEST_AUTOMATIC_KERNEL
         return (min(taps, _LARGEST_AUTOMATIC_KERNEL), min(taps, _LARGEST_AUTOMATIC_KERNEL))
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:
-        vertical, horizontal = (_gaussian(values, taps) for taps in self._taps())
-        return Convolve(vertical, horizontal)
+        x, y, z = (values["sigma" if "sigma" in values else f"sigma_{axis}"] for axis in "xyz")
+        vertical, horizontal = self._taps()
+        through = _gaussian(values, z, vertical) if spec.depth and z is not y else None
+        return Convolve(_gaussian(values, y, vertical), _gaussian(values, x, horizontal), through=through)
 
 
-def _gaussian(values: Params, taps: int) -> Tensor:
-    sigma = values["sigma"]
+def _gaussian(values: Params, sigma: Tensor, taps: int) -> Tensor:
     return gated(values, _bell(sigma, taps), _middle(taps, sigma))
 
 

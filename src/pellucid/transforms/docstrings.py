@@ -49,7 +49,7 @@ def _slopes(kind: type[Transform]) -> str:
     """What the class declares, one sentence for each kind of gradient."""
     options, told = {field.name for field in fields(kind)}, []  # type: ignore[arg-type]
     for how in dict.fromkeys(kind.gradients.values()):
-        names = dict.fromkeys(re.sub("_[xy]$", "", name) for name, one in kind.gradients.items() if one == how)
+        names = dict.fromkeys(re.sub("_[xyz]$", "", name) for name, one in kind.gradients.items() if one == how)
         words = how.replace("_", " ")
         if how == "almost_everywhere" and "interpolation" in options:
             words += ", or surrogate under ``nearest``"

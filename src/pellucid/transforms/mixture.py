@@ -1,6 +1,6 @@
-"""Lists of transforms of one picture, mixed, or of each of its cells.
+"""Lists of transforms of one picture, mixed, or of each of its cells or channels.
 
-Owns: `Mixture`, `PerPatch`, and `rounds`, of any step.
+Owns: `Mixture`, `PerPatch`, `PerChannel`, and `rounds`, of any step.
 Must not: apply or plan what they hold; that is a pipeline's plan of its own.
 Read next: ``choices.py``.
 """
@@ -8,7 +8,7 @@ Read next: ``choices.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 from torch import Tensor
@@ -17,13 +17,13 @@ from pellucid.errors import invalid
 from pellucid.random.arguments import finite_number
 from pellucid.random.distributions import Beta, Dirichlet, Distribution, Repeated
 from pellucid.random.fields import Chance
-from pellucid.segments import CallSpec, Cells, LayerSpec, WarpSpec
+from pellucid.segments import CallSpec, Cells, LayerSpec, Warp3Spec, WarpSpec
 from pellucid.segments import Mixture as Mixed
 from pellucid.transforms.base import Names, Params, Transform, as_size, as_transforms, by_options, gated
 from pellucid.transforms.choices import Branch, Choice, Step, branches_of, steps_of
 from pellucid.types import ImageSpec, Size
 
-__all__ = ["Mixture", "PerPatch"]
+__all__ = ["Mixture", "PerChannel", "PerPatch"]
 
 _MOST_CELLS = 64
 
@@ -117,8 +117,42 @@ class Mixture(Transform):
         return Mixed(chains, gated(values, values["share"], 1.0), values["weights"])
 
 
+class Apart(Transform):
+    """The relatives: pictures are taken apart into cells, and each goes through transforms with draws of its own."""
+
+    transforms: tuple[Transform, ...]
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        return _slopes({"": self.transforms} if isinstance(self, Apart) else {}, gate="almost_everywhere")
+
+    def check(self) -> None:
+        name = type(self).__name__
+        object.__setattr__(self, "transforms", as_transforms(self.transforms, f"{name}.transforms"))
+        _check_units(name, self.transforms)
+
+    def cells(self, spec: ImageSpec) -> tuple[int, ImageSpec]:
+        """How many cells such pictures have, and what each is."""
+        raise NotImplementedError
+
+    def segment(self, spec: ImageSpec) -> CallSpec:
+        _check_sizes(type(self).__name__, self.transforms, self.cells(spec)[1])
+        return CallSpec()
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        found, (count, cell) = super().draws(spec), self.cells(spec)
+        for i, (transform, *_) in enumerate(steps_of(self.transforms)):
+            for name, distribution in transform.draws(cell).items():
+                _check_draw(type(self).__name__, transform, name, distribution)
+                found[f"{i}_{name}"] = Repeated(distribution, count)
+        return found
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Cells:
+        return Cells(_by_step(values, "", self.transforms), values.get("gate"))
+
+
 @dataclass(frozen=True)
-class PerPatch(Transform):
+class PerPatch(Apart):
     """Cut the picture into cells, and send each through the transforms with draws of its own.
 
     Cells are of one size; where the grid does not divide the picture, the last ones go on beyond its edge with the edge's pixels,
@@ -155,42 +189,68 @@ class PerPatch(Transform):
 
     like: ClassVar[Names] = {"kornia": "PatchSequential"}
 
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        return _slopes({"": self.transforms} if isinstance(self, PerPatch) else {}, gate="almost_everywhere")
-
     def check(self) -> None:
-        object.__setattr__(self, "transforms", as_transforms(self.transforms, "PerPatch.transforms"))
+        super().check()
         rows, columns = as_size("PerPatch.grid", self.grid)
         if rows * columns > _MOST_CELLS:
             raise invalid("PerPatch.grid", expected=f"at most {_MOST_CELLS} cells", got=f"{rows} x {columns}")
-        _check_units("PerPatch", self.transforms)
+
+    def cells(self, spec: ImageSpec) -> tuple[int, ImageSpec]:
+        rows, columns = as_size("PerPatch.grid", self.grid)
+        return rows * columns, spec.resized((-(-spec.height // rows), -(-spec.width // columns)))
 
     def segment(self, spec: ImageSpec) -> CallSpec:
         rows, columns = as_size("PerPatch.grid", self.grid)
         if rows > spec.height or columns > spec.width:
             expected = f"at most {spec.height}x{spec.width} cells, a pixel each"
             raise invalid("PerPatch.grid", expected=expected, got=f"{rows}x{columns}")
-        _check_sizes("PerPatch", self.transforms, cell_of(self, spec))
-        return CallSpec()
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        rows, columns = as_size("PerPatch.grid", self.grid)
-        found, cell = super().draws(spec), cell_of(self, spec)
-        for i, (transform, *_) in enumerate(steps_of(self.transforms)):
-            for name, distribution in transform.draws(cell).items():
-                _check_draw(transform, name, distribution)
-                found[f"{i}_{name}"] = Repeated(distribution, rows * columns)
-        return found
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Cells:
-        return Cells(_by_step(values, "", self.transforms), values.get("gate"))
+        return super().segment(spec)
 
 
-def cell_of(owner: PerPatch, spec: ImageSpec) -> ImageSpec:
-    """What a cell of such pictures is."""
-    rows, columns = as_size("PerPatch.grid", owner.grid)
-    return spec.resized((-(-spec.height // rows), -(-spec.width // columns)))
+@dataclass(frozen=True)
+class PerChannel(Apart):
+    """Send each channel through the transforms by itself, as a picture or volume of one channel, with draws of its own.
+
+    Args:
+        transforms: what each channel goes through, one after the other; they may hold choices, and keep the size.
+        p: probability that anything happens at all; those of the transforms are drawn for each channel.
+
+    Records hold one value for each channel, (B, channels).
+
+    Gradient:
+        gate: almost everywhere. The image's and that of the transforms' values are as the transforms'.
+    Errors:
+        InvalidArgument for transforms that move pixels, that show other pictures, or that look for boxes or masks, for `Normalize`,
+        and for a learned probability or choice inside.
+    Source:
+        batchgeneratorsv2's transforms with ``synchronize_channels=False``.
+
+    Example:
+        >>> import torch, pellucid
+        >>> each = pellucid.PerChannel([pellucid.RandomInvert(p=0.5)])
+        >>> out, record = pellucid.Pipeline([each], seed=0)(torch.zeros(1, 4, 1, 1), return_record=True)
+        >>> torch.equal(out.flatten().double(), record.params[0]["0_gate"].flatten())
+        True
+    """
+
+    transforms: tuple[Transform, ...]
+    _: KW_ONLY
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
+
+    def cells(self, spec: ImageSpec) -> tuple[int, ImageSpec]:
+        return spec.channels, replace(spec, channels=1)
+
+    def segment(self, spec: ImageSpec) -> CallSpec:
+        for step in steps_of(self.transforms):
+            if not isinstance(step.transform, Choice) and isinstance(
+                step.transform.segment(self.cells(spec)[1]), WarpSpec | Warp3Spec
+            ):
+                got = type(step.transform).__name__
+                raise invalid("PerChannel.transforms", expected="transforms that leave pixels where they are", got=got)
+        return super().segment(spec)
 
 
 def _slopes(inner: Mapping[str, Sequence[Transform]], **own: str) -> Mapping[str, str]:
@@ -222,19 +282,19 @@ def _check_sizes(owner: str, transforms: Sequence[Transform], spec: ImageSpec) -
         if isinstance(lowered, WarpSpec) and lowered.size != spec.size:
             name = type(step.transform).__name__
             raise invalid(f"{owner}.transforms", expected=f"chains that keep {spec.height}x{spec.width}", got=name)
-        if owner == "PerPatch" and isinstance(lowered, LayerSpec) and any(lowered.partners):
-            raise invalid("PerPatch.transforms", expected="transforms of one picture", got=type(step.transform).__name__)
+        if owner != "Mixture" and isinstance(lowered, LayerSpec) and any(lowered.partners):
+            raise invalid(f"{owner}.transforms", expected="transforms of one picture", got=type(step.transform).__name__)
 
 
-def _check_draw(transform: Transform, name: str, distribution: Distribution) -> None:
+def _check_draw(around: str, transform: Transform, name: str, distribution: Distribution) -> None:
     """Raise for what cells cannot draw."""
     owner = type(transform).__name__
-    if distribution.boxes or distribution.masks:
-        raise invalid("PerPatch.transforms", expected="transforms that look at pictures alone", got=owner)
+    if distribution.boxes or distribution.masks or distribution.spacing:
+        raise invalid(f"{around}.transforms", expected="transforms that look at pictures alone", got=owner)
     if distribution.learned() and distribution.estimator != "reparameterised":
         got = f"{owner}.{name}, which learns by {distribution.estimator!r}"
-        fix = "Learn the range of a magnitude, or put the choice around PerPatch."
-        raise invalid("PerPatch.transforms", expected="numbers that learn through the picture", got=got, fix=fix)
+        fix = f"Learn the range of a magnitude, or put the choice around {around}."
+        raise invalid(f"{around}.transforms", expected="numbers that learn through the picture", got=got, fix=fix)
 
 
 def rounds(steps: Sequence[Step], index: int) -> bool:

@@ -1,6 +1,6 @@
 """Noise, by its law.
 
-Owns: RandomGaussianNoise, MultiplicativeNoise, ISONoise, PoissonGaussianNoise, ShotNoise, SaltAndPepper.
+Owns: RandomGaussianNoise, MultiplicativeNoise, ISONoise, PoissonGaussianNoise, ShotNoise, RicianNoise, SaltAndPepper.
 Must not: draw noise; it follows from a key.
 Read next: ``holes.py``.
 """
@@ -22,7 +22,15 @@ from pellucid.segments import BlendSpec, Grain, Noise, SegmentSpec
 from pellucid.transforms.base import Names, Params, Transform, drawn, gated, slopes
 from pellucid.types import EndClip, ImageSpec
 
-__all__ = ["ISONoise", "MultiplicativeNoise", "PoissonGaussianNoise", "RandomGaussianNoise", "SaltAndPepper", "ShotNoise"]
+__all__ = [
+    "ISONoise",
+    "MultiplicativeNoise",
+    "PoissonGaussianNoise",
+    "RandomGaussianNoise",
+    "RicianNoise",
+    "SaltAndPepper",
+    "ShotNoise",
+]
 
 
 @dataclass(frozen=True)
@@ -244,6 +252,37 @@ class ShotNoise(Grained):
 
     def _most(self) -> float:
         return min(80.0, self._fixed["photons"].span()[1])
+
+
+@dataclass(frozen=True)
+class RicianNoise(Grained):
+    """Add the noise of magnetic resonance scans, which show the length of complex numbers: sqrt((x + n) ** 2 + m ** 2).
+
+    Args:
+        sigma: standard deviation of n and of m: a number, pair, `Learnable` or distribution, >= 0.
+
+    Gradient:
+        image, sigma, gate: almost everywhere. words: none.
+    Identity at:
+        sigma = 0, where nothing is negative.
+    Source:
+        Gudbjartsson and Patz, "The Rician distribution of noisy MRI data", 1995 (oracle: ``scipy.stats.rice``; MONAI's
+        RandRicianNoise).
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RicianNoise(0.0)(torch.tensor([[[[0.5, -1.0]]]])).flatten()
+        tensor([0.5000, 1.0000])
+    """
+
+    sigma: Range = field(default=(0.0, 0.1), metadata=drawn(interval, low=0.0))
+    _: KW_ONLY
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
+    law: ClassVar[str] = "rician"
+    like: ClassVar[Names] = {"monai": "RandRicianNoised"}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.geometry.space import centre_of, placed, rotation3, spread
 from pellucid.random.distributions import Categorical, Distribution
-from pellucid.random.fields import Chance, Range, interval, no_lone_number, symmetric
+from pellucid.random.fields import Chance, Range, Ranges, interval, no_lone_number, symmetric
 from pellucid.random.internal import Spacing
 from pellucid.segments import Warp3, Warp3Spec
 from pellucid.transforms.base import Names, Params, Transform, by_options, check_choice, drawn, drawn_names, gated_matrix, undecided
@@ -29,8 +29,6 @@ __all__ = ["RandomAffine3", "RandomFlip3", "RandomQuarterTurn3"]
 Axis: TypeAlias = Literal["x", "y", "z"]
 Trilinear: TypeAlias = Literal["trilinear", "nearest"]
 Outside: TypeAlias = Literal["zeros", "border"]
-Ranges: TypeAlias = Range | tuple[Range, Range, Range]
-"""One range for all axes, or one each for x, y and z."""
 
 _AXES: tuple[Axis, ...] = ("x", "y", "z")
 
@@ -104,6 +102,8 @@ class RandomAffine3(InSpace):
             space turns the same way, seen along the axis.
         translate: the largest shift as a fraction of the width, height and depth; as ``degrees``.
         scale: a pair of factors for all axes (above 1 magnifies), a `Learnable` factor or a distribution, or three of them.
+        shrinks: a scale above 1 makes smaller: the factor is that of the map from the result to the volume, as MONAI and nnU-Net
+            draw it.
         interpolation: ``trilinear`` or ``nearest``.
         padding_mode: outside is the ``fill`` (``zeros``), or the nearest voxel (``border``).
         fill: a number, or one per channel, in the volume's units.
@@ -133,6 +133,7 @@ class RandomAffine3(InSpace):
     translate: Ranges = field(default=0.0, metadata=drawn(_translate, "translate_x", "translate_y", "translate_z"))
     _: KW_ONLY
     scale: Ranges = field(default=(1.0, 1.0), metadata=drawn(_scale, "scale", "scale_x", "scale_y", "scale_z"))
+    shrinks: bool = False
     interpolation: Trilinear = "trilinear"
     padding_mode: Outside = "zeros"
     fill: Fill = 0.0
@@ -152,7 +153,8 @@ class RandomAffine3(InSpace):
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp3:
         degrees, spacing = _three(values, "degrees"), values["spacing"]
         scale = values["scale"][:, None] if "scale" in values else _three(values, "scale")
-        back = rotation3(degrees).mT * spacing[:, None] / spacing[..., None] / scale[..., None]
+        turn = rotation3(degrees).mT * spacing[:, None] / spacing[..., None]
+        back = turn * scale[..., None] if self.shrinks else turn / scale[..., None]
         centre = centre_of(cast(Size3, spec.extent), degrees)
         extent = torch.stack([torch.full_like(degrees[:, 0], length) for length in reversed(spec.extent)], -1)
         return Warp3(gated_matrix(values, placed(back, centre + _three(values, "translate") * extent, centre)))

@@ -1,6 +1,6 @@
 """Transforms of volumes that change their size: crops, pads, resizes.
 
-Owns: RandomCrop3, Pad3, Resize3.
+Owns: RandomCrop3, CenterCrop3, Pad3, Resize3.
 Must not: interpolate but for Resize3; the others move whole voxels.
 Read next: ``space.py``.
 """
@@ -19,12 +19,13 @@ from pellucid.geometry.space import spread
 from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Distribution
 from pellucid.random.internal import Offset
+from pellucid.random.windows import MaskWindow
 from pellucid.segments import Warp3, Warp3Spec
-from pellucid.transforms.base import Params
+from pellucid.transforms.base import Names, Params, by_options
 from pellucid.transforms.space import InSpace, Outside, Trilinear
 from pellucid.types import Fill, ImageSpec, Size3
 
-__all__ = ["Pad3", "RandomCrop3", "Resize3"]
+__all__ = ["CenterCrop3", "Pad3", "RandomCrop3", "Resize3"]
 
 
 def _three(name: str, value: Any, least: int, expected: str) -> tuple[int, ...]:
@@ -44,9 +45,107 @@ def _moved(start: Tensor) -> Tensor:
     return spread(torch.eye(3, dtype=start.dtype, device=start.device).expand(*start.shape, 3), start)
 
 
+class _Cropping(InSpace):
+    """A window of whole voxels, where ``lower`` finds it."""
+
+    size: int | Size3
+    pad_if_needed: bool
+
+    def check(self) -> None:
+        super().check()
+        _size3(f"{type(self).__name__}.size", self.size)
+
+    def segment(self, spec: ImageSpec) -> Warp3Spec:
+        name = f"{type(self).__name__}.size"
+        size = _size3(name, self.size)
+        small = any(length < wanted for length, wanted in zip(spec.extent, size, strict=True))
+        if small and not self.pad_if_needed:
+            got, extent = ("x".join(map(str, one)) for one in (size, spec.extent))
+            raise invalid(name, expected=f"at most the volume, {extent}", got=got, fix="Use pad_if_needed=True.")
+        return Warp3Spec(size, resamples=False, exposes=small, **self.shown())
+
+
 @dataclass(frozen=True)
-class RandomCrop3(InSpace):
-    """Cut a window of whole voxels out of volumes, at a random place.
+class RandomCrop3(_Cropping):
+    """Cut a window of whole voxels out of volumes, at a random place, or where it shows something of their labels.
+
+    Args:
+        size: (depth, height, width) of the window, or one number.
+        foreground: the share of windows, drawn for each sample, that are to show a voxel whose label is not 0. Each such voxel is
+            as likely, and so is each place of it in the window, as far as the volume reaches. Labels are those of the batch's label
+            volumes, so this stands before all transforms that move them then; without any, windows lie anywhere.
+        labels: of which one is drawn first, of those that the sample has; None for all that is not 0.
+        pad_if_needed: where the volume is smaller than the window along an axis, it lies in the middle of it.
+        padding_mode: there is the ``fill`` (``zeros``), or the nearest voxel (``border``).
+        fill: a number, or one per channel, in the volume's units.
+        mask_fill: what label volumes show there; None for the pipeline's ``mask_fill``.
+
+    Gradient:
+        image: exact. left, top, front, or with ``foreground`` place: almost everywhere (when set by hand; draws are integers).
+    On each target:
+        volume, labelmap: whole voxels move, bit for bit. points3, cuboids: shifted. affine: follows.
+    Identity at:
+        size equal to the volume's.
+    Errors:
+        InvalidArgument where the volume is smaller than the window and ``pad_if_needed`` is off, and with ``foreground`` for labels
+        that a transform before this one moves.
+    Source:
+        Isensee et al., nnU-Net, Nature Methods 2021, which puts the voxel in the middle of a third of the windows.
+
+    Example:
+        >>> import torch, pellucid
+        >>> labels = torch.zeros(1, 8, 8, 8, dtype=torch.int64)
+        >>> labels[0, 6, 1, 3] = 2
+        >>> crop = pellucid.RandomCrop3((2, 3, 4), foreground=1.0)
+        >>> crop({"volume": torch.zeros(1, 1, 8, 8, 8), "labelmap": labels})["labelmap"].sum()
+        tensor(2)
+    """
+
+    size: int | Size3
+    _: KW_ONLY
+    foreground: float = 0.0
+    labels: tuple[int, ...] | None = None
+    pad_if_needed: bool = False
+    padding_mode: Outside = "zeros"
+    fill: Fill = 0.0
+    mask_fill: float | None = None
+    same_on_batch: bool = False
+
+    like: ClassVar[Names] = {
+        "monai": ("RandSpatialCropd", "RandCropByLabelClassesd"),
+        "torchio": ("UniformSampler", "LabelSampler"),
+    }
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        names = ("place",) if self.foreground else ("left", "top", "front")
+        return {"image": "exact", **dict.fromkeys(names, "almost_everywhere")}
+
+    def check(self) -> None:
+        super().check()
+        if not 0.0 <= self.foreground <= 1.0:
+            raise invalid("RandomCrop3.foreground", expected="a share from 0 to 1", got=self.foreground)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        size = _size3("RandomCrop3.size", self.size)
+        extent = spec.extent if spec.depth else (1 << 24,) * 3
+        if self.foreground:
+            return {"place": MaskWindow(extent, size, self.foreground, self.labels or ())}
+        rooms = zip(("front", "top", "left"), extent, size, strict=True)
+        return {
+            name: Offset(0, length - wanted + 1) if length >= wanted else Offset(-((wanted - length) // 2), 1)
+            for name, length, wanted in rooms
+        }
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp3:
+        if "place" in values:
+            return Warp3(_moved(values["place"]))
+        return Warp3(_moved(torch.stack((values["left"], values["top"], values["front"]), -1)))
+
+
+@dataclass(frozen=True)
+class CenterCrop3(_Cropping):
+    """Cut the middle of volumes out, in whole voxels.
 
     Args:
         size: (depth, height, width) of the window, or one number.
@@ -56,9 +155,9 @@ class RandomCrop3(InSpace):
         mask_fill: what label volumes show there; None for the pipeline's ``mask_fill``.
 
     Gradient:
-        image: exact. left, top, front: almost everywhere (when set by hand; their draw is an integer).
+        image: exact. Deterministic.
     On each target:
-        volume, labelmap: whole voxels move, bit for bit. points3, cuboids: shifted. affine: follows.
+        as `RandomCrop3`.
     Identity at:
         size equal to the volume's.
     Errors:
@@ -66,8 +165,8 @@ class RandomCrop3(InSpace):
 
     Example:
         >>> import torch, pellucid
-        >>> pellucid.RandomCrop3((2, 3, 4))(torch.zeros(1, 1, 8, 8, 8)).shape
-        torch.Size([1, 1, 2, 3, 4])
+        >>> pellucid.CenterCrop3((1, 1, 2))(torch.tensor([[[[[1.0, 2.0, 3.0, 4.0]]]]])).flatten()
+        tensor([2., 3.])
     """
 
     size: int | Size3
@@ -76,33 +175,14 @@ class RandomCrop3(InSpace):
     padding_mode: Outside = "zeros"
     fill: Fill = 0.0
     mask_fill: float | None = None
-    same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {"image": "exact", **dict.fromkeys(("left", "top", "front"), "almost_everywhere")}
-
-    def check(self) -> None:
-        super().check()
-        _size3("RandomCrop3.size", self.size)
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        size = _size3("RandomCrop3.size", self.size)
-        extent = spec.extent if spec.depth else (1 << 24,) * 3
-        rooms = zip(("front", "top", "left"), extent, size, strict=True)
-        return {
-            name: Offset(0, length - wanted + 1) if length >= wanted else Offset(-((wanted - length) // 2), 1)
-            for name, length, wanted in rooms
-        }
-
-    def segment(self, spec: ImageSpec) -> Warp3Spec:
-        size = _size3("RandomCrop3.size", self.size)
-        small = any(length < wanted for length, wanted in zip(spec.extent, size, strict=True))
-        if small and not self.pad_if_needed:
-            got, extent = ("x".join(map(str, one)) for one in (size, spec.extent))
-            raise invalid("RandomCrop3.size", expected=f"at most the volume, {extent}", got=got, fix="Use pad_if_needed=True.")
-        return Warp3Spec(size, resamples=False, exposes=small, **self.shown())
+    gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
+    like: ClassVar[Names] = {"monai": "CenterSpatialCropd", "torchio": "CropOrPad"}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp3:
-        return Warp3(_moved(torch.stack((values["left"], values["top"], values["front"]), -1)))
+        rooms = (length - wanted for length, wanted in zip(spec.extent, _size3("CenterCrop3.size", self.size), strict=True))
+        start = torch.stack([torch.full_like(like, room // 2 if room >= 0 else -(-room // 2)) for room in rooms])
+        return Warp3(_moved(start.flip(0)[None]))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 from pellucid.kernels.blend import cpu, means_of_blocks, poisson_quantile
 from pellucid.random.patterns import uniform_field
 
-__all__ = ["blocks", "poisson_gaussian", "salt_and_pepper", "shot", "speckle"]
+__all__ = ["blocks", "of_labels", "poisson_gaussian", "rician", "salt_and_pepper", "shot", "speckle"]
 
 
 def _each(number: Float[Tensor, "#b"]) -> Float[Tensor, "#b 1 1 1"]:
@@ -51,6 +51,33 @@ def poisson_gaussian(
     variance = _each(gain) * torch.relu(image) + _each(sigma) ** 2
     some = variance > 0
     return image + torch.where(some, torch.sqrt(torch.where(some, variance, 1.0)), 0.0) * normal
+
+
+def rician(
+    image: Float[Tensor, "b c h w"], normal: Float[Tensor, "#b c2 h w"], sigma: Float[Tensor, "#b"]
+) -> Float[Tensor, "b c h w"]:
+    """The length of (image + sigma * normal, sigma * another normal).
+
+    Gradient:
+        image, sigma: exact, but none where the length is 0.
+    """
+    first, second = (_each(sigma) * part for part in normal.chunk(2, 1))
+    power = (image + first) ** 2 + second**2
+    some = power > 0
+    return torch.where(some, torch.sqrt(torch.where(some, power, 1.0)), 0.0)
+
+
+def of_labels(
+    labels: Float[Tensor, "b c h w"], normal: Float[Tensor, "#b c h w"], mean: Float[Tensor, "#b n"], sigma: Float[Tensor, "#b n"]
+) -> Float[Tensor, "b c h w"]:
+    """Mean + sigma * normal, by the label of each place.
+
+    Gradient:
+        labels: none. mean, sigma: exact.
+    """
+    index = torch.round(labels.detach()).to(torch.int64).clamp(0, mean.shape[1] - 1).flatten(1)
+    mean, sigma = (torch.take_along_dim(one, index, 1).reshape(labels.shape) for one in (mean, sigma))
+    return mean + sigma * normal
 
 
 def salt_and_pepper(

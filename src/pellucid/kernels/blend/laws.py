@@ -47,6 +47,13 @@ def grained(segment: Grain, image: Num[Tensor, "b c h w"], impl: str) -> Num[Ten
     if segment.law == "poisson_gaussian":
         field = blend.gaussian_field(segment.words, (channels, height, width), image.dtype, impl=impl)
         return grain.poisson_gaussian(image, field, *numbers)
+    if segment.law == "rician":
+        return grain.rician(
+            image, blend.gaussian_field(segment.words, (2 * channels, height, width), image.dtype, impl=impl), *numbers
+        )
+    if segment.law == "labels":
+        field = blend.gaussian_field(segment.words, (channels, height, width), image.dtype, impl=impl)
+        return grain.of_labels(image, field, *numbers)
     if segment.law in _UNDER_CLOUDS:
         cloud = plasma.plasma_of(segment.words, (height, width), numbers[-1], image.dtype)
         return _UNDER_CLOUDS[segment.law](image, cloud, *numbers[:-1])

@@ -1,0 +1,562 @@
+"""What scanners do to volumes, and contrasts of scans.
+
+Owns: RandomGammaInRange, RandomContrastInRange, RandomLowResolution, RandomBiasField, RandomGhosting, RandomSpike, RandomMotion,
+RandomLabelsToImage.
+Must not: move voxels for good; labels stay.
+Read next: ``noise.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from itertools import product
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.core.constants import constant
+from pellucid.errors import invalid
+from pellucid.geometry.space import rotation3
+from pellucid.random.arguments import whole_number
+from pellucid.random.distributions import Categorical, Distribution, Uniform
+from pellucid.random.fields import Chance, Range, Ranges, interval, symmetric
+from pellucid.random.internal import Offset, Repeated, Spacing, Uniforms
+from pellucid.segments import BlendSpec, Grain, SegmentSpec
+from pellucid.transforms.base import Names, Params, Transform, by_options, drawn, slopes
+from pellucid.transforms.noise import Grained, wide
+from pellucid.types import ImageSpec
+
+__all__ = [
+    "RandomBiasField", "RandomContrastInRange", "RandomGammaInRange", "RandomGhosting", "RandomLabelsToImage",
+    "RandomLowResolution", "RandomMotion", "RandomSpike",
+]  # fmt: skip
+
+_AXES = "xyz"
+
+
+class Scanned(Transform):
+    """The relatives: a formula in plain torch of (b, c, h, w) or (b, c, d, h, w) and of what is drawn."""
+
+    dimensions: ClassVar[tuple[int, ...]] = (3,)
+    lowers_to: ClassVar[SegmentSpec | None] = BlendSpec()
+
+    def made(self, formula: Callable[..., Tensor], spec: ImageSpec, values: Params, *names: str, **options: Any) -> Grain:
+        """The segment of a formula of values by these names, and of options."""
+        law = partial(_through, formula=partial(formula, **options), extent=spec.extent)
+        return Grain(law, None, tuple(values[name] for name in names), values.get("gate"), clip=False, most=0.0)
+
+
+def _through(image: Tensor, *numbers: Tensor, formula: Callable[..., Tensor], extent: tuple[int, ...]) -> Tensor:
+    """A formula of volumes, on slices one below another."""
+    return formula(image.unflatten(2, extent[:-1]), *numbers).flatten(2, -2)
+
+
+def _axes(name: str, value: str) -> Distribution:
+    """One of some axes, by its number."""
+    if not isinstance(value, str) or not value or not set(value) <= set(_AXES) or len(set(value)) < len(value):
+        raise invalid(name, expected="one or more of 'x', 'y' and 'z', such as 'xz'", got=repr(value))
+    return Categorical(tuple(float(_AXES.index(axis)) for axis in value))
+
+
+def _count(name: str, value: Any) -> Distribution:
+    """A whole number, or a range of them with both ends."""
+    ends = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    if len(ends) != 2:
+        raise invalid(name, expected="a whole number, or (least, most)", got=repr(value))
+    low, high = (whole_number(name, end, 0, 1 << 16) for end in ends)
+    if high < low:
+        raise invalid(name, expected="(least, most)", got=repr(value), fix="Swap the two.")
+    return Offset(low, high - low + 1)
+
+
+def _gamma_in_range(image: Tensor, gamma: Tensor, *, invert: bool, retain_stats: bool) -> Tensor:
+    volume = -image if invert else image
+    low, high = volume.amin((2, 3), keepdim=True), volume.amax((2, 3), keepdim=True)
+    length = high - low
+    share = (volume - low) / torch.clamp(length, min=1e-7)
+    some = share > 0.0  # a power below 1 has no slope at 0
+    found = torch.where(some, torch.where(some, share, 1.0) ** wide(gamma), 0.0) * length + low
+    if retain_stats:
+        (spread, mean), (now, here) = (torch.std_mean(one, (2, 3), keepdim=True) for one in (volume, found))
+        found = (found - here) * (spread / torch.clamp(now, min=1e-7)) + mean
+    return -found if invert else found
+
+
+@dataclass(frozen=True)
+class RandomGammaInRange(Scanned):
+    """Raise what lies between the least and the greatest value of each channel to a power, and bring it back to that range.
+
+    It suits scans, standardised or in any unit: nothing is clipped, and 1 is not white.
+
+    Args:
+        gamma: the power: a pair, number, `Learnable` or distribution, > 0.
+        invert: the negative of the scan is raised, and its negative taken again.
+        retain_stats: each channel keeps its mean and standard deviation.
+
+    Identity at:
+        gamma = 1, but for rounding.
+    Source:
+        nnU-Net (oracle: batchgeneratorsv2's GammaTransform).
+
+    Example:
+        >>> import torch, pellucid
+        >>> scan = torch.tensor([[[[-1.0, 0.0, 3.0]]]])
+        >>> pellucid.RandomGammaInRange(2.0, retain_stats=False)(scan).flatten()
+        tensor([-1.0000, -0.7500,  3.0000])
+    """
+
+    gamma: Range = field(default=(0.7, 1.5), metadata=drawn(interval, low=1e-3))
+    _: KW_ONLY
+    invert: bool = False
+    retain_stats: bool = True
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    gradients = slopes()
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
+    like: ClassVar[Names] = {"monai": "RandAdjustContrastd", "torchio": "RandomGamma"}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        law = partial(_gamma_in_range, invert=self.invert, retain_stats=self.retain_stats)
+        return Grain(law, None, (values["gamma"],), values.get("gate"), clip=False, most=0.0)
+
+
+def _contrast_in_range(image: Tensor, contrast: Tensor) -> Tensor:
+    mean = image.mean((2, 3), keepdim=True)
+    low, high = image.amin((2, 3), keepdim=True), image.amax((2, 3), keepdim=True)
+    return torch.maximum(torch.minimum((image - mean) * wide(contrast) + mean, high), low)
+
+
+@dataclass(frozen=True)
+class RandomContrastInRange(Scanned):
+    """Stretch each channel about its mean, and clip it to the range it had.
+
+    Args:
+        contrast: the factor: a pair, number, `Learnable` or distribution, >= 0.
+
+    Identity at:
+        contrast = 1, but for rounding.
+    Source:
+        nnU-Net (oracle: batchgeneratorsv2's ContrastTransform with ``preserve_range=True``).
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomContrastInRange(2.0)(torch.tensor([[[[-1.0, 1.0, 3.0]]]])).flatten()
+        tensor([-1.,  1.,  3.])
+    """
+
+    contrast: Range = field(default=(0.75, 1.25), metadata=drawn(interval, low=0.0))
+    _: KW_ONLY
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    gradients = slopes()
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        return Grain(_contrast_in_range, None, (values["contrast"],), values.get("gate"), clip=False, most=0.0)
+
+
+def _scales(name: str, value: Any) -> dict[str, Distribution]:
+    """One share for all axes, or one for each."""
+    if isinstance(value, tuple | list) and len(value) == 3:
+        return {f"scale_{axis}": interval(f"{name}.{axis}", one, low=0.0, high=1.0) for axis, one in zip(_AXES, value, strict=True)}
+    return {"scale": interval(name, value, low=0.0, high=1.0)}
+
+
+def _coarse(volume: Tensor, *scales: Tensor, axes: str) -> Tensor:
+    for at in range(volume.dim() - 2):
+        if _AXES[at] not in axes:
+            continue
+        dim, length = -1 - at, volume.shape[-1 - at]
+        count = torch.clamp(torch.round(scales[at % len(scales)] * length), min=1.0)[:, None]  # b 1
+        place = torch.arange(length, dtype=count.dtype, device=volume.device)
+        place = torch.relu((place + 0.5) * count / length - 0.5)  # b length
+        first = torch.floor(place)
+        reads = []
+        for coarse in (first, torch.minimum(first + 1.0, count - 1.0)):
+            fine = torch.clamp(torch.floor((coarse + 0.5) * length / count), max=length - 1.0).to(torch.int64)
+            index = fine.reshape(len(fine), *[-1 if i == volume.dim() + dim else 1 for i in range(1, volume.dim())])
+            reads.append(torch.take_along_dim(volume, index, dim))
+        share = (place - first).reshape(index.shape)
+        volume = reads[0] + share * (reads[1] - reads[0])
+    return volume
+
+
+@dataclass(frozen=True)
+class RandomLowResolution(Scanned):
+    """Show a scan of fewer voxels, brought back to its size: the nearest voxels are kept, and lines drawn between them.
+
+    Args:
+        scale: how many are kept of the voxels along an axis, 0 to 1: a pair, number, `Learnable` or distribution, the same for all
+            axes; or three of them, for x, y and z.
+        axes: along which it happens, such as ``"xy"`` for thick slices.
+
+    Gradient:
+        image: exact. gate: almost everywhere. scale: none, as voxels are counted.
+    Identity at:
+        scale = 1.
+    Source:
+        nnU-Net (oracle: batchgeneratorsv2's SimulateLowResolutionTransform, ``torch.nn.functional.interpolate``).
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomLowResolution(0.5)(torch.tensor([[[[0.0, 1.0, 2.0, 3.0]]]])).flatten()
+        tensor([1.0000, 1.5000, 2.5000, 3.0000])
+    """
+
+    scale: Ranges = field(default=(0.5, 1.0), metadata=drawn(_scales, "scale", "scale_x", "scale_y", "scale_z"))
+    _: KW_ONLY
+    axes: str = "xyz"
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        "image": "exact", **dict.fromkeys(("scale", "scale_x", "scale_y", "scale_z"), "none"), "gate": "almost_everywhere",
+    }  # fmt: skip
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
+    like: ClassVar[Names] = {"monai": "RandSimulateLowResolutiond", "torchio": "RandomAnisotropy"}
+
+    def check(self) -> None:
+        _axes("RandomLowResolution.axes", self.axes)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        names = ("scale",) if "scale" in values else ("scale_x", "scale_y", "scale_z")
+        return self.made(_coarse, spec, values, *names, axes=self.axes)
+
+
+def _powers(axes: int, order: int) -> list[tuple[int, ...]]:
+    """The exponents of x, y (and z) of a polynomial's terms."""
+    return [powers for powers in product(range(order + 1), repeat=axes) if sum(powers) <= order]
+
+
+def _biased(volume: Tensor, coefficients: Tensor, *, order: int) -> Tensor:
+    axes, terms = volume.dim() - 2, order + 1
+    places = [sum(power * terms ** (axes - 1 - at) for at, power in enumerate(powers)) for powers in _powers(axes, order)]
+    every = coefficients.new_zeros(len(coefficients), terms**axes)
+    log = every.index_copy(1, torch.tensor(places, device=volume.device), coefficients).unflatten(1, (terms,) * axes)  # b x y z
+    power = torch.arange(terms, device=volume.device)
+    for length in reversed(volume.shape[2:]):
+        along = torch.linspace(-1.0, 1.0, length, dtype=volume.dtype, device=volume.device) if length > 1 else volume.new_zeros(1)
+        log = torch.tensordot(log, along[:, None] ** power, dims=([1], [1]))  # the next axis, as the last
+    return volume * torch.exp(log.permute(0, *range(axes, 0, -1)))[:, None]
+
+
+@dataclass(frozen=True)
+class RandomBiasField(Scanned):
+    """Multiply by a smooth field, as coils of magnetic resonance do: the exponential of a polynomial of the place.
+
+    Coordinates run from -1 to 1 along each axis.
+
+    Args:
+        coefficients: of the polynomial, each drawn by itself: a number c for (-c, c), a pair, a `Learnable` or a distribution.
+        order: of the polynomial, 0 to 8.
+
+    Gradient:
+        image, coefficients, gate: exact.
+    Identity at:
+        coefficients = 0.
+    Source:
+        Van Leemput et al., "Automated model-based bias field correction of MR images of the brain", 1999 (oracle: TorchIO's
+        RandomBiasField).
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomBiasField((1.0, 1.0), order=0)(torch.ones(1, 1, 1, 2)).flatten()
+        tensor([2.7183, 2.7183])
+    """
+
+    coefficients: Range = field(default=0.5, metadata=drawn(symmetric))
+    _: KW_ONLY
+    order: int = 3
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = dict.fromkeys(("image", "coefficients", "gate"), "exact")
+    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
+    like: ClassVar[Names] = {"monai": "RandBiasFieldd", "torchio": "RandomBiasField"}
+
+    def check(self) -> None:
+        whole_number("RandomBiasField.order", self.order, 0, 8)
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        found = super().draws(spec)
+        return found | {"coefficients": Repeated(found["coefficients"], len(_powers(len(spec.extent), self.order)))}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        return self.made(_biased, spec, values, "coefficients", order=self.order)
+
+
+def _both_ways(factor: Float[Tensor, "b n"]) -> Float[Tensor, "b n"]:
+    """Factors of frequencies, the lowest in the middle, as they act on real parts: the mean of those of f and of -f."""
+    factor = torch.fft.ifftshift(factor, dim=-1)
+    return 0.5 * (factor + torch.roll(factor.flip(-1), 1, -1))
+
+
+def _ghosts(volume: Tensor, ghosts: Tensor, axis: Tensor, intensity: Tensor, *, restore: float) -> Tensor:
+    spectrum = torch.fft.rfftn(volume, dim=(2, 3, 4))
+    for at in range(3):
+        length = volume.shape[-1 - at]
+        plane, middle, half = torch.arange(length, device=volume.device), length // 2, round(restore * length) // 2
+        kept = (plane == middle) | ((plane >= middle - half) & (plane < middle + half))
+        every = torch.remainder(plane, torch.clamp(ghosts, min=1.0)[:, None]) == 0
+        weak = every & ~kept & ((axis == at) & (ghosts > 0))[:, None]  # b n
+        factor = _both_ways(torch.where(weak, 1.0 - intensity[:, None], 1.0))
+        factor = factor[:, : length // 2 + 1] if at == 0 else factor
+        spectrum = spectrum * factor.reshape(len(factor), *[-1 if i == 4 - at else 1 for i in range(1, 5)])
+    return torch.fft.irfftn(spectrum, s=volume.shape[2:], dim=(2, 3, 4))
+
+
+@dataclass(frozen=True)
+class RandomGhosting(Scanned):
+    """Show faint copies of the scan along one axis, as breathing and pulse do: every n-th plane of its spectrum is weakened.
+
+    Args:
+        num_ghosts: how many copies: a whole number, or the least and the most.
+        axes: of which one is drawn.
+        intensity: how much is taken off the planes, 1 for all: a pair, number, `Learnable` or distribution.
+        restore: the share of planes in the middle of the spectrum that stays, besides the middle one.
+
+    Gradient:
+        image, intensity, gate: exact. ghosts, axis: none.
+    Identity at:
+        intensity = 0, but for rounding.
+    Source:
+        TorchIO's RandomGhosting.
+
+    Example:
+        >>> import torch, pellucid
+        >>> scan = torch.zeros(1, 1, 1, 1, 8)
+        >>> scan[..., 3] = 1.0
+        >>> pellucid.RandomGhosting(2, axes="x", intensity=0.5)(scan).flatten().count_nonzero() > 2
+        tensor(True)
+    """
+
+    num_ghosts: int | tuple[int, int] = field(default=(4, 10), metadata=drawn(_count, "ghosts"))
+    _: KW_ONLY
+    axes: str = field(default="xyz", metadata=drawn(_axes, "axis"))
+    intensity: Range = field(default=(0.5, 1.0), metadata=drawn(interval, low=0.0))
+    restore: float = 0.0
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("image", "intensity", "gate"), "exact"), "ghosts": "none", "axis": "none",
+    }  # fmt: skip
+    like: ClassVar[Names] = {"torchio": "RandomGhosting"}
+
+    def check(self) -> None:
+        if not 0.0 <= self.restore <= 1.0:
+            raise invalid("RandomGhosting.restore", expected="a share from 0 to 1", got=self.restore)
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        return self.made(_ghosts, spec, values, "ghosts", "axis", "intensity", restore=self.restore)
+
+
+def _spiked(volume: Tensor, spikes: Tensor, places: Tensor, intensity: Tensor) -> Tensor:
+    peak = torch.fft.rfftn(volume, dim=(2, 3, 4)).abs().amax((2, 3, 4))  # b c
+    places = places.unflatten(1, (-1, 3))  # b n 3
+    waves = []
+    for at in range(3):
+        length = volume.shape[-1 - at]
+        frequency = torch.floor(places[..., at] * length) - length // 2
+        turns = frequency[..., None] * torch.arange(length, dtype=volume.dtype, device=volume.device) / length
+        waves.append(torch.polar(torch.ones_like(turns), 2.0 * math.pi * turns))
+    used = (torch.arange(places.shape[1], device=volume.device) < spikes[:, None]).to(waves[0].dtype)
+    wave = torch.einsum("bn,bnx,bny,bnz->bzyx", used, *waves).real
+    return volume + (peak * intensity[:, None] / math.prod(volume.shape[2:]))[..., None, None, None] * wave[:, None]
+
+
+@dataclass(frozen=True)
+class RandomSpike(Scanned):
+    """Add stripes, as sparks in a scanner do: single points of the spectrum are raised.
+
+    Args:
+        num_spikes: how many: a whole number, or the least and the most.
+        intensity: how much is added to each, in units of the spectrum's greatest value: a pair, number, `Learnable` or
+            distribution.
+
+    Gradient:
+        image: almost everywhere. intensity, gate: exact. spikes, places: none.
+    Identity at:
+        intensity = 0.
+    Source:
+        TorchIO's RandomSpike.
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomSpike(intensity=0.0)(torch.ones(1, 1, 2, 2, 2)).sum()
+        tensor(8.)
+    """
+
+    num_spikes: int | tuple[int, int] = field(default=1, metadata=drawn(_count, "spikes"))
+    _: KW_ONLY
+    intensity: Range = field(default=(1.0, 3.0), metadata=drawn(interval))
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    gradients: ClassVar[Mapping[str, str]] = {
+        "image": "almost_everywhere", "intensity": "exact", "gate": "exact", "spikes": "none", "places": "none",
+    }  # fmt: skip
+    like: ClassVar[Names] = {"monai": "RandKSpaceSpikeNoised", "torchio": "RandomSpike"}
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        most = max(1, int(self._fixed["spikes"].span()[1]))
+        return {**super().draws(spec), "places": Uniforms(3 * most)}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        return self.made(_spiked, spec, values, "spikes", "places", "intensity")
+
+
+def _moved(volume: Tensor, degrees: Tensor, translation: Tensor, times: Tensor, spacing: Tensor, *, axis: str) -> Tensor:
+    sizes = volume.new_tensor(tuple(reversed(volume.shape[2:])))  # x y z
+    floor, dim = volume.amin((2, 3, 4), keepdim=True), -1 - _AXES.index(axis)
+    length, total = volume.shape[dim], 0.0
+    plane = torch.arange(length, device=volume.device)
+    part = (plane >= torch.floor(length * times)[..., None]).sum(1)  # b n: which stretch of the spectrum
+    central = (times <= 0.5).sum(1, keepdim=True)  # of which the scan as it is has the middle one
+    seen = torch.where(part == central, 0, torch.where(part == 0, central, part))
+    turns, shifts = degrees.unflatten(1, (-1, 3)), translation.unflatten(1, (-1, 3)) / spacing[:, None]
+    for k in range(times.shape[1] + 1):
+        shown = volume
+        if k:
+            back = rotation3(turns[:, k - 1]).mT * spacing[:, None] / spacing[..., None]
+            linear = back * sizes / sizes[:, None]  # on coordinates that run from -1 to 1
+            moved = -2.0 * (back @ shifts[:, k - 1, :, None])[..., 0] / sizes
+            grid = F.affine_grid(torch.cat((linear, moved[..., None]), -1), list(volume.shape), align_corners=False)
+            shown = F.grid_sample(volume - floor, grid, padding_mode="zeros", align_corners=False) + floor
+        factor = _both_ways((seen == k).to(volume.dtype))[:, : length // 2 + 1]
+        factor = factor.reshape(len(factor), *[-1 if i == 5 + dim else 1 for i in range(1, 5)])
+        total = total + torch.fft.rfft(shown, dim=dim) * factor
+    return torch.fft.irfft(total, n=length, dim=dim)
+
+
+@dataclass(frozen=True)
+class RandomMotion(Scanned):
+    """Show a scan during which the patient moved: stretches of its spectrum are those of the scan, turned and shifted.
+
+    Args:
+        degrees: turns about x, y and z of each movement, each drawn by itself: a number d for (-d, d), a pair, a `Learnable` or a
+            distribution.
+        translation: shifts along x, y and z, in millimetres, likewise. How far voxels are apart says the batch's ``affine``.
+        moves: how many, 1 to 8.
+        axis: along which the spectrum is read.
+
+    Movements come at equal times, give or take three tenths of the time between them. The middle of the spectrum is that of the
+    scan as it is. Turns are about the volume's middle; outside of it lies its least value.
+
+    Gradient:
+        image, degrees, translation, spacing, gate: almost everywhere. times: none.
+    Identity at:
+        degrees = 0, translation = 0, but for rounding.
+    Source:
+        Shaw et al., "MRI k-space motion artefact augmentation", MIDL 2019 (oracle: TorchIO's RandomMotion).
+
+    Example:
+        >>> import torch, pellucid
+        >>> pellucid.RandomMotion(5, translation=2)(torch.rand(1, 1, 8, 8, 8)).shape
+        torch.Size([1, 1, 8, 8, 8])
+    """
+
+    degrees: Range = field(default=10.0, metadata=drawn(symmetric))
+    translation: Range = field(default=10.0, metadata=drawn(symmetric))
+    _: KW_ONLY
+    moves: int = 2
+    axis: str = "z"
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    gradients = slopes(spacing="almost_everywhere", times="none")
+    like: ClassVar[Names] = {"torchio": "RandomMotion"}
+
+    def check(self) -> None:
+        whole_number("RandomMotion.moves", self.moves, 1, 8)
+        if self.axis not in tuple(_AXES):
+            raise invalid("RandomMotion.axis", expected="'x', 'y' or 'z'", got=repr(self.axis))
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        found, late = super().draws(spec), 0.3 / (self.moves + 1)
+        found |= {name: Repeated(found[name], 3 * self.moves) for name in ("degrees", "translation")}
+        return found | {"times": Repeated(Uniform(-late, late), self.moves), "spacing": Spacing()}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        even = constant([k / (self.moves + 1) for k in range(1, self.moves + 1)], values["times"].dtype, values["times"].device)
+        values = {**values, "times": values["times"] + even}
+        return self.made(_moved, spec, values, "degrees", "translation", "times", "spacing", axis=self.axis)
+
+
+def _by_label(name: str, value: Any, *, low: float = -math.inf) -> dict[str, Distribution]:
+    """One range for all labels, or one for each."""
+    what = name.rpartition(".")[2]
+    if isinstance(value, tuple | list) and (len(value) != 2 or any(isinstance(one, tuple | list) for one in value)):
+        return {f"{what}_{i}": interval(f"{name}[{i}]", one, low=low) for i, one in enumerate(value)}
+    return {what: interval(name, value, low=low)}
+
+
+@dataclass(frozen=True)
+class RandomLabelsToImage(Grained):
+    """Make a scan of labels: each label has a mean and a deviation, drawn for each sample, and each voxel its noise.
+
+    Voxels of the volume are labels, whole numbers, also bytes, as in ``{"volume": labels[:, None].float(), "labelmap": labels}``.
+    Maps before this one need ``interpolation="nearest"``; maps after it mix what lies side by side.
+
+    Args:
+        labels: how many, 0 among them; a greater one counts as the last.
+        mean: a pair, number, `Learnable` or distribution for all labels, or one for each.
+        sigma: standard deviation within a label, >= 0, likewise.
+
+    Gradient:
+        image: none. mean, sigma, gate: exact. words: none.
+    Source:
+        Billot et al., "SynthSeg", Medical Image Analysis 2023; TorchIO's RandomLabelsToImage.
+
+    Example:
+        >>> import torch, pellucid
+        >>> paint = pellucid.RandomLabelsToImage(2, mean=((0.25, 0.25), (0.75, 0.75)), sigma=0.0)
+        >>> paint({"volume": torch.tensor([[[[[0.0, 1.0, 1.0]]]]])})["volume"].flatten()
+        tensor([0.2500, 0.7500, 0.7500])
+    """
+
+    labels: int
+    mean: Any = field(default=(0.1, 0.9), metadata=drawn(_by_label, "mean"))
+    _: KW_ONLY
+    sigma: Any = field(default=(0.01, 0.1), metadata=drawn(_by_label, "sigma", low=0.0))
+    p: Chance = 1.0
+    same_on_batch: bool = False
+
+    law: ClassVar[str] = "labels"
+    dimensions: ClassVar[tuple[int, ...]] = (3,)
+    like: ClassVar[Names] = {"torchio": "RandomLabelsToImage"}
+
+    @by_options
+    def gradients(self) -> Mapping[str, str]:
+        names = ("mean", "sigma", "gate") if isinstance(self, type) else (*self._fixed, "gate")
+        return {"image": "none", **dict.fromkeys(names, "exact"), "words": "none"}
+
+    def check(self) -> None:
+        whole_number("RandomLabelsToImage.labels", self.labels, 1, 1 << 16)
+        for what in ("mean", "sigma"):
+            given = getattr(self, what)
+            if isinstance(given, list):
+                object.__setattr__(self, what, tuple(tuple(one) if isinstance(one, list) else one for one in given))
+            count = sum(name.startswith(f"{what}_") for name in self._fixed)
+            if count not in (0, self.labels):
+                expected = f"one range for all labels, or {self.labels}, one for each"
+                raise invalid(f"RandomLabelsToImage.{what}", expected=expected, got=f"{count} of them")
+
+    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
+        found = super().draws(spec)
+        return found | {what: Repeated(found[what], self.labels) for what in ("mean", "sigma") if what in found}
+
+    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
+        each = (
+            values[what] if what in values else torch.stack([values[f"{what}_{i}"] for i in range(self.labels)], 1)
+            for what in ("mean", "sigma")
+        )
+        return Grain(self.law, values["words"], tuple(each), values.get("gate"), clip=False, most=0.0)
