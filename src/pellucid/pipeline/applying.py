@@ -487,15 +487,13 @@ def _masks_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, T
     ]
     found: dict[tuple[int, str], dict[str, Tensor]] = {}
     for draw in plan.looking if masks and samples else ():
-        if not isinstance(draw.distribution, MaskWindow):
-            continue
-        spaces = (i for group in plan.groups if isinstance(group, Space) for i in group.indices)
-        _check_unmoved(plan, draw.transform, sorted({*sum(plan.hops, ()), *plan.moving_layers, *spaces}))
-        labels = draw.distribution.labels
-        ways = [partial(torch.eq, other=label) for label in labels] or [partial(torch.ne, other=0)]
-        each = torch.stack([torch.stack([way(mask).any(1) for mask in masks]).any(0) for way in ways], 1)
-        shared = plan.shared[draw.word // 4]
-        found[draw.transform, draw.name] = {"mask": each.any(0, keepdim=True).expand_as(each) if shared else each}
+        if isinstance(draw.distribution, MaskWindow):
+            spaces = (i for group in plan.groups if isinstance(group, Space) for i in group.indices)
+            _check_unmoved(plan, draw.transform, sorted({*sum(plan.hops, ()), *plan.moving_layers, *spaces}))
+            ways = [partial(torch.eq, other=label) for label in draw.distribution.labels] or [partial(torch.ne, other=0)]
+            each = torch.stack([torch.stack([way(mask).any(1) for mask in masks]).any(0) for way in ways], 1)
+            each = each.any(0, keepdim=True).expand_as(each) if plan.shared[draw.word // 4] else each
+            found[draw.transform, draw.name] = {"mask": each}
     return found
 
 
