@@ -404,3 +404,80 @@ def test_what_does_not_mirror_swaps_nothing():
 def test_mistakes_about_predictions_are_told(make, words):
     with pytest.raises((InvalidArgument, InvalidType), match=words):
         make()
+
+
+class Same:
+    """Says of every view what it says of the picture: what a pipeline makes of it there."""
+
+    def __init__(self, said, pipelines, listed=False):
+        self.said, self.pipelines, self.count, self.listed = said, pipelines, 0, listed
+
+    def __call__(self, pictures):
+        pipeline = self.pipelines[self.count % len(self.pipelines)]
+        self.count += 1
+        record = pipeline.draw(torch.zeros(1, *PICTURE), key=Key(0, self.count - 1, torch.tensor([0])))
+        kinds = {name: value for name, value in self.said.items() if name not in ("scores", "labels")}
+        rest = {name: value for name, value in self.said.items() if name not in kinds}
+        out = pipeline.apply(kinds, record)
+        out = {name: out[name] for name in kinds} | rest
+        return [{name: value[i] for name, value in out.items()} for i in range(len(pictures))] if self.listed else out
+
+
+PICTURE = (3, 40, 48)
+RIGID = [[], [FLIP], [FLIP_UP], [pellucid.RandomTranslate((0.1, 0.1))], [CenterCrop((36, 44))]]
+TURNS = [*RIGID[:4], [RandomRotation(20)], [pellucid.RandomPerspective(0.2, p=1.0)], [pellucid.RandomElastic(p=1.0)]]
+SPOTS = torch.tensor([[10.0, 12.0], [30.0, 20.0]])
+SQUARE = torch.tensor([[-4.0, -3.0], [4.0, -3.0], [5.0, 3.0], [-4.0, 3.0]])
+QUADS = (SPOTS[:, None] + SQUARE).expand(2, 2, 4, 2)
+
+
+@pytest.mark.parametrize("kind", ["polygons", "quads", "polylines"])
+def test_outlines_are_the_mean_over_views(kind):
+    """Of a model that says the same corners of every view: merging changes nothing, whatever the map."""
+    steps = RIGID if kind != "quads" else TURNS  # fields give polygons more corners
+    pipelines = [Pipeline(view) for view in steps[:4] + steps[5:]]
+    merged = TTA(pipelines, Same({kind: QUADS, "scores": torch.rand(2, 2)} if kind == "polylines" else {kind: QUADS}, pipelines))
+    assert torch.allclose(merged(torch.zeros(2, *PICTURE))[kind], QUADS, atol=1e-3)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("beside", ["boxes", "alone"])
+@pytest.mark.parametrize("kind", ["polygons", "quads", "polylines"])
+def test_outlines_with_scores_come_back_once_each(kind, beside, listed):
+    if kind == "polylines" and beside == "alone":
+        return  # whose rows correspond: the test above
+    said = {kind: QUADS, "scores": torch.tensor([[0.5, 0.9]]).expand(2, 2), "labels": torch.tensor([[1, 2]]).expand(2, 2)}
+    if beside == "boxes":
+        said["boxes"] = torch.cat((QUADS.amin(2), QUADS.amax(2)), -1)
+    pipelines = [Pipeline(view) for view in RIGID]
+    found = TTA(pipelines, Same(said, pipelines, listed))(torch.zeros(2, *PICTURE))
+    if not listed:
+        flags = found["boxes_valid" if beside == "boxes" else f"{kind}_valid"]
+        assert flags.sum(1).tolist() == [2, 2]
+        assert ("boxes" in found) == (beside == "boxes")
+        found = [{name: value[i][flags[i]] for name, value in found.items() if "valid" not in name} for i in range(2)]
+    for one in found:
+        assert one["labels"].tolist() == [2, 1]  # the better one first
+        assert torch.allclose(one[kind], QUADS[0].flip(0), atol=1e-3)
+    several = [[[0, 0, 9, 0, 9, 9], [1.0, 1, 5, 1, 5, 5, 1, 5]], [[20, 20, 30, 20, 25, 30]]]  # as COCO has them, of any length
+    rows = [{"polygons": [one], "scores": torch.ones(1)} for one in several]
+    one, other = TTA([Pipeline([])], lambda x: rows)(torch.zeros(2, *PICTURE))
+    assert one["polygons"].shape[0] == other["polygons"].shape[0] == 1
+
+
+def test_boxes_in_space_come_back_from_mirrors():
+    """A network that knows plain cameras alone says of a mirrored picture that all is mirrored."""
+    boxes = torch.tensor([[[1.0, 0.5, 9.0, 4.0, 1.6, 1.8, 0.3]]])
+    camera = torch.tensor([[[40.0, 0, 23.5], [0, 40, 19.5], [0, 0, 1]]])
+    said = {"boxes": torch.tensor([[[8.0, 8, 30, 30]]]), "boxes3d": boxes, "scores": torch.ones(1, 1)}
+    pipelines = [Pipeline(view, cameras="pose") for view in ([], [FLIP])]
+    model, seen = Same(said | {"intrinsics": camera}, pipelines), []
+
+    def plain(x):
+        seen.append({name: value for name, value in model(x).items() if name != "intrinsics"})
+        return seen[-1]
+
+    found = TTA(pipelines, plain, merge_boxes="soft_nms")(torch.zeros(1, *PICTURE))
+    assert seen[1]["boxes3d"][0, 0, 0] == -1
+    assert torch.allclose(found["boxes3d"], boxes.expand(1, found["boxes3d"].shape[1], 7), atol=1e-5)
+    assert found["boxes3d"].shape[1] == 2

@@ -18,7 +18,7 @@ from torch import Tensor
 from pellucid.boxes import BoxFormat, convert_boxes
 from pellucid.boxes.outlines import least
 from pellucid.errors import invalid, wrong_type
-from pellucid.geometry.polygons import edges, hulls, polygon_of, signed_areas, stacked
+from pellucid.geometry.polygons import as_rows, edges, hulls, signed_areas
 from pellucid.kernels.polygons import coverage
 from pellucid.transforms.base import as_size
 from pellucid.types import Size
@@ -127,7 +127,7 @@ def _read(polygons: Polygons) -> Float[Tensor, "*b v 2"]:
     """Polygons as one tensor in float32 or float64."""
     name = "polygons"
     if isinstance(polygons, list | tuple):
-        points = stacked([polygon_of(f"{name}[{i}]", one) for i, one in enumerate(polygons)])
+        points = as_rows(name, polygons)
     elif isinstance(polygons, Tensor | np.ndarray):
         points = polygons if isinstance(polygons, Tensor) else torch.as_tensor(polygons, device="cpu")
     else:

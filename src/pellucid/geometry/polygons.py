@@ -20,7 +20,8 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import is_number
 
 __all__ = [
-    "edges", "extents", "following", "hulls", "lengths", "of_one_length", "polygon_of", "rings_of", "signed_areas", "stacked",
+    "as_rows", "edges", "extents", "following", "hulls", "lengths", "of_one_length", "polygon_of", "rings_of", "signed_areas",
+    "stacked",
 ]  # fmt: skip
 
 
@@ -94,6 +95,14 @@ def rings_of(polygon: Float[Tensor, "v 2"]) -> list[Float[Tensor, "_ 2"]]:
     there = torch.isfinite(polygon).all(-1)
     number = (there & ~F.pad(there, (1, 0))[..., :-1]).cumsum(-1)
     return [polygon[there & (number == k)] for k in range(1, int(number[-1]) + 1)] if len(polygon) else []
+
+
+def as_rows(name: str, value: Any, form: str = "polygon") -> Float[Tensor, "n v 2"]:
+    """Polygons, lines or quadrilaterals of one picture as a tensor, of what `polygon_of` reads."""
+    if isinstance(value, Tensor):
+        return value
+    rows = stacked([polygon_of(f"{name}[{i}]", one, form) for i, one in enumerate(value)])
+    return rows.new_zeros((0, 4, 2)) if form == "quad" and not len(rows) else rows
 
 
 def stacked(polygons: Sequence[Float[Tensor, "_ 2"]]) -> Float[Tensor, "n v 2"]:

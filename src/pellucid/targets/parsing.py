@@ -21,7 +21,7 @@ from pellucid.core.axes import check_axes
 from pellucid.core.constants import constant, wide_dtype
 from pellucid.engine.plan import Plan
 from pellucid.errors import invalid, wrong_type
-from pellucid.geometry.polygons import polygon_of, stacked
+from pellucid.geometry.polygons import as_rows
 from pellucid.random.arguments import is_number
 from pellucid.targets.arrays import as_tensor, given_as, is_array
 from pellucid.targets.containers import Form, opened
@@ -256,8 +256,7 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
     array = is_array(tensor)
     given = given_as(tensor, kind.name, options.out)
     if isinstance(tensor, list | tuple) and kind.corners:
-        tensor = stacked([polygon_of(f"{name}[{i}]", one, kind.corners) for i, one in enumerate(tensor)])
-        tensor = tensor.new_zeros((0, 4, 2)) if kind.corners == "quad" and not len(tensor) else tensor
+        tensor = as_rows(name, tensor, kind.corners)
     elif isinstance(tensor, list | tuple) and (kind.move or kind.integers is None):
         tensor = (
             _rows(name, kind, tensor) if kind.move and kind.axes != (1,) else torch.stack([torch.as_tensor(one) for one in tensor])

@@ -38,6 +38,11 @@ class Seen:
         found = kind_of(name, self.pipeline.options.targets)
         return found is not None and found.name in kinds
 
+    def corners(self, name: str) -> str:
+        """What a row of corners is, ``polygon``, ``line`` or ``quad``; empty for what has none."""
+        found = kind_of(name, self.pipeline.options.targets)
+        return found.corners if found is not None else ""
+
     def turned(self, name: str) -> str:
         """The kind of a prediction whose values turn with the picture; empty for others."""
         found = kind_of(name, self.pipeline.options.targets)
@@ -50,6 +55,10 @@ class Seen:
     def back(self, kind: str, values: Tensor, name: str = "") -> Tensor:
         """Rows of coordinates, or a camera, in the picture."""
         return self._undone({kind: values}, self.record, self.pairs(name, kind))[kind]
+
+    def places(self, values: Tensor) -> Tensor:
+        """Corners (B, N, V, 2) in the picture, one by one."""
+        return (self.back("keypoints", values.flatten(1, 2) - 0.5) + 0.5).reshape(values.shape)
 
     def map(self, name: str, maps: Tensor, size: Size, kind: str = "heatmap") -> tuple[Tensor, Tensor]:
         """A map in the picture, 0 where the view shows nothing, and which share of each pixel it shows."""
@@ -71,6 +80,12 @@ class Seen:
             at = self._at(layers, self.size_before(layers))
             kind = "heatmap" if layers.is_floating_point() else "mask"
             return self._undone({kind: layers}, at, ())[kind].unflatten(1, values.shape[1:-2])
+        named = kind_of(name, self.pipeline.options.targets)
+        if named is not None and named.corners:
+            return self.back(named.name, values)
+        if self.is_of(name, "boxes3d") and self.pipeline.options.cameras == "pose":  # of a mirror, whatever the camera is
+            eye = torch.eye(3, dtype=values.dtype, device=values.device).expand(len(values), 3, 3)
+            return self._undone({"boxes3d": values, "intrinsics": eye}, self.record, ())["boxes3d"]
         if values.dim() == 4 and self.is_of(name, "keypoints"):
             return self.back("keypoints", values.flatten(0, 1), name).unflatten(0, values.shape[:2])
         return values
@@ -82,7 +97,7 @@ class Seen:
         options = self.pipeline.options
         kind = next(iter(values))
         modes = {kind: options.interpolation[kind]} if kind != "mask" and kind in options.interpolation else {}
-        undo = Pipeline([], pairs={kind: pairs} if pairs else {}, interpolation=modes, impl=options.impl)
+        undo = Pipeline([], pairs={kind: pairs} if pairs else {}, interpolation=modes, impl=options.impl, cameras=options.cameras)
         found: dict[str, Tensor] = undo.inverse(values, record, return_valid=return_valid)
         return found
 

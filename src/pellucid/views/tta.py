@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.geometry.polygons import as_rows, hulls, of_one_length
 from pellucid.pipeline import Pipeline
 from pellucid.random import Key
 from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
@@ -33,7 +34,9 @@ class TTA(nn.Module):
             (B, h, w), or a dict of such, which may also hold ``keypoints`` (B, N, 2 or 3, the third a score) and ``boxes``
             (B, N, 4) with ``scores`` (B, N) and, if there are classes, ``labels`` (B, N); both in the view's pixels. Beside boxes,
             ``masks`` (B, N, h, w) or (B, N, 1, h, w), ``keypoints`` (B, N, K, 2 or 3) and numbers (B, N, K) have a row for each box
-            and stay with it. A list of dicts, one for each picture, as torchvision's detectors return, comes back as such a list.
+            and stay with it, and so do ``polygons``, ``polylines`` and ``quads`` (B, N, V, 2). Without boxes, polygons or
+            quadrilaterals that have ``scores`` are told apart by the boxes around them; outlines without scores are the mean over
+            views, corner by corner. A list of dicts, one for each picture, as torchvision's detectors return, comes back as a list.
         merge: ``mean``, ``max``, or ``vote``. Masks of whole numbers always vote.
         merge_boxes: what becomes of the boxes of one object: ``nms`` keeps the best, ``soft_nms`` lowers the scores of the others,
             ``fusion`` takes their mean; see `pellucid.detection`.
@@ -108,15 +111,16 @@ class TTA(nn.Module):
 
     def _of_lists(self, views: list[Seen], samples: int) -> list[dict[str, Any]]:
         """A dict for each picture, as torchvision's detectors return them."""
-        rows = [Seen(view.pipeline, view.record, as_batch(view.prediction, samples)) for view in views]
+        rows = [Seen(view.pipeline, view.record, as_batch(view, samples)) for view in views]
         merged = self._of_dicts(rows, rows[0].prediction)
-        there = merged.pop("boxes_valid")
+        there = merged.pop(f"{_anchor(views[0], rows[0].prediction)}_valid")
         return [{name: value[i][flags] for name, value in merged.items()} for i, flags in enumerate(there)]
 
     def _of_dicts(self, views: list[Seen], first: Mapping[str, Any]) -> dict[str, Any]:
         columns = {name: [view.prediction[name] for view in views] for name in first}
-        of_boxes = [name for name in columns if "boxes" in columns and _is_of_boxes(name, first)]
-        result = self._boxes(views, columns, of_boxes) if of_boxes else {}
+        anchor = _anchor(views[0], first)
+        of_boxes = [name for name in columns if anchor and _is_of_boxes(views[0], name, first, anchor)]
+        result = self._boxes(views, columns, of_boxes, anchor) if of_boxes else {}
         for name, column in columns.items():
             if name in of_boxes:
                 continue
@@ -124,6 +128,10 @@ class TTA(nn.Module):
                 result[name] = merged_points(
                     [view.back("keypoints", one, name) for view, one in zip(views, column, strict=True)], self.merge
                 )
+            elif views[0].corners(name):
+                flat = [view.places(one).flatten(1, 2) for view, one in zip(views, column, strict=True)]
+                mean = merged_points(flat, self.merge).reshape(first[name].shape)
+                result[name] = torch.where(first[name].isfinite(), mean, torch.nan)
             elif views[0].is_of(name, "intrinsics", "projection"):
                 back = [
                     view.back("intrinsics" if one.shape[-1] == 3 else "projection", one)
@@ -160,32 +168,52 @@ class TTA(nn.Module):
         found = [view.map(key, one - anchor, size, kind or "heatmap") for view, one in zip(views, column, strict=True)]
         return merged_maps([one for one, _ in found], [known for _, known in found], anchor, self.merge)
 
-    def _boxes(self, views: list[Seen], columns: dict[str, list[Tensor]], names: list[str]) -> dict[str, Tensor]:
-        """The boxes, and what has a row for each of them."""
+    def _boxes(self, views: list[Seen], columns: dict[str, list[Tensor]], names: list[str], anchor: str) -> dict[str, Tensor]:
+        """The boxes, or outlines by the boxes around them, and what has a row for each of them."""
         if "scores" not in columns:
             raise invalid("prediction", expected="scores (B, N) beside boxes", got=sorted(columns))
-        boxes = [view.back("boxes", one) for view, one in zip(views, columns["boxes"], strict=True)]
-        ones = [torch.ones_like(one[..., 0], dtype=torch.bool) for one in columns["boxes"]]
-        rest = [name for name in names if name not in ("boxes", "scores", "boxes_valid")]
-        return merged_boxes(
+        rest = [name for name in names if name not in ("boxes", "scores", f"{anchor}_valid")]
+        rows = {name: [view.rows(name, one) for view, one in zip(views, columns[name], strict=True)] for name in rest}
+        rows = {name: of_one_length(some) if views[0].corners(name) else some for name, some in rows.items()}
+        if anchor == "boxes":
+            boxes = [view.back("boxes", one) for view, one in zip(views, columns["boxes"], strict=True)]
+        else:
+            boxes = [hulls(one) for one in rows[anchor]]
+        ones = [torch.ones_like(one[..., 0], dtype=torch.bool) for one in boxes]
+        merged = merged_boxes(
             boxes,
             columns["scores"],
-            columns.get("boxes_valid", ones),
-            {name: [view.rows(name, one) for view, one in zip(views, columns[name], strict=True)] for name in rest},
+            columns.get(f"{anchor}_valid", ones),
+            rows,
             size=views[0].record.size_in,
             how=self.merge_boxes,
             iou_threshold=self.iou_threshold,
         )
+        if anchor != "boxes":
+            merged[f"{anchor}_valid"] = merged.pop("boxes_valid")
+            del merged["boxes"]
+        return merged
 
 
-def as_batch(predictions: Sequence[Any], samples: int) -> dict[str, Tensor]:
+def _anchor(view: Seen, prediction: Mapping[str, Any]) -> str:
+    """What says which rows are of one object: boxes, or polygons or quadrilaterals with scores; empty for none."""
+    if "boxes" in prediction:
+        return "boxes"
+    return next((name for name in prediction if "scores" in prediction and view.corners(name) in ("polygon", "quad")), "")
+
+
+def as_batch(view: Seen, samples: int) -> dict[str, Tensor]:
     """Predictions of single pictures as one batch, padded to the largest number of boxes."""
-    expected = f"a dict with boxes and scores for each of {samples} pictures"
-    if len(predictions) != samples or not all(isinstance(one, Mapping) and "boxes" in one for one in predictions):
+    predictions, expected = list(view.prediction), f"a dict with boxes and scores for each of {samples} pictures"
+    anchor = _anchor(view, predictions[0]) if predictions and isinstance(predictions[0], Mapping) else ""
+    if len(predictions) != samples or not all(isinstance(one, Mapping) and anchor and anchor in one for one in predictions):
         raise invalid(
             "prediction", expected=expected, got=f"{len(predictions)} of {type(predictions[0]).__name__}" if predictions else "none"
         )
-    counts = [len(one["boxes"]) for one in predictions]
+    for name in filter(view.corners, predictions[0]):
+        rows = [as_rows(name, one[name], view.corners(name)) for one in predictions]
+        predictions = [{**one, name: row} for one, row in zip(predictions, of_one_length(rows), strict=True)]
+    counts = [len(one[anchor]) for one in predictions]
     for one, count in zip(predictions, counts, strict=True):
         name = next(
             (name for name, rows in one.items() if not isinstance(rows, Tensor) or not rows.dim() or len(rows) != count), None
@@ -195,19 +223,20 @@ def as_batch(predictions: Sequence[Any], samples: int) -> dict[str, Tensor]:
                 f"prediction[{name!r}]", expected=f"a row for each of {count} boxes", got=getattr(one[name], "shape", one[name])
             )
     batch = {name: padded([one[name] for one in predictions], max(counts)) for name in predictions[0]}
-    flags = [rows.new_ones(len(rows), dtype=torch.bool) for rows in (one["boxes"] for one in predictions)]
-    return batch | {"boxes_valid": padded(flags, max(counts))}
+    flags = [rows.new_ones(len(rows), dtype=torch.bool) for rows in (one[anchor] for one in predictions)]
+    return batch | {f"{anchor}_valid": padded(flags, max(counts))}
 
 
-_ROWS = ("boxes", "scores", "labels", "boxes_valid", "masks", "keypoints_scores")
+_ROWS = ("boxes", "scores", "labels", "masks", "keypoints_scores")
 
 
-def _is_of_boxes(name: str, prediction: Mapping[str, Any]) -> bool:
+def _is_of_boxes(view: Seen, name: str, prediction: Mapping[str, Any], anchor: str) -> bool:
     """Whether a prediction has a row for every box; points (B, N, 2) are the picture's, (B, N, K, 2) those of its boxes."""
-    value, rows = prediction[name], prediction["boxes"].shape[1]
-    if name in _ROWS or not isinstance(value, Tensor) or value.dim() < 3 or value.shape[1] != rows:
-        return name in _ROWS
-    if name.startswith("keypoints"):
+    value, rows = prediction[name], prediction[anchor].shape[1]
+    always = name in (*_ROWS, f"{anchor}_valid")
+    if always or not isinstance(value, Tensor) or value.dim() < 3 or value.shape[1] != rows:
+        return always
+    if name.startswith("keypoints") or view.corners(name):
         return value.dim() == 4
     return value.dim() == 3 and value.is_floating_point()
 
