@@ -192,3 +192,37 @@ def test_fill_and_valid():
 def test_gates_are_drawn_as_often_as_they_say():
     gates = P.Pipeline([P.RandomFlip3("x", p=0.3)], seed=0).draw(torch.zeros(4000, 1, 1, 1, 1)).params[0]["gate"]
     assert abs(gates.mean() - 0.3) < 4 * math.sqrt(0.3 * 0.7 / 4000)
+
+
+@pytest.mark.parametrize("canvas", ["each", "image"])
+def test_a_window_behind_a_field_reads_only_what_it_keeps(canvas):
+    steps = [P.RandomAffine3(20, scale=(0.8, 1.2)), P.RandomElastic3(5, magnitude=0.3), P.RandomCrop3((9, 12, 7))]
+    batch = {
+        "volume": voxels(3, (16, 20, 18), dtype=torch.float64),
+        "labelmap": torch.randint(0, 5, (3, 16, 20, 18), generator=torch.Generator().manual_seed(1)),
+        "points3": torch.tensor([[[8.0, 9.0, 7.0]]], dtype=torch.float64).expand(3, 1, 3),
+    }
+    out, record = P.Pipeline(steps, seed=2, canvas=canvas)(batch, return_record=True)
+    assert str(record.plan) == "Warp3[0,1,2]"
+    whole = P.Pipeline(steps[:2], seed=2, canvas=canvas)(batch)
+    corner = torch.stack([record.params[2][name] for name in ("left", "top", "front")], 1)
+    for b, (left, top, front) in enumerate(corner.long().tolist()):
+        window = (..., slice(front, front + 9), slice(top, top + 12), slice(left, left + 7))
+        torch.testing.assert_close(out["volume"][b], whole["volume"][b][window], rtol=0.0, atol=1e-12)
+        assert torch.equal(out["labelmap"][b], whole["labelmap"][b][window])
+    torch.testing.assert_close(out["points3"] + corner[:, None], whole["points3"].double(), rtol=0.0, atol=1e-6)
+    turned = P.Pipeline([*steps[:2], P.RandomFlip3("x", p=1.0)])
+    assert str(turned(batch, return_record=True)[1].plan) == "Warp3[0,1] -> Warp3[2]"
+
+
+def test_a_window_behind_a_field_has_a_gradient():
+    x = voxels(2, (8, 9, 7), dtype=torch.float64)
+    augment = P.Pipeline([P.RandomElastic3(4, magnitude=0.3), P.RandomCrop3(5)], seed=3)
+    _, record = augment(x, return_record=True)
+    left = record.params[1]["left"].double()
+
+    def cropped(left, x):
+        return augment.apply(x, record.with_param(1, "left", left))
+
+    assert torch.autograd.gradcheck(cropped, ((left + 0.25).requires_grad_(), x.requires_grad_()))
+    assert torch.autograd.gradcheck(lambda x: cropped(left, x), x)

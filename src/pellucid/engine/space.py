@@ -7,8 +7,9 @@ Read next: ``execution.py``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +24,7 @@ from pellucid.geometry.space import Bent3, follow3, inverse4, voxel_centres
 from pellucid.kernels.conversion import as_bytes
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.volume import volume
-from pellucid.segments import Warp3, Warp3Spec
+from pellucid.segments import Warp3Spec
 from pellucid.types import Size3
 
 __all__ = ["apply_space", "field_through", "hops_in_space", "total_in_space", "unwarp_volume"]
@@ -60,21 +61,23 @@ def field_through(
 def _read(
     run: Space, lowered: Lowered, voxels: Tensor, interpolation: str, fill: tuple[float, ...], padding_mode: str | None, impl: str
 ) -> Tensor:
-    maps, field = lowered.space(run)
+    (step, lattice), *windows = lowered.space(run)
+    maps, window = step.src_from_dst, None
     mode = "border" if run.outside is None else padding_mode or _spec(lowered, run).padding_mode
-    nearest = interpolation == "nearest" or not (run.resamples or needs_grad(maps))
+    nearest = interpolation == "nearest" or not (run.resamples or needs_grad(maps, *(part.src_from_dst for part, _ in windows)))
     filled = mode == "zeros" and any(fill)
     if filled:  # the kernel shows zeros, and tells here how much of each voxel they are
         voxels = torch.cat((voxels, torch.ones_like(voxels[:, :1])), 1)
-    found = volume(
-        voxels.unflatten(2, run.size_in[:2]),
-        maps[:, :3],
-        field,
-        size=run.size_out,
-        border=mode == "border",
-        nearest=nearest,
-        impl=impl,
-    ).flatten(2, 3)
+    how: dict[str, Any] = {"border": mode == "border", "nearest": nearest, "impl": impl}
+    voxels = voxels.unflatten(2, run.size_in[:2])
+    if windows:
+        after = windows[0][0].src_from_dst
+        if needs_grad(after):  # which the kernel has none for
+            voxels = volume(voxels, maps[:, :3], step.control, size=lattice, **how)
+            maps, step = after, windows[0][0]
+        else:
+            maps, window = maps @ after, (after[:, :3, 3], lattice)
+    found = volume(voxels, maps[:, :3], step.control, size=run.size_out, window=window, **how).flatten(2, 3)
     if not filled:
         return found
     shown = constant(fill, wide_dtype(voxels.device), voxels.device).reshape(-1, 1, 1)
@@ -92,13 +95,11 @@ def _spec(lowered: Lowered, run: Space) -> Warp3Spec:
 def hops_in_space(lowered: Lowered) -> list[tuple[Tensor | Bent3, Size3]]:
     """From volume to volume: the map to the one from the next, and its size; under the canvas rule ``image`` pass by pass."""
     plan, found = lowered.plan, []
-    runs = [group.indices for group in plan.groups if isinstance(group, Space)]
-    for indices in runs if plan.canvas == "image" else [(i,) for run in runs for i in run]:
-        segments = [segment for segment in map(lowered.segment, indices) if isinstance(segment, Warp3)]
-        spec = plan.segments[indices[-1]]
-        assert isinstance(spec, Warp3Spec)
-        total, field = reduce(torch.matmul, (segment.src_from_dst for segment in segments)), segments[-1].control
-        found.append((total if field is None else Bent3(total, field, spec.size), spec.size))
+    runs = [group for group in plan.groups if isinstance(group, Space)]
+    if plan.canvas != "image":
+        runs = [replace(run, indices=(i,)) for run in runs for i in run.indices]
+    for (matrix, field), size in (part for run in runs for part in lowered.space(run)):
+        found.append((matrix if field is None else Bent3(matrix, field, size), size))
     return found
 
 

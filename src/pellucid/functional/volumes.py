@@ -8,7 +8,7 @@ Read next: ``../kernels/volume/reference.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Shaped
@@ -95,7 +95,7 @@ def warp3(
     maps = torch.cat((maps[..., :3], torch.where(usable, maps[..., 3:], torch.nan)), -1).to(wide)
     wanted = tuple(voxels.shape[2:]) if size is None else _read_size(size)
     pixels = (voxels if labels else voxels.to(work)).expand(rows, *voxels.shape[1:])
-    options = {"border": padding_mode == "border", "nearest": interpolation == "nearest"}
+    options: dict[str, Any] = {"border": padding_mode == "border", "nearest": interpolation == "nearest"}
     out = kernel(pixels, maps, field, size=(wanted[0], wanted[1], wanted[2]), impl=impl, **options)
     out = (torch.round(out) if volume.dtype == torch.uint8 and not labels else out).to(volume.dtype)
     return out if batched else out[0]

@@ -128,7 +128,7 @@ def _how_in_space(plan: Plan, run: Space, impl: str, device: str) -> str:
     spec = None if run.outside is None else plan.segments[run.outside]
     parts = ["one resample" if len(run.indices) > 1 else "resample", run.interpolation] if run.resamples else ["whole voxels"]
     parts.append(f"padding {spec.padding_mode}" if isinstance(spec, Warp3Spec) else "never outside")
-    parts += [f"the field of [{run.indices[-1]}]"] * run.bends
+    parts += [f"the field of [{i}]" for i in run.indices if i in plan.bends]
     return ", ".join([*parts, f"by {_who(run, impl, device)}"])
 
 

@@ -76,7 +76,8 @@ class Warp3Spec:
 
     Args:
         size: (depth, height, width) of the output.
-        resamples: False for maps that only move whole voxels.
+        resamples: False for maps that only move whole voxels. One that also keeps less of an axis, and more of none, neither turns
+            nor mirrors.
         exposes: output voxels may lie outside the input, so padding and fill matter.
         bends: the segment comes with displacements.
         padding_mode, fill, interpolation: ``zeros`` shows the fill.

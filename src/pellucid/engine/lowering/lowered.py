@@ -27,10 +27,10 @@ from pellucid.engine.lowering.tapes import Lowering, Params, RunTape, WordsTape
 from pellucid.engine.plan import Plan, Plans, Run, Space, make_plan
 from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.packing import Opened, Resample, pack
-from pellucid.segments import BlendSpec, CurveSpec, Segment, Warp, Warp3
+from pellucid.segments import BlendSpec, CurveSpec, Segment, Warp, Warp3, Warp3Spec
 from pellucid.transforms.base import Transform
 from pellucid.transforms.warping import Bending
-from pellucid.types import ImageSpec
+from pellucid.types import ImageSpec, Size3
 
 __all__ = ["Cutout", "Lowered"]
 
@@ -157,10 +157,18 @@ class Lowered:
             self._geometry[at] = self._lower(run, ("geometry", nearest), function, None, torch.float64)
         return self._geometry[at]
 
-    def space(self, run: Space) -> Warp3:
-        """The maps of volumes in a pass as one, and its field."""
+    def space(self, run: Space) -> list[tuple[Warp3, Size3]]:
+        """The maps of volumes in a pass as one, and its field, with the size that this makes; then windows behind it as another."""
         segments = [segment for segment in map(self.segment, run.indices) if isinstance(segment, Warp3)]
-        return Warp3(reduce(torch.matmul, (segment.src_from_dst for segment in segments)), segments[-1].control)
+        bent = next((n for n, segment in enumerate(segments, 1) if segment.control is not None), len(segments))
+        found = []
+        for first, last in ((0, bent), (bent, len(segments))):
+            if first < last:
+                total = reduce(torch.matmul, (segment.src_from_dst for segment in segments[first:last]))
+                spec = self.plan.segments[run.indices[last - 1]]
+                assert isinstance(spec, Warp3Spec)
+                found.append((Warp3(total, segments[last - 1].control), spec.size))
+        return found
 
     def frame(self, run: Run) -> Int64[Tensor, "b_or_1 4"]:
         """What the run's first crops leave of its source, as in :func:`frame`."""

@@ -22,8 +22,8 @@ __all__ = ["with_warp3"]
 def with_warp3(groups: Sequence[Group], index: int, tree: Tree, *, fuse: bool) -> list[Group]:
     """The passes with another map of volumes, which joins the last of them where one resample shows what two would.
 
-    So it is unless the last ends in a field, or the map shows what lies outside of a canvas that was cut to size (with the canvas
-    rule ``image``: nothing is cut), or shows it in another way.
+    So it is unless the last has a field and the map is no window, or the map shows what lies outside of a canvas that was cut to
+    size (with the canvas rule ``image``: nothing is cut), or shows it in another way.
     """
     spec = _spec(tree, index)
     alone = Space(
@@ -45,12 +45,21 @@ def with_warp3(groups: Sequence[Group], index: int, tree: Tree, *, fuse: bool) -
         outside=last.outside if alone.outside is None else alone.outside,
         resamples=last.resamples or alone.resamples,
         interpolation=alone.interpolation if alone.resamples else last.interpolation,
+        bends=last.bends or alone.bends,
     )
     return [*groups[:-1], both]
 
 
+def _is_window(tree: Tree, index: int) -> bool:
+    spec, before = _spec(tree, index), cast(Size3, tree.specs[index].extent)
+    kept = all(after <= length for after, length in zip(spec.size, before, strict=True))
+    return kept and spec.size != before and not (spec.resamples or spec.exposes)
+
+
 def _meets(run: Space, step: Space, tree: Tree) -> bool:
-    if run.bends or (run.resamples and step.resamples and run.interpolation != step.interpolation):
+    if run.bends:
+        return _is_window(tree, step.indices[0])
+    if run.resamples and step.resamples and run.interpolation != step.interpolation:
         return False
     if step.outside is None:  # what interpolates without a field reads up to half a voxel beyond the last one
         return not step.resamples or step.bends or (run.outside is None and not any(_cuts(tree, i) for i in run.indices))

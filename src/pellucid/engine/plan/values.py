@@ -137,12 +137,12 @@ class Space:
     """Maps of volumes that become one resample.
 
     Args:
-        indices: the steps, in the order they run in; of these the last alone may have a field.
+        indices: the steps, in the order they run in; behind one with a field there are windows alone.
         size_in, size_out: (depth, height, width) before and after.
         outside: the step whose padding and fill show what lies outside of the source; None where none shows it.
         resamples: whether some step interpolates, and is no move of whole voxels.
         interpolation: of those steps.
-        bends: whether the last has a field.
+        bends: whether one has a field.
     """
 
     indices: tuple[int, ...]

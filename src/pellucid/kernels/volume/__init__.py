@@ -22,22 +22,25 @@ def volume(
     control: Float[Tensor, "b_or_1 3 gd gh gw"] | None = None,
     *,
     size: tuple[int, int, int],
+    window: tuple[Float[Tensor, "b_or_1 3"], tuple[int, int, int]] | None = None,
     border: bool = False,
     nearest: bool = False,
     impl: str = "auto",
 ) -> Float[Tensor, "b c d2 h2 w2"]:
     """See :func:`pellucid.kernels.volume.reference.volume`; ``impl`` says who computes it. The field is A times ``control``: a
-    spline of displacements in voxels of the output, before the map.
+    spline of displacements in voxels of the output, before the map. ``window`` is (start, lattice), if they are not (0, size);
+    no gradient goes to it.
 
     The compiled one's second derivative goes through the reference; forward mode raises. Bit for bit the same for any number of
     threads: forwards they share slices, backwards each sample has one.
     """
     linear = src_from_dst[:, :, :3]
     field = None if control is None else (linear @ control.flatten(2).to(linear.dtype)).unflatten(2, control.shape[2:])
-    static = (list(size), border, nearest)
+    start, lattice = (None, size) if window is None else (window[0].detach(), window[1])
+    static = (list(size), list(lattice), border, nearest)
     if implementation(impl, image.device) == "reference":
-        return reference.volume(image, src_from_dst, field, *static)
-    return run(_VOLUME, static, image, src_from_dst, field)
+        return reference.volume(image, src_from_dst, field, start, *static)
+    return run(_VOLUME, static, image, src_from_dst, field, start)
 
 
 _VOLUME = Primitive("volume", reference.volume, *cpu.VOLUME)

@@ -1,6 +1,6 @@
 """A uniform cubic B-spline along one axis, as every implementation has it.
 
-Owns: `knots`.
+Owns: `knots` and `starts`.
 Must not: import a compiler.
 Read next: ``cpu/sweep.py``.
 """
@@ -11,15 +11,26 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-__all__ = ["knots"]
+__all__ = ["knots", "starts"]
 
 
-def knots(count: int, numbers: int, like: Tensor) -> tuple[Int64[Tensor, "n"], Float[Tensor, "n 4"]]:
-    """Of each voxel along an axis the first of the four numbers of the spline that matter, and their weights."""
+def knots(count: int, numbers: int, start: Float[Tensor, "b"], lattice: int) -> tuple[Int64[Tensor, "b n"], Float[Tensor, "b n 4"]]:
+    """Of each voxel along an axis the first of the four numbers of the spline that matter, and their weights.
+
+    Args:
+        count: voxels, the first of which lies at ``start`` of as many as ``lattice``.
+        numbers: of the spline, whose cells fill the lattice.
+    """
     cells = numbers - 3
-    u = torch.arange(count, dtype=like.dtype, device=like.device) * (cells / max(1, count - 1))
-    first = torch.floor(u).clamp(max=cells - 1)
+    u = (start[:, None] + torch.arange(count, dtype=start.dtype, device=start.device)) * (cells / max(1, lattice - 1))
+    first = torch.floor(u).clamp(0, cells - 1)
     t = u - first
     s = 1.0 - t
     weights = s**3, 3.0 * t**3 - 6.0 * t**2 + 4.0, 3.0 * s**3 - 6.0 * s**2 + 4.0, t**3
-    return first.long(), torch.stack(weights, 1) / 6.0
+    return first.long(), torch.stack(weights, 2) / 6.0
+
+
+def starts(start: Float[Tensor, "b 3"] | None, like: Tensor) -> list[Float[Tensor, "b"]]:
+    """Where the output begins along z, y and x."""
+    given = torch.zeros(1, 3, dtype=like.dtype, device=like.device) if start is None else start.to(like.dtype)
+    return list(given.flip(1).unbind(1))

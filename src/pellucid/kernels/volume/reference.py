@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.volume.knots import knots
+from pellucid.kernels.volume.knots import knots, starts
 
 __all__ = ["volume"]
 
@@ -22,7 +22,9 @@ def volume(
     image: Float[Tensor, "b c d h w"],
     src_from_dst: Float[Tensor, "b_or_1 3 4"],
     field: Float[Tensor, "b_or_1 3 gd gh gw"] | None,
+    start: Float[Tensor, "b_or_1 3"] | None,
     size: Sequence[int],
+    lattice: Sequence[int],
     border: bool,
     nearest: bool,
 ) -> Float[Tensor, "b c d2 h2 w2"]:
@@ -32,7 +34,7 @@ def volume(
         image: floating point; of any dtype with ``nearest``, which moves what is there.
         src_from_dst: A, on (x, y, z, 1). Where voxels read is computed in its dtype.
         field: numbers of a cubic B-spline d, along x, y and z in voxels of the input. Along each axis the second lies at the first
-            voxel, the last but one at the last voxel.
+            voxel, the last but one at the last voxel, of a ``lattice`` whose voxel ``start`` (x, y, z; or 0) is the output's first.
         size: (depth, height, width) of the output.
         border: what lies outside is the nearest voxel of the border; else zero.
         nearest: one voxel instead of eight: floor(x + 0.5).
@@ -46,8 +48,8 @@ def volume(
     points = _places(size, src_from_dst)  # 3 d2 h2 w2
     moved = torch.einsum("bij,jzyx->bizyx", src_from_dst[:, :, :3], points) + src_from_dst[:, :, 3, None, None, None]
     if field is not None:
-        z, y, x = (_dense(length, knot, src_from_dst) for length, knot in zip(size, field.shape[2:], strict=True))
-        moved = moved + torch.einsum("bcijk,zi,yj,xk->bczyx", field.to(moved.dtype), z, y, x)
+        z, y, x = (_dense(*each) for each in zip(size, field.shape[2:], starts(start, src_from_dst), lattice, strict=True))
+        moved = moved + torch.einsum("bcijk,bzi,byj,bxk->bczyx", field.to(moved.dtype), z, y, x)
     known = torch.isfinite(moved).all(1, keepdim=True)
     moved = torch.where(known, moved, 0.0).expand(image.shape[0], *moved.shape[1:])
     taps = [
@@ -65,10 +67,10 @@ def volume(
     return torch.where(known, total, image.new_zeros(()))
 
 
-def _dense(count: int, numbers: int, like: Tensor) -> Float[Tensor, "n g"]:
-    first, weights = knots(count, numbers, like)
-    places = first[:, None] + torch.arange(4, device=like.device)
-    return torch.zeros(count, numbers, dtype=like.dtype, device=like.device).scatter(1, places, weights)
+def _dense(count: int, numbers: int, start: Tensor, lattice: int) -> Float[Tensor, "b n g"]:
+    first, weights = knots(count, numbers, start, lattice)
+    places = first[..., None] + torch.arange(4, device=start.device)
+    return torch.zeros(len(start), count, numbers, dtype=start.dtype, device=start.device).scatter(2, places, weights)
 
 
 def _places(size: Sequence[int], like: Tensor) -> Float[Tensor, "3 d h w"]:

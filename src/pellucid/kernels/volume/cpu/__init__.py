@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import register
 from pellucid.kernels.threads import run_loop
-from pellucid.kernels.volume.knots import knots
+from pellucid.kernels.volume.knots import knots, starts
 
 __all__ = ["VOLUME"]
 
@@ -25,18 +25,28 @@ _FAR = 1 << 40  # voxels: what moves farther shows nothing
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def _call(image: Tensor, src_from_dst: Tensor, field: Tensor | None, size: list[int], border: bool) -> Any:
+def _call(
+    image: Tensor,
+    src_from_dst: Tensor,
+    field: Tensor | None,
+    start: Tensor | None,
+    size: list[int],
+    lattice: list[int],
+    border: bool,
+) -> Any:
     """What the compiled functions share, as NumPy arrays and numbers."""
     from pellucid.kernels.volume.cpu.sweep import Call
 
     maps = src_from_dst.double().contiguous()
     grid = maps.new_zeros((1, 3, 0, 0, 0)) if field is None else field.double().contiguous()
-    tables = [knots(length, max(4, numbers), maps) for length, numbers in zip(size, grid.shape[2:], strict=True)]
+    counts = [max(4, numbers) for numbers in grid.shape[2:]]
+    tables = [knots(*each) for each in zip(size, counts, starts(start, maps), lattice, strict=True)]
     first, weights = tables[2]
-    basis = maps.new_zeros(max(4, grid.shape[4]), size[2] + 8)
-    basis[first[:, None] + torch.arange(4, device=maps.device), torch.arange(size[2], device=maps.device)[:, None]] = weights
-    ends = torch.arange(len(basis), device=maps.device)
-    spans = torch.stack((torch.searchsorted(first, ends - 3), torch.searchsorted(first, ends, right=True)))
+    basis = maps.new_zeros(len(first), counts[2], size[2] + 8)
+    taps = first[..., None] + torch.arange(4, device=maps.device)
+    basis[:, :, : size[2]].scatter_(1, taps.mT, weights.mT)
+    ends = torch.arange(counts[2], device=maps.device).repeat(len(first), 1)
+    spans = torch.stack((torch.searchsorted(first, ends - 3), torch.searchsorted(first, ends, right=True)), 1)
     shift, unit = maps[:, :, 3], torch.eye(3, dtype=torch.float64, device=maps.device)
     copies = (maps[:, :, :3].abs() == unit).flatten(1).all(1) & ((shift == shift.round()) & (shift.abs() < _FAR)).all(1)
     copies = copies & ~grid.flatten(1).any(1)
@@ -78,7 +88,8 @@ def _back(found: list[Tensor], grad: Tensor, *given: Any) -> None:
 
     batch, (nearest, _) = len(grad), given[-2:]
     call, rows = _call(*given[:-2]), grad.contiguous().view(*grad.shape[:2], -1).numpy()
-    needs, parts = tuple(part.numel() > 0 for part in found), [part.zero_() for part in found]
+    parts = [part.zero_() for part in found[:3]]
+    needs = tuple(part.numel() > 0 for part in parts)
     whole = needs[0] and call.wide == 1
     to_image = F.pad(parts[0], (0, 1)) if whole else parts[0]
     into = to_image.flatten(2).numpy() if needs[0] else rows[:, :, :0]
@@ -92,9 +103,9 @@ def _back(found: list[Tensor], grad: Tensor, *given: Any) -> None:
 
 VOLUME = register(
     "cpu_volume",
-    "Tensor image, Tensor src_from_dst, Tensor? field, SymInt[] size, bool border, bool nearest",
+    "Tensor image, Tensor src_from_dst, Tensor? field, Tensor? start, SymInt[] size, SymInt[] lattice, bool border, bool nearest",
     _fill,
     _back,
-    empty=lambda image, *given: image.new_empty((*image.shape[:2], *given[2])),
+    empty=lambda image, *given: image.new_empty((*image.shape[:2], *given[3])),
 )
 """See :func:`pellucid.kernels.volume.reference.volume`; an image of float32 or float64, or of any dtype with ``nearest``."""

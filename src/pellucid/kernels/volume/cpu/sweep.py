@@ -29,9 +29,9 @@ class Call(NamedTuple):
     Args:
         image: (b, channels, voxels), of a ``shape`` (depth, height, width), of at least two columns.
         maps, control: (b or 1, 12), and numbers of the spline (b or 1, n), n of a ``grid``; where there is none, none.
-        first, weights: of each axis, as ``../knots.py`` has them.
-        basis: what each number of a row counts for each voxel, and for eight more.
-        spans: (2, numbers) of a row: the first voxel that each counts for, and the one behind its last.
+        first, weights: of each axis, as ``../knots.py`` has them, of each sample (b or 1).
+        basis: (b or 1, numbers, voxels): what each number of a row counts for each voxel, and for eight more.
+        spans: (b or 1, 2, numbers): the first voxel of a row that each counts for, and the one behind its last.
         copies: of each sample (b or 1), whether it only moves whole voxels along the axes, or mirrors them.
         size: of the output.
         columns: the numbers of its columns, as float64.
@@ -100,15 +100,16 @@ def _locate(call, b, z, y, rows, spline, at):  # type: ignore[no-untyped-def]
     """Where some rows' voxels read. A slice begins with its first row."""
     noinline()
     m, width, (gd, gh, gw), (plane, line) = call.maps[b % len(call.maps)], call.size[2], call.grid, spline
+    t = b % len(call.basis)
     if gw > 0 and y == 0:
-        _blend(call.control[b % len(call.control)], call.first[0][z], call.weights[0][z], gd * gh * gw, gh * gw, plane)
+        _blend(call.control[b % len(call.control)], call.first[0][t, z], call.weights[0][t, z], gd * gh * gw, gh * gw, plane)
     for r in range(rows):
         for i in range(3):
             start = m[4 * i + 1] * (y + r) + m[4 * i + 2] * z + m[4 * i + 3]
             _straight(m[4 * i], call.columns, start, at[i, r * width : (r + 1) * width])
         if gw > 0:
-            _blend(plane, call.first[1][y + r], call.weights[1][y + r], gh * gw, gw, line)
-            _bent(line, gw, call.first[2], call.basis, width, at, r * width, at.shape[1])
+            _blend(plane, call.first[1][t, y + r], call.weights[1][t, y + r], gh * gw, gw, line)
+            _bent(line, gw, call.first[2][t], call.basis[t], width, at, r * width, at.shape[1])
 
 
 @fused
@@ -338,10 +339,12 @@ def _product(g, weights):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _unlocate(call, z, y, rows, g, spline, needs, to_map, to_control):  # type: ignore[no-untyped-def]
+def _unlocate(call, b, z, y, rows, g, spline, needs, to_map, to_control):  # type: ignore[no-untyped-def]
     """Add the gradient of where some rows' voxels read to those of the map and of the spline's numbers."""
     noinline()
-    (_, needs_map, needs_control), width, (gd, gh, gw), (plane, line), spans = needs, call.size[2], call.grid, spline, call.spans
+    (needs_map, needs_control), width, (gd, gh, gw), (plane, line) = needs[1:], call.size[2], call.grid, spline
+    t = b % len(call.basis)
+    spans, basis = call.spans[t], call.basis[t]
     for r in range(rows):
         row = g[:, r * width : (r + 1) * width]
         for i in range(3):
@@ -353,11 +356,11 @@ def _unlocate(call, z, y, rows, g, spline, needs, to_map, to_control):  # type: 
                 to_map[4 * i + 3] += alone
             if needs_control:
                 for k in range(gw):
-                    line[i * gw + k] = _product(row[i, spans[0, k] : spans[1, k]], call.basis[k, spans[0, k] :])
+                    line[i * gw + k] = _product(row[i, spans[0, k] : spans[1, k]], basis[k, spans[0, k] :])
         if needs_control:
-            _unblend(plane, call.first[1][y + r], call.weights[1][y + r], gh * gw, gw, line)
+            _unblend(plane, call.first[1][t, y + r], call.weights[1][t, y + r], gh * gw, gw, line)
     if needs_control and y + rows == call.size[1]:
-        _unblend(to_control, call.first[0][z], call.weights[0][z], gd * gh * gw, gh * gw, plane)
+        _unblend(to_control, call.first[0][t, z], call.weights[0][t, z], gd * gh * gw, gh * gw, plane)
         plane[:] = 0.0
 
 
@@ -392,4 +395,4 @@ def unsample(call, grad, nearest, needs, to_image, to_map, to_control, start, st
                     if slopes:
                         _tilt(call.image[b, c], row, *steps, room[2], room[0], count, g)
                 if slopes:
-                    _unlocate(call, z, y, rows, g, back, needs, to_map[b], to_control[b])
+                    _unlocate(call, b, z, y, rows, g, back, needs, to_map[b], to_control[b])
