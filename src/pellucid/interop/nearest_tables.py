@@ -85,10 +85,10 @@ _MIXED = "labels are mixed with the pictures, by another key"
 
 TORCHVISION: Table = {
     "RandomZoomOut": Near(
-        "its canvas grows, and a batch keeps one size", "RandomZoomOut, which is it and a resize back", _zoom_out
+        "its canvas grows, and a batch keeps one size", "RandomZoomOut, which also resizes the picture back", _zoom_out
     ),
-    "ScaleJitter": Near(_SIZE, "ScaleJitter, which is it and a crop or pad", _scale_jitter),
-    "RandomIoUCrop": Near(_SIZE, "RandomIoUCrop, which is it and a resize", _iou_crop),
+    "ScaleJitter": Near(_SIZE, "ScaleJitter, which also crops or pads to one size", _scale_jitter),
+    "RandomIoUCrop": Near(_SIZE, "RandomIoUCrop, which also resizes to one size", _iou_crop),
     "RandomShortestSize": Near(_DRAWN, "RandomShortestSize", _shortest),
     "RandomResize": Near(_DRAWN, "RandomShortestSize", _shortest),
     "FixedSizeCrop": Near("a transform of the references", "RandomCrop", _fixed_crop),
