@@ -29,7 +29,7 @@ def test_every_preset_gives_floats_and_is_saved_as_a_file(name, tmp_path):
     about = presets.about(name)
     small = {"size": 32} if "size" in about.options else {"sizes": [32, 40]} if "sizes" in about.options else {}
     pipeline, batch = presets.load(name, seed=1, **small), PICTURE.expand(4, -1, -1, -1)
-    batch = list(batch) if "multiscale" in name else batch
+    batch = list(batch) if "multiscale" in name else torch.rand(4, 1, 33, 40, 36) if "volumes" in name else batch
     image = pipeline(batch)[0]
     assert image.dtype == torch.float32
     if "train" in name or "eval" in name:

@@ -21,7 +21,7 @@ from pellucid.pipeline.serialization import transforms_from_list
 from pellucid.targets.options import dtype_named
 from pellucid.transforms.base import Transform
 
-__all__ = ["Preset", "about", "load", "names"]
+__all__ = ["Preset", "about", "load", "names", "nnunet"]
 
 _FOLDER = Path(__file__).parent
 
@@ -46,7 +46,7 @@ def names() -> tuple[str, ...]:
     Example:
         >>> from pellucid import presets
         >>> presets.names()[:2]
-        ('timm/classification-eval', 'timm/classification-train')
+        ('nnunet/volumes-train', 'timm/classification-eval')
     """
     return tuple(sorted(path.relative_to(_FOLDER).with_suffix("").as_posix() for path in _FOLDER.rglob("*.toml")))
 
@@ -103,6 +103,36 @@ def load(name: str, **options: Any) -> Pipeline:
     if isinstance(settings.get("dtype"), str):
         settings["dtype"] = dtype_named(settings["dtype"])
     return Pipeline(steps, **settings)
+
+
+def nnunet(patch_size: Sequence[int], **options: Any) -> Pipeline:
+    """Build nnU-Net's training pipeline of volumes for a size of patches: ``nnunet/volumes-train``.
+
+    Where slices are thick, a patch of more than three times as many rows or columns as slices, slices stay slices, as there: they
+    turn by any angle about z alone, and lose no resolution along it.
+
+    Args:
+        patch_size: (depth, height, width).
+        options: as :func:`load` takes them. A trainer's dict of volumes (B, C, D, H, W) needs
+            ``targets={"data": "volume", "target": "labelmap"}``; `pellucid.interop.as_batchgenerators` is for nnU-Net's own.
+
+    Errors:
+        InvalidArgument for other than three numbers, and whatever :func:`load` says.
+
+    Example:
+        >>> import torch
+        >>> from pellucid import presets
+        >>> augment = presets.nnunet((16, 24, 24), seed=0, targets={"data": "volume", "target": "labelmap"})
+        >>> out = augment({"data": torch.randn(2, 1, 20, 40, 40), "target": torch.ones(2, 1, 20, 40, 40, dtype=torch.int16)})
+        >>> out["data"].shape, out["target"].dtype
+        (torch.Size([2, 1, 16, 24, 24]), torch.int16)
+    """
+    size = tuple(patch_size) if isinstance(patch_size, Sequence) else ()
+    if len(size) != 3:
+        raise invalid("patch_size", expected="(depth, height, width)", got=repr(patch_size))
+    thick = max(size) > 3 * size[0]
+    flat = {"degrees": (0, 0, 180), "scale": ((0.7, 1.4), (0.7, 1.4), 1.0), "axes": "xy"} if thick else {}
+    return load("nnunet/volumes-train", **{"size": size, **flat, **options})
 
 
 def _filled(item: Any, given: Mapping[str, Any]) -> Any:
