@@ -1,6 +1,6 @@
 """What a distribution is: a frozen value that maps uniforms to numbers, differentiably.
 
-Owns: the interface `Distribution`.
+Owns: the interface `Distribution`, and `Each` for what draws several times from another one.
 Must not: draw randomness (uniforms are arguments) or hold parameters (raw values are arguments).
 Read next: ``numbers.py``, ``continuous.py``, ``discrete.py``.
 """
@@ -19,7 +19,7 @@ from pellucid.errors import invalid
 from pellucid.random.learnable import Learnable, Number
 from pellucid.random.numbers import Raw, as_number, at_least, resolve, start, value_of
 
-__all__ = ["Distribution"]
+__all__ = ["Distribution", "Each"]
 
 
 class Distribution:
@@ -175,3 +175,28 @@ class Distribution:
             (1.0, 3.0)
         """
         return None
+
+
+class Each(Distribution):
+    """Several draws of one distribution, whose numbers they share: the interface of `Smooth`, ``Repeated`` and ``PerFrame``."""
+
+    of: Distribution
+
+    def start(self) -> dict[str, Any]:
+        return self.of.start()
+
+    def learned(self) -> dict[str, Learnable]:
+        return self.of.learned()
+
+    def numbers(self) -> dict[str, Number]:
+        return self.of.numbers()
+
+    def current(self, raw: Raw) -> dict[str, Tensor | float]:
+        return self.of.current(raw)
+
+    def density(self, now: Mapping[str, Tensor]) -> torch.distributions.Distribution | None:
+        """That of each draw."""
+        return self.of.density(now)
+
+    def span(self) -> tuple[float, float]:
+        return self.of.span()

@@ -8,17 +8,15 @@ Read next: ``fields.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pellucid.random.distribution import Distribution
-from pellucid.random.learnable import Learnable, Number
+from pellucid.random.distribution import Distribution, Each
 from pellucid.random.numbers import Raw
 
 __all__ = ["Bits", "Dirichlet", "Offset", "Permutation", "Repeated", "Uniforms"]
@@ -148,7 +146,7 @@ class Bits(Distribution):
 
 
 @dataclass(frozen=True)
-class Repeated(Distribution):
+class Repeated(Each):
     """So many independent draws of one distribution, whose learned numbers they share. Internal: draws of cells of a picture.
 
     Gradient:
@@ -164,25 +162,6 @@ class Repeated(Distribution):
     def words(self) -> int:  # type: ignore[override]
         """Those of each draw."""
         return self.n * self.of.words
-
-    def start(self) -> dict[str, Any]:
-        return self.of.start()
-
-    def learned(self) -> dict[str, Learnable]:
-        return self.of.learned()
-
-    def numbers(self) -> dict[str, Number]:
-        return self.of.numbers()
-
-    def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        return self.of.current(raw)
-
-    def density(self, now: Mapping[str, Tensor]) -> torch.distributions.Distribution | None:
-        """That of each draw."""
-        return self.of.density(now)
-
-    def span(self) -> tuple[float, float]:
-        return self.of.span()
 
     def sample(self, u: Float[Tensor, "b w"], raw: Raw) -> Tensor:
         words = self.of.words

@@ -7,9 +7,8 @@ Read next: ``fields.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -17,8 +16,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import whole_number
-from pellucid.random.distribution import Distribution
-from pellucid.random.learnable import Learnable, Number
+from pellucid.random.distribution import Distribution, Each
 from pellucid.random.numbers import Raw
 from pellucid.random.patterns import field_words
 from pellucid.random.philox import uniforms
@@ -27,7 +25,7 @@ __all__ = ["PerFrame", "Smooth", "at_frames"]
 
 
 @dataclass(frozen=True)
-class Smooth(Distribution):
+class Smooth(Each):
     """One number per frame, on a smooth curve through a clip: it goes through independent draws at a few knots.
 
     Knots lie at equal distances, the first at the first frame and the last at the last. Between them the curve is a monotone cubic,
@@ -80,25 +78,6 @@ class Smooth(Distribution):
         """One for each knot."""
         return self.knots
 
-    def start(self) -> dict[str, Any]:
-        return self.of.start()
-
-    def learned(self) -> dict[str, Learnable]:
-        return self.of.learned()
-
-    def numbers(self) -> dict[str, Number]:
-        return self.of.numbers()
-
-    def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        return self.of.current(raw)
-
-    def density(self, now: Mapping[str, Tensor]) -> torch.distributions.Distribution | None:
-        """That of each knot."""
-        return self.of.density(now)
-
-    def span(self) -> tuple[float, float]:
-        return self.of.span()
-
     def sample(self, u: Float[Tensor, "b n"], raw: Raw) -> Float[Tensor, "b n"]:
         return torch.stack([self.of.sample(one, raw) for one in u.unbind(-1)], -1)
 
@@ -124,7 +103,7 @@ class Smooth(Distribution):
 
 
 @dataclass(frozen=True)
-class PerFrame(Distribution):
+class PerFrame(Each):
     """An independent draw for each frame. Internal: `Pipeline(per_frame=)` makes it of what a transform draws.
 
     A record holds two random words, and a frame's draw is a function of them and of its number, so that clips may have any length.
@@ -135,9 +114,6 @@ class PerFrame(Distribution):
     words: ClassVar[int] = 2
     vector: ClassVar[bool] = True
     axes: ClassVar[int] = 3
-
-    def span(self) -> tuple[float, float]:
-        return self.of.span()
 
     def sample(self, u: Float[Tensor, "b 2"], raw: Raw) -> Int64[Tensor, "b 1 2"]:
         return (u * 2.0**32).to(torch.int64)[:, None]
