@@ -7,8 +7,9 @@ Read next: ``pipeline/worst_draws.py``, ``docs/worst-case.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.functional import remap
 from pellucid.geometry.matrices import scale_shift
 from pellucid.pipeline import Pipeline
+from pellucid.pipeline.ragged import RaggedRecord
 from pellucid.pipeline.records import Record
 from pellucid.pipeline.view_draws import View
 from pellucid.random import CenteredUniform, Key, LogUniform, MultivariateNormal, Normal, Uniform
@@ -33,12 +35,13 @@ Loss = Callable[[Tensor], Tensor]
 """Pictures (B, C, H, W) to (B,) losses."""
 
 
-def eot(pipeline: Pipeline, images: Float[Tensor, "b c h w"], k: int, *, key: Key | None = None) -> View:
+def eot(pipeline: Pipeline, images: Any, k: int, *, key: Key | None = None) -> View:
     """K draws of every picture in one batch (k B, C, H, W), draw by draw: for the expectation of a loss over transformations.
 
     Args:
         pipeline: what is drawn.
-        images: a batch.
+        images: a batch as in the pipeline's call: (B, C, H, W), a list of pictures, or a dict of them with their targets. Of a
+            list or dict the result is one, k times as long.
         k: draws of each picture.
         key: as in the pipeline's call; all draws take one step of its stream.
 
@@ -60,8 +63,39 @@ def eot(pipeline: Pipeline, images: Float[Tensor, "b c h w"], k: int, *, key: Ke
         (torch.Size([10, 3, 8, 8]), 10)
     """
     _check_pipeline(pipeline)
-    views = pipeline.views(images, k, key=key)
-    return View(torch.cat([view.result for view in views]), Record.cat([view.record for view in views]))
+    results, records = zip(*pipeline.views(images, k, key=key), strict=True)
+    return View(_joined(results), _joined_records(records))
+
+
+def _joined(results: Sequence[Any]) -> Any:
+    """Results one after another: batches, lists, or dicts of them."""
+    first = results[0]
+    if isinstance(first, Mapping):
+        return {name: _joined([result[name] for result in results]) for name in first}
+    return torch.cat(list(results)) if isinstance(first, Tensor) else [one for result in results for one in result]
+
+
+def _joined_records(records: Sequence[Any]) -> Any:
+    first = records[0]
+    if isinstance(first, Mapping):
+        return {name: _joined_records([record[name] for record in records]) for name in first}
+    if isinstance(first, Record):
+        return Record.cat(records)
+    parts = [(k, part) for k, record in enumerate(records) for part in record.parts()]
+    return RaggedRecord.of([(tuple(i + k * len(first) for i in where), record) for k, (where, record) in parts])
+
+
+def _blocks(images: Any) -> list[Tensor]:
+    """A batch as it is, a list as batches of one; of a dict its pictures. None has a graph."""
+    images = images["image"] if isinstance(images, Mapping) else images
+    return [images.detach()] if isinstance(images, Tensor) else [one.detach()[None] for one in images]
+
+
+def _in_place(blocks: Sequence[Tensor], images: Any) -> Any:
+    """Blocks in the form of what they were made of."""
+    if isinstance(images, Mapping):
+        return {**images, "image": _in_place(blocks, images["image"])}
+    return blocks[0] if isinstance(images, Tensor) else [block[0] for block in blocks]
 
 
 @dataclass(frozen=True)
@@ -102,7 +136,7 @@ class Adversary:
     """
 
     pipeline: Pipeline
-    loss_fn: Callable[[Tensor, Tensor], Tensor]
+    loss_fn: Callable[[Any, Any], Tensor]
     norm: str = "linf"
     radius: float = 8 / 255
     steps: int = 20
@@ -121,18 +155,18 @@ class Adversary:
         if min(finite_number("radius", self.radius), finite_number("step_size", step)) <= 0:
             raise invalid("radius and step_size", expected="numbers > 0", got=f"{self.radius} and {self.step_size}")
 
-    def __call__(self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None) -> Float[Tensor, "b c h w"]:
-        """The perturbed pictures."""
-        return (images + self.perturbation(images, labels, key=key)).clamp(self.low, self.high).detach()
+    def __call__(self, images: Any, labels: Tensor | None = None, *, key: Key | None = None) -> Any:
+        """The perturbed pictures, in a batch of the same form."""
+        found = self.perturbation(images, labels, key=key)
+        return _in_place(self._on(_blocks(images), [found] if self.universal else _blocks(found)), images)
 
-    def perturbation(
-        self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None
-    ) -> Float[Tensor, "*b c h w"]:
+    def perturbation(self, images: Any, labels: Tensor | None = None, *, key: Key | None = None) -> Any:
         """Return what the call adds to the pictures.
 
         Args:
-            images: floating point, from ``low`` to ``high``.
-            labels: one per picture.
+            images: floating point, from ``low`` to ``high``: a batch as in a call, (B, C, H, W), a list of pictures, or
+                a dict of them under ``image`` with targets, which ``loss_fn`` finds where the pipeline moved them.
+            labels: one per picture; None where the loss takes none.
             key: of the first step's draws; by default each step takes one of the pipeline's stream.
 
         Returns:
@@ -151,21 +185,33 @@ class Adversary:
             tensor(0.1000)
         """
         _check_pictures(images, labels, key)
-        still = images.detach()
-        delta = torch.zeros_like(still[:1] if self.universal else still)
+        still = _blocks(images)
+        if self.universal and len({block.shape for block in still}) > 1:
+            fix = "Bring them to one size, or give each a perturbation of its own."
+            raise invalid("images", expected="one size for a universal perturbation", got="pictures of several", fix=fix)
+        deltas = [torch.zeros_like(block[:1] if self.universal else block) for block in still[: 1 if self.universal else None]]
         length = 2.5 * self.radius / max(self.steps, 1) if self.step_size is None else self.step_size
-        many = labels.repeat(self.draws, *[1] * (labels.dim() - 1))
+        count = self.draws * sum(map(len, still))
+        many = None if labels is None else labels.repeat(self.draws, *[1] * (labels.dim() - 1))
         for step in range(self.steps):
-            leaf = delta.detach().requires_grad_()
+            leaves = [delta.detach().requires_grad_() for delta in deltas]
             at = None if key is None else Key(key.seed, key.step + step, key.index)
             with torch.enable_grad():
-                out, _ = eot(self.pipeline, (still + leaf).clamp(self.low, self.high), self.draws, key=at)
-                slope = _slope(self.loss_fn(out, many), len(many), leaf)
-            slope = -slope if self.targeted else slope
-            slope = slope if self.mask is None else slope * self.mask
-            move = slope.sign() if self.norm == "linf" else slope / _length(slope).clamp(min=1e-30)
-            delta = self._inside(delta + length * move, still)
-        return delta
+                out, _ = eot(self.pipeline, _in_place(self._on(still, leaves), images), self.draws, key=at)
+                slopes = _slope(self.loss_fn(out, many), count, leaves)
+            deltas = [
+                self._inside(delta + length * self._move(slope), block)
+                for delta, slope, block in zip(deltas, slopes, still, strict=False)
+            ]
+        pictures = images["image"] if isinstance(images, Mapping) else images
+        return deltas[0] if self.universal else _in_place(deltas, pictures)
+
+    def _on(self, images: Sequence[Tensor], deltas: Sequence[Tensor]) -> list[Tensor]:
+        return [(image + delta).clamp(self.low, self.high) for image, delta in zip(images, cycle(deltas), strict=False)]
+
+    def _move(self, slope: Tensor) -> Tensor:
+        slope = (-slope if self.targeted else slope) * (1.0 if self.mask is None else self.mask)
+        return slope.sign() if self.norm == "linf" else slope / _length(slope).clamp(min=1e-30)
 
     def _inside(self, delta: Tensor, images: Tensor) -> Tensor:
         """The nearest perturbation in the ball, then in the range."""
@@ -176,11 +222,11 @@ class Adversary:
         return delta if self.universal else (images + delta).clamp(self.low, self.high) - images
 
 
-def _slope(losses: Tensor, count: int, leaf: Tensor) -> Tensor:
+def _slope(losses: Tensor, count: int, leaves: Sequence[Tensor]) -> list[Tensor]:
     if tuple(losses.shape) != (count,):
         expected = f"({count},) losses, one per augmented picture"
         raise invalid("loss_fn", expected=expected, got=tuple(losses.shape), fix="Use reduction='none'.")
-    return torch.nan_to_num(torch.autograd.grad(losses.sum(), [leaf])[0])
+    return [torch.nan_to_num(slope) for slope in torch.autograd.grad(losses.sum(), list(leaves))]
 
 
 @dataclass(frozen=True)
@@ -200,6 +246,9 @@ class PatchAdversary:
         targeted: the loss is lowered instead: labels are those that the model is to say.
         universal: one patch for all pictures.
         low, high: the range of the patch, which begins in its middle.
+        batch: how many pictures a step looks at, one after another; by default all. For a universal patch.
+        penalty: takes the patch (1 or B, C, h, w), returns what is lowered beside the loss, (1 or B,): roughness, or colours that
+            no printer has.
 
     Example:
         >>> import torch, pellucid
@@ -232,28 +281,45 @@ class PatchAdversary:
     universal: bool = True
     low: float = 0.0
     high: float = 1.0
+    batch: int | None = None
+    penalty: Callable[[Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
         _check_ascent(self)
         _check_pipeline(self.placement, "placement")
+        if self.batch is not None and not self.universal:
+            raise invalid("batch", expected="None where each picture has a patch of its own", got=self.batch)
+        whole_number("batch", 1 if self.batch is None else self.batch, 1, 1 << 20)
         object.__setattr__(self, "size", as_size("size", self.size))
         if finite_number("step_size", self.step_size) <= 0:
             raise invalid("step_size", expected="a number > 0", got=self.step_size)
 
-    def __call__(self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None) -> Float[Tensor, "*b c h2 w2"]:
-        """The patch, (1, C, h, w), or one for each picture. Of ``key`` seed and step count."""
+    def __call__(
+        self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None, start: Tensor | None = None
+    ) -> Float[Tensor, "*b c h2 w2"]:
+        """The patch, (1, C, h, w), or one for each picture; it begins as ``start``. Of ``key`` seed and step count."""
         _check_pictures(images, labels, key)
-        still = images.detach()
-        patch = still.new_full((1 if self.universal else len(still), still.shape[1], *self.size), (self.low + self.high) / 2)
-        many, answers = still.repeat(self.draws, 1, 1, 1), labels.repeat(self.draws, *[1] * (labels.dim() - 1))
+        still = _blocks(images)
+        count, listed = sum(map(len, still)), not isinstance(images, Tensor)
+        shape = (1 if self.universal else count, still[0].shape[1], *self.size)
+        patch = still[0].new_full(shape, (self.low + self.high) / 2) if start is None else start.detach().to(still[0])
+        if patch.shape != shape:
+            raise invalid("start", expected=f"a patch of shape {shape}", got=tuple(patch.shape))
+        places = torch.arange(count, device=labels.device)
         for step in range(self.steps):
+            some = places if self.batch is None else places.roll(-step * self.batch)[: self.batch]
+            many: Any = [images[i] for i in some.tolist()] * self.draws if listed else still[0][some].repeat(self.draws, 1, 1, 1)
+            answers = labels[some].repeat(self.draws, *[1] * (labels.dim() - 1))
             leaf = patch.detach().requires_grad_()
             at = None if key is None else Key(key.seed, key.step + step)
             with torch.enable_grad():
                 covers = leaf if self.universal else leaf.repeat(self.draws, 1, 1, 1)
-                slope = _slope(self.loss_fn(self.show(many, covers, key=at), answers), len(many), leaf)
-            move = -slope.sign() if self.targeted else slope.sign()
-            patch = (patch + self.step_size * move).clamp(self.low, self.high)
+                (slope,) = _slope(self.loss_fn(self.show(many, covers, key=at), answers), len(many), [leaf])
+                slope = -slope if self.targeted else slope
+                if self.penalty is not None:
+                    share = self.draws * (len(some) if self.universal else 1)  # as if every loss held it
+                    slope = slope - share * torch.autograd.grad(self.penalty(leaf).sum(), [leaf])[0]
+            patch = (patch + self.step_size * slope.sign()).clamp(self.low, self.high)
         return patch
 
     def paste(
@@ -262,12 +328,12 @@ class PatchAdversary:
         """Lay the patch over the pictures where a draw of the placement puts it.
 
         Args:
-            images: floating point.
+            images: floating point, (B, C, H, W), or a list of pictures of any sizes.
             patch: one for all pictures, or one for each.
             key: of the placement; its seed counts as one more, so that the pipeline may take the same.
 
         Returns:
-            The pictures, where the patch lies mixed with it by the share of each pixel that it covers.
+            The pictures, where the patch lies mixed with it by the share of each pixel that it covers; a list for a list.
 
         Gradient:
             images, patch: exact.
@@ -282,7 +348,7 @@ class PatchAdversary:
             >>> attack.paste(torch.zeros(1, 1, 1, 5), torch.tensor([[[[1.0, 2.0, 3.0]]]])).flatten()
             tensor([0., 3., 2., 1., 0.])
         """
-        return self._sticker(images, patch, key).on(images)
+        return self._alone(images, patch, key, self.placement, lambda one, own, at: self._sticker(one, own, at).on(one))
 
     def show(
         self, images: Float[Tensor, "b c h w"], patch: Float[Tensor, "#b c h2 w2"], *, key: Key | None = None
@@ -311,9 +377,23 @@ class PatchAdversary:
             >>> attack.show(torch.zeros(1, 1, 1, 5), torch.tensor([[[[1.0, 2.0, 3.0]]]])).flatten()
             tensor([0., 3., 2., 1., 0.])
         """
-        sticker, record = self._sticker(images, patch, key), self.pipeline.draw(images, key=key)
-        shown: Tensor = self.pipeline.apply(images, record, over=sticker)
-        return shown
+
+        def shown(one: Tensor, own: Tensor, at: Key | None) -> Tensor:
+            sticker, record = self._sticker(one, own, at), self.pipeline.draw(one, key=at)
+            result: Tensor = self.pipeline.apply(one, record, over=sticker)
+            return result
+
+        return self._alone(images, patch, key, self.pipeline, shown)
+
+    def _alone(self, images: Any, patch: Any, key: Key | None, of: Pipeline, call: Callable[..., Tensor]) -> Any:
+        """What a call gives for a batch; for a list of pictures, one after the other, each with its place in the key of all."""
+        _check_pictures(images, key=key)
+        if isinstance(images, Tensor) or not isinstance(patch, Tensor):
+            return call(images, patch, key)
+        key = of.key_of(images, key)
+        alone = [Key(key.seed, key.step, key.index[i : i + 1]) for i in range(len(images))]  # type: ignore[index]
+        covers = patch.expand(len(images), *patch.shape[1:]).split(1)
+        return [call(one[None], own, at)[0] for one, own, at in zip(images, covers, alone, strict=True)]
 
     def _sticker(self, images: Tensor, patch: Tensor, key: Key | None) -> Sticker:
         """The patch, placed by a draw."""
@@ -345,12 +425,17 @@ def _check_ascent(attack: Adversary | PatchAdversary) -> None:
         raise invalid("low and high", expected="low < high", got=f"{attack.low} and {attack.high}")
 
 
-def _check_pictures(images: Tensor, labels: Tensor | None = None, key: Key | None = None) -> None:
+def _check_pictures(images: Any, labels: Tensor | None = None, key: Key | None = None) -> None:
+    images = images.get("image") if isinstance(images, Mapping) else images
+    listed = isinstance(images, list | tuple) and len(images) > 0
     for name, value in (("images", images), ("labels", labels)):
-        if not isinstance(value, Tensor) and not (name == "labels" and value is None):
-            raise wrong_type(name, expected="a tensor", got=type(value).__name__)
-    if not images.is_floating_point() or images.dim() != 4:
-        raise invalid("images", expected="floating-point (B, C, H, W)", got=f"{images.dtype} {tuple(images.shape)}")
+        if not isinstance(value, Tensor) and not (value is None and name == "labels") and not (listed and name == "images"):
+            expected = "a tensor" if name == "labels" else "a tensor, or a list of at least one picture"
+            raise wrong_type(name, expected=expected, got=type(value).__name__)
+    for one in images if listed else [images]:
+        if not isinstance(one, Tensor) or not one.is_floating_point() or one.dim() != 4 - listed:
+            got = f"{one.dtype} {tuple(one.shape)}" if isinstance(one, Tensor) else type(one).__name__
+            raise invalid("images", expected=f"floating-point ({'' if listed else 'B, '}C, H, W)", got=got)
     if labels is not None and (labels.dim() == 0 or len(labels) != len(images)):
         raise invalid("labels", expected=f"one for each of {len(images)} images", got=tuple(labels.shape))
     if key is not None and not isinstance(key, Key):
@@ -362,19 +447,27 @@ def _length(rows: Tensor) -> Tensor:
 
 
 def flow_attack(
-    images: Float[Tensor, "b c h w"], loss_fn: Loss, *, steps: int = 50, smoothness: float = 0.05, learning_rate: float = 0.05
-) -> tuple[Float[Tensor, "b c h w"], Float[Tensor, "b 2 h w"]]:
+    images: Any,
+    loss_fn: Loss,
+    *,
+    steps: int = 50,
+    smoothness: float = 0.05,
+    learning_rate: float = 0.05,
+    goal: float | None = None,
+) -> tuple[Any, Any]:
     """Move pixels instead of changing them: a smooth displacement field that raises a loss (stAdv).
 
     Args:
-        images: floating point.
-        loss_fn: pictures to (B,) losses, to be raised.
+        images: floating point, (B, C, H, W), or a list of pictures of any sizes.
+        loss_fn: pictures, in the form of ``images``, to (B,) losses, to be raised.
         steps: of Adam on the field.
         smoothness: weight of the term that is lowered: the mean length of the difference of neighbouring displacements, in pixels.
         learning_rate: of Adam, in pixels.
+        goal: a loss that is enough, such as a margin of 0 by which a wrong class leads. Once a picture reaches it, only smoothness
+            acts on its field, and what comes back is the shortest field that reached it; without a goal, the last one.
 
     Returns:
-        The moved pictures and the field: pixel p shows what was at p + field(p), x before y, in pixels.
+        The moved pictures and the field (B, 2, H, W): pixel p shows what was at p + field(p), x before y, in pixels; lists for one.
 
     Gradient:
         none to the images: the result is a constant.
@@ -393,20 +486,41 @@ def flow_attack(
     """
     _check_pictures(images)
     whole_number("steps", steps, 0, 1 << 20)
-    still = images.detach()
-    field = torch.zeros((len(images), 2, *images.shape[2:]), dtype=images.dtype, device=images.device, requires_grad=True)
-    optimizer = torch.optim.Adam([field], lr=learning_rate)
-    for _ in range(steps):
+    still = _blocks(images)
+    fields = [block.new_zeros((len(block), 2, *block.shape[2:])).requires_grad_() for block in still]
+    optimizer = torch.optim.Adam(fields, lr=learning_rate)
+    counts = [len(block) for block in still]
+    best = [(field.detach(), field.new_full((len(field),), torch.inf)) for field in fields]
+    for step in range(steps + 1):
         with torch.enable_grad():
-            losses = _losses(loss_fn, _moved(still, field))
-            (slope,) = torch.autograd.grad((smoothness * _roughness(field) - losses).sum(), [field])
-        field.grad = slope
+            losses = _losses(loss_fn, _in_place(list(map(_moved, still, fields)), images))
+            each = losses.detach().split(counts)
+            best = [_shorter(field.detach(), *one, goal) for field, one in zip(fields, zip(each, best, strict=True), strict=True)]
+            if step == steps:
+                break
+            aim = losses if goal is None else torch.where(losses < goal, losses, 0.0)
+            slopes = torch.autograd.grad(smoothness * torch.cat(list(map(_roughness, fields))).sum() - aim.sum(), fields)
+        for field, slope in zip(fields, slopes, strict=True):
+            field.grad = slope
         optimizer.step()
-    result = field.detach()
-    return _moved(still, result).detach(), result
+    found = [
+        torch.where(torch.isfinite(least)[:, None, None, None], short, field.detach())
+        for field, (short, least) in zip(fields, best, strict=True)
+    ]
+    return _in_place([_moved(*one).detach() for one in zip(still, found, strict=True)], images), _in_place(found, images)
 
 
-def _losses(loss_fn: Loss, images: Tensor) -> Float[Tensor, "b"]:
+def _shorter(field: Tensor, losses: Tensor, known: tuple[Tensor, Tensor], goal: float | None) -> tuple[Tensor, Tensor]:
+    """For each picture the shortest field that has reached the goal, and its mean length."""
+    best, least = known
+    if goal is None:
+        return known
+    length = field.square().sum(1).sqrt().mean((1, 2))
+    length = torch.where(losses >= goal, length, torch.inf)
+    return torch.where((length < least)[:, None, None, None], field, best), torch.minimum(length, least)
+
+
+def _losses(loss_fn: Loss, images: Any) -> Float[Tensor, "b"]:
     losses = loss_fn(images)
     if tuple(losses.shape) != (len(images),):
         raise invalid("loss_fn", expected=f"({len(images)},) losses, one per sample", got=tuple(losses.shape))
@@ -432,7 +546,7 @@ def max_up(pipeline: Pipeline, loss_fn: Loss, images: Any, k: int = 4, *, key: K
     Args:
         pipeline: what is drawn.
         loss_fn: augmented pictures to (B,) losses.
-        images: a batch, as in the pipeline's call.
+        images: a batch, as in the pipeline's call: ``loss_fn`` takes what a call gives, a list or a dict too.
         k: draws of each picture.
         key: as in the pipeline's call.
 
@@ -494,14 +608,16 @@ class AugMax:
         whole_number("steps", self.steps, 0, 1 << 20)
         finite_number("step_size", self.step_size)
 
-    def __call__(self, images: Float[Tensor, "b c h w"], *, key: Key | None = None) -> Float[Tensor, "b c h w"]:
-        """The mixed pictures."""
+    def __call__(self, images: Any, *, key: Key | None = None) -> Any:
+        """The mixed pictures, (B, C, H, W), or a list for a list."""
+        _check_pictures(images, key=key)
         records = [view.record for view in self.pipeline.views(images, self.width, key=key)]
-        if records[0].size_out != tuple(images.shape[-2:]):
-            fix = "Crop or resize before or after."
-            raise invalid("pipeline", expected="one that keeps the size of the pictures", got=records[0].size_out, fix=fix)
-        still = images.detach()
-        logits = torch.zeros((len(images), self.width + 1), dtype=torch.float64, device=images.device)
+        still = _in_place(_blocks(images), images)
+        for one, size in zip(images, _sizes_out(records[0]), strict=False):
+            if size != tuple(one.shape[-2:]):
+                fix = "Crop or resize before or after."
+                raise invalid("pipeline", expected="one that keeps the size of the pictures", got=size, fix=fix)
+        logits = torch.zeros((len(images), self.width + 1), dtype=torch.float64, device=images[0].device)
         best = self._numbers(logits, records)
         largest: Tensor | None = None
         now = best
@@ -518,14 +634,14 @@ class AugMax:
                 now = self._moved(now, slopes, records)
         return self._mixed(images, best, records)
 
-    def _numbers(self, logits: Tensor, records: list[Record]) -> list[Tensor]:
+    def _numbers(self, logits: Tensor, records: list[Any]) -> list[Tensor]:
         """What is searched: the logits, then every continuous drawn value."""
         return [logits, *(record.params[at][name].detach() for record in records for at, name in _continuous(record))]
 
-    def _moved(self, numbers: list[Tensor], slopes: tuple[Tensor | None, ...], records: list[Record]) -> list[Tensor]:
+    def _moved(self, numbers: list[Tensor], slopes: tuple[Tensor | None, ...], records: list[Any]) -> list[Tensor]:
         ends = [
             (-torch.inf, torch.inf),
-            *(record.bounds()[f"{at}.{name}"] for record in records for at, name in _continuous(record)),
+            *(_one(record).bounds()[f"{at}.{name}"] for record in records for at, name in _continuous(record)),
         ]
         moved: list[Tensor] = []
         for number, slope, (low, high) in zip(numbers, slopes, ends, strict=True):
@@ -536,22 +652,37 @@ class AugMax:
             moved.append((number + self.step_size * scale * torch.nan_to_num(slope).sign()).clamp(low, high))
         return moved
 
-    def _mixed(self, images: Tensor, numbers: list[Tensor], records: list[Record]) -> Tensor:
+    def _mixed(self, images: Any, numbers: list[Tensor], records: list[Any]) -> Any:
         logits, *values = numbers
         weights, share = logits[:, 1:].softmax(1), logits[:, :1].sigmoid()
-        mixed = torch.zeros_like(images)
+        blocks = [images] if isinstance(images, Tensor) else [one[None] for one in images]
+        counts = [len(block) for block in blocks]
+        mixed = [torch.zeros_like(block) for block in blocks]
         left = iter(values)
         for i, record in enumerate(records):
             for at, name in _continuous(record):
                 record = record.with_param(at, name, next(left))
-            mixed = mixed + weights[:, i].to(images.dtype)[:, None, None, None] * self.pipeline.apply(images, record)
-        share = share.to(images.dtype)[:, :, None, None]
-        return (1.0 - share) * images + share * mixed
+            drawn = self.pipeline.apply(images, record)
+            drawn = [drawn] if isinstance(images, Tensor) else [one[None] for one in drawn]
+            each = weights[:, i, None, None, None].split(counts)
+            mixed = [sum_ + one.to(new) * new for sum_, one, new in zip(mixed, each, drawn, strict=True)]
+        shares = share[:, :, None, None].split(counts)
+        found = [(1.0 - m.to(x)) * x + m.to(x) * sum_ for m, x, sum_ in zip(shares, blocks, mixed, strict=True)]
+        return _in_place(found, images)
 
 
-def _continuous(record: Record) -> list[tuple[int, str]]:
+def _one(record: Any) -> Record:
+    """A record, or that of the first picture of a list."""
+    return record if isinstance(record, Record) else record[0]
+
+
+def _sizes_out(record: Any) -> Sequence[Size]:
+    return [record.size_out] if isinstance(record, Record) else record.sizes_out
+
+
+def _continuous(record: Any) -> list[tuple[int, str]]:
     """The drawn values that are searched: on a scale with ends, gates and choices left as they are."""
-    return [(draw.transform, draw.name) for draw in record.plan.draws if isinstance(draw.distribution, _SCALES)]
+    return [(draw.transform, draw.name) for draw in _one(record).plan.draws if isinstance(draw.distribution, _SCALES)]
 
 
 _SCALES = (Uniform, CenteredUniform, LogUniform, Normal, MultivariateNormal)

@@ -1,5 +1,7 @@
 """Attacks and defences: they raise what they are to raise, stay in their balls and ranges, and leave models alone."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -146,6 +148,55 @@ def test_a_flow_raises_the_loss_and_smoothness_smooths(task):
     assert not none.any()
 
 
+def test_a_flow_with_a_goal_is_shorter_and_reaches_it(task):
+    model, x, y = task
+
+    def loss(z):
+        return each(model)(z, y)
+
+    _, free = flow_attack(x, loss, steps=40, smoothness=0.05)
+    goal = float(loss(x).max()) + 0.02
+    moved, field = flow_attack(x, loss, steps=40, smoothness=0.05, goal=goal)
+    assert bool((loss(flow_attack(x, loss, steps=40)[0]) > goal).all())  # it can be reached
+    assert bool((loss(moved) >= goal).all())
+    assert bool((field.square().sum(1).sqrt().mean((1, 2)) < free.square().sum(1).sqrt().mean((1, 2))).all())
+    at_once, none = flow_attack(x, loss, steps=5, goal=-1.0)
+    assert torch.equal(at_once, x)
+    assert not none.any()
+
+
+def test_a_patch_goes_on_from_a_start_in_mini_batches():
+    attack = PatchAdversary(Pipeline([]), Pipeline([]), lambda x, y: x.mean((1, 2, 3)) * y, size=(3, 3), steps=2, draws=1)
+    x, y = torch.rand(4, 1, 8, 8), torch.tensor([1.0, 1.0, -1.0, -1.0])
+    begun = attack(x[:2], y[:2])
+    assert torch.allclose(begun, torch.full((1, 1, 3, 3), 0.6))
+    assert torch.allclose(attack(x[:2], y[:2], start=begun), torch.full((1, 1, 3, 3), 0.7))
+    # Two pictures want it bright and two dark: of two steps on two pictures each one takes the other back.
+    assert torch.allclose(replace(attack, batch=2)(x, y), torch.full((1, 1, 3, 3), 0.5))
+    assert torch.allclose(replace(attack, batch=2, steps=3)(x, y), torch.full((1, 1, 3, 3), 0.55))
+    with pytest.raises(InvalidArgument, match="start: expected a patch of shape"):
+        attack(x, y, start=torch.zeros(1, 1, 2, 2))
+    with pytest.raises(InvalidArgument, match="batch: expected None"):
+        replace(attack, batch=2, universal=False)
+
+
+def test_a_penalty_is_lowered_beside_the_loss():
+    attack = PatchAdversary(
+        Pipeline([]),
+        Pipeline([]),
+        lambda x, y: x.mean((1, 2, 3)),
+        size=(3, 3),
+        steps=4,
+        penalty=lambda patch: (patch - 0.55).abs().flatten(1).sum(1),
+    )
+    x, y = torch.rand(2, 1, 8, 8), torch.zeros(2)
+    found = attack(x, y)
+    assert torch.allclose(found, torch.full_like(found, 0.55), atol=0.051)
+    assert bool((replace(attack, penalty=None)(x, y) > 0.69).all())
+    alone = replace(attack, universal=False)(x, y)
+    assert torch.allclose(alone[:1], found)
+
+
 def test_max_up_is_the_largest_of_its_draws(task):
     model, x, y = task
     model.requires_grad_(True)
@@ -207,7 +258,7 @@ def test_augmax_moves_what_was_drawn_and_how_it_is_mixed():
         (lambda m, x, y: Adversary([], each(m)), "pipeline: expected a Pipeline"),
         (lambda m, x, y: Adversary(Pipeline([]), each(m))(x, y[:2]), "labels: expected one for each of 5"),
         (lambda m, x, y: Adversary(Pipeline([]), each(m))(x.byte(), y), "images: expected floating-point"),
-        (lambda m, x, y: Adversary(Pipeline([]), each(m))([x[0]], y), "images: expected a tensor, got list"),
+        (lambda m, x, y: Adversary(Pipeline([]), each(m))([x[:2]], y[:1]), r"images: expected floating-point \(C, H, W\)"),
         (lambda m, x, y: Adversary(Pipeline([]), each(m))(x, [0, 1, 2, 0, 1]), "labels: expected a tensor, got list"),
         (lambda m, x, y: PatchAdversary(Pipeline([]), Pipeline([]), each(m), 3)(x, y, key=3), "key: expected a Key"),
         (
@@ -216,7 +267,7 @@ def test_augmax_moves_what_was_drawn_and_how_it_is_mixed():
         ),
         (lambda m, x, y: PatchAdversary(Pipeline([]), Pipeline([]), each(m), 3).show(x, None), "patch: expected a tensor"),
         (lambda m, x, y: eot([], x, 2), "pipeline: expected a Pipeline"),
-        (lambda m, x, y: flow_attack(None, each(m)), "images: expected a tensor, got NoneType"),
+        (lambda m, x, y: flow_attack(None, each(m)), "images: expected a tensor, or a list"),
         (lambda m, x, y: Adversary(Pipeline([]), lambda a, b: a.mean())(x, y), r"loss_fn: expected \(40,\) losses"),
         (
             lambda m, x, y: PatchAdversary(Pipeline([]), Pipeline([CenterCrop(8)]), each(m), 3)(x, y),

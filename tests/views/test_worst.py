@@ -177,3 +177,37 @@ def test_mistakes_are_told(options, words):
     augment = Pipeline([RandomRotation(30)], seed=0)
     with pytest.raises((InvalidArgument, InvalidType), match=words):
         augment.worst(**{"loss_fn": right, "batch": smooth(), **options})
+
+
+def lists_of(batch):
+    """The losses of pictures of any size, in the order of the list."""
+    return torch.stack([right(one[None])[0] for one in batch])
+
+
+@pytest.mark.parametrize("search", ["random", "grid", "gradient"])
+def test_the_worst_draw_of_a_list_is_that_of_each_picture(search):
+    x = smooth(3, 16)
+    pictures = [x[0], x[1, :, :12], x[2]]
+    augment = Pipeline([RandomAffine(30, translate=(0.2, 0.2)), RandomBrightness((0.5, 1.5))], seed=0)
+    options = {"draws": 6, "steps": 3, "restarts": 1, "search": search, "return_found": True}
+    out, record, found = augment.worst(lists_of, pictures, key=Key(1, 2), **options)
+    assert [one.shape for one in out] == [one.shape for one in pictures]
+    assert record.samples == 3
+    for i, picture in enumerate(pictures):
+        alone, _, best = augment.worst(right, picture[None], key=Key(1, 2, torch.tensor([i])), **options)
+        assert torch.allclose(found.losses[i], best.losses[0], atol=1e-6)
+        assert torch.allclose(out[i], alone[0], atol=1e-5)
+    again = augment.apply(pictures, record)
+    assert all(torch.equal(one, other) for one, other in zip(again, out, strict=True))
+    assert bool((found.losses >= found.start).all())
+
+
+def test_lists_with_boxes_and_learned_ranges_are_searched():
+    augment = Pipeline([RandomCrop(8), RandomBrightness(Learnable(0.3))], seed=0)
+    batch = {"image": [torch.rand(1, 12, 10), torch.rand(1, 9, 14)], "boxes": [torch.tensor([[1.0, 1, 5, 5]]), torch.rand(0, 4)]}
+    out, record = augment.worst(lambda out: right(out["image"]), batch, draws=4, steps=2)
+    assert out["image"].shape == (2, 1, 8, 8)
+    assert out["boxes"].shape == (2, 1, 4)
+    out["image"].sum().backward()
+    assert any(parameter.grad is not None and bool((parameter.grad != 0).any()) for parameter in augment.parameters())
+    assert record.samples == 2

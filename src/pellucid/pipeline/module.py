@@ -19,7 +19,7 @@ from pellucid.core.compilers import numba_works
 from pellucid.core.compilers.ahead import compiled_ahead
 from pellucid.core.constants import pinned
 from pellucid.core.formerly import formerly
-from pellucid.engine.drawing import draw_params, draw_uniforms, params_of
+from pellucid.engine.drawing import draw_params
 from pellucid.engine.overlays import check_nothing_over, read_sticker
 from pellucid.engine.plan import Plan, Plans
 from pellucid.errors import invalid, wrong_type
@@ -51,6 +51,7 @@ from pellucid.pipeline.serialization import (
     write_file,
 )
 from pellucid.pipeline.settling import decides, settle_each
+from pellucid.pipeline.trials import Trial
 from pellucid.pipeline.view_draws import View, draw_several, steps_named
 from pellucid.pipeline.worst_draws import worst_draw
 from pellucid.random.arguments import whole_number
@@ -326,7 +327,7 @@ class Pipeline(nn.Module):
         """Several views of one batch, each with its record: ``(x, a), (y, b) = pipeline.views(images)``.
 
         Args:
-            batch: as in the call; not a list of pictures.
+            batch: as in the call.
             n: how many; the first is what a call with this key gives.
             same: transforms that draw once for all views: places, classes, or parts of the names of classes, such as ``"crop"``.
             key: as in the call; by default all views take one step of the stream.
@@ -337,7 +338,7 @@ class Pipeline(nn.Module):
             n pairs (result, record), each result as a call would give it.
 
         Errors:
-            InvalidArgument for n below 1, for a list of pictures, and for a name in ``same`` that no transform has.
+            InvalidArgument for n below 1, and for a name in ``same`` that no transform has.
 
         Example:
             >>> import torch, pellucid
@@ -346,9 +347,10 @@ class Pipeline(nn.Module):
             >>> torch.equal(a.params[0]["left"], b.params[0]["left"]), torch.equal(a.params[1]["gate"], b.params[1]["gate"])
             (True, False)
         """
-        if self._scene is not None:
-            return self._scene.views(batch, n, same, key)
-        n, shared, parsed = whole_number("n", n, 1, 1 << 16), steps_named(self.transforms, same), self._parse(batch)
+        n, shared = whole_number("n", n, 1, 1 << 16), steps_named(self.transforms, same)
+        if self._scene is not None or self._is_ragged(batch):
+            return Trial(self, batch, key).views(n, shared)
+        parsed = self._parse(batch)
         at = self._at(parsed, key)
         records = draw_several(n, shared, parsed.lead, *at, self._raw(parsed, at[0]))
         return tuple(View(apply_targets(record, parsed, self.options), record) for record in records)
@@ -572,25 +574,18 @@ class Pipeline(nn.Module):
             >>> round(augment.learned.get_parameter("0_gate_p").grad.item(), 4)
             0.21
         """
-        self._check_one_draw("expected")
         if not callable(loss_fn):
             raise wrong_type("loss_fn", expected="a function of the augmented batch to (B,) losses", got=repr(loss_fn))
-        parsed = self._parse(batch)
-        plan, seed, step, index = self._at(parsed, key)
-        learned = self._raw(parsed, plan)
-        u = draw_uniforms(plan, seed, step, index)
-        params = params_of(plan, u, learned)
-        samples = index.shape[0]
+        trial = Trial(self, batch, key)
+        u = trial.uniforms()
+        values = trial.values(u)
 
         def evaluate(changed: Mapping[Any, Tensor]) -> Tensor:
-            values = tuple(dict(one) for one in params)
-            for (transform, name), value in changed.items():
-                values[transform][name] = value
-            return loss_fn(apply_targets(Record(plan, values, samples, parsed.lead), parsed, self.options))
+            return loss_fn(trial.call(values, changed)[0])
 
         scored = any(one.estimator == "reinforce" for one in self.learned.distributions.values())
-        other = draw_uniforms(plan, seed ^ _BESIDE, step, index) if scored else None
-        return expected_loss(evaluate, sites_of(plan, u, learned, other), check=self._losses.new(loss_fn))
+        other = trial.uniforms(_BESIDE) if scored else None
+        return expected_loss(evaluate, sites_of(trial.drawn, u, other), check=self._losses.new(loss_fn))
 
     def worst(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None, **search: Any) -> Any:
         """Return, for each sample, the draw under which its loss is largest, as far as a search in the distributions sees.
@@ -618,7 +613,6 @@ class Pipeline(nn.Module):
             >>> bool((out < 0.5).all())  # dark is where this loss is large
             True
         """
-        self._check_one_draw("worst")
         return worst_draw(self, loss_fn, batch, key=key, **search)
 
     def evaluations(self) -> int:
@@ -784,12 +778,6 @@ class Pipeline(nn.Module):
         if record is not None:
             record_agrees(parsed, record, inverse=inverse)
         return parsed
-
-    def _check_one_draw(self, call: str) -> None:
-        """Raise where each picture of a sample has draws of its own."""
-        if self._scene is not None:
-            fix = "Leave share= out, or call with one picture at a time in a pipeline without it."
-            raise invalid(call, expected="one draw for all pictures of a sample", got="share=", fix=fix)
 
     def _is_ragged(self, batch: Any) -> bool:
         return not isinstance(batch, Tensor) and is_ragged(batch, self.options)

@@ -18,7 +18,8 @@ from pellucid.errors import InvalidArgument, InvalidType, invalid
 from pellucid.pipeline.between import Field
 from pellucid.pipeline.first_look import Look
 from pellucid.pipeline.recipes import Recipes
-from pellucid.pipeline.view_draws import View, is_named, steps_named
+from pellucid.pipeline.trials import Trial
+from pellucid.pipeline.view_draws import is_named, steps_named
 from pellucid.random.key import Key
 from pellucid.segments import LayerSpec, SegmentSpec, WarpSpec
 from pellucid.targets.containers import Form, opened
@@ -53,9 +54,6 @@ class Scene:
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
-        if pipeline.learned.predicts:
-            fix = "Leave share out, or predict for one picture."
-            raise invalid("share", expected="numbers that no module predicts from the picture", got="Learnable(by=...)", fix=fix)
         self._whole, self._alone = pipeline, dict[str, "Pipeline"]()
         options = pipeline.options
         for name in ("image", *(key for key, kind in options.targets.items() if kind == "image")):
@@ -76,8 +74,12 @@ class Scene:
 
     def forward(self, batch: Any, key: Key | None, return_record: bool, gradient_scale: Any) -> Any:
         """`Pipeline.forward`; the record is one for each picture."""
+        if self._whole.learned.predicts:  # from pictures that lead others
+            trial = Trial(self._whole, batch, key)
+            both = trial.call(trial.values(trial.uniforms()), gradient_scale=gradient_scale)
+            return both if return_record else both[0]
         parts = self.parts(batch)
-        key = self._key(parts, key)
+        key = self.key(parts, key)
         recorded = return_record or bool(parts.between)
         found = {
             name: self.of(name)(part, key=key, return_record=recorded, gradient_scale=gradient_scale)
@@ -86,23 +88,17 @@ class Scene:
         if not recorded:
             return _joined(parts, found)
         results, records = ({name: one[i] for name, one in found.items()} for i in (0, 1))
-        result = self._finished(parts, results, records)
-        return (result, _record(parts, records)) if return_record else result
+        result = self.finished(parts, results, records)
+        return (result, self.recorded(parts, records)) if return_record else result
 
     def draw(self, batch: Any, key: Key | None) -> Any:
         """`Pipeline.draw`."""
+        if self._whole.learned.predicts:
+            trial = Trial(self._whole, batch, key)
+            return trial.record(trial.values(trial.uniforms()))
         parts = self.parts(batch)
-        key = self._key(parts, key)
-        return _record(parts, {name: self.of(name).draw(part, key=key) for name, part in parts.each.items()})
-
-    def views(self, batch: Any, n: int, same: Sequence[str | type | int], key: Key | None) -> tuple[View, ...]:
-        """`Pipeline.views`."""
-        parts = self.parts(batch)
-        key = self._key(parts, key)
-        found = {name: self.of(name).views(part, n, same=same, key=key) for name, part in parts.each.items()}
-        records: list[Any] = [{name: views[i].record for name, views in found.items()} for i in range(n)]
-        results = [{name: views[i].result for name, views in found.items()} for i in range(n)]
-        return tuple(View(self._finished(parts, *one), _record(parts, one[1])) for one in zip(results, records, strict=True))
+        key = self.key(parts, key)
+        return self.recorded(parts, {name: self.of(name).draw(part, key=key) for name, part in parts.each.items()})
 
     def replayed(
         self, batch: Any, records: Mapping[str, Any], call: Callable[[Pipeline, Any, Any], Any], *, inverse: bool = False
@@ -115,7 +111,7 @@ class Scene:
         if missing:
             raise invalid("record", expected=f"one for each picture, {', '.join(wanted)}", got=f"none for {missing[0]}")
         found = {name: call(self.of(name), part, records[name]) for name, part in parts.each.items()}
-        return self._finished(parts, found, records, inverse=inverse)
+        return self.finished(parts, found, records, inverse=inverse)
 
     def key_of(self, batch: Any, key: Key | None) -> Key:
         """`Pipeline.key_of`."""
@@ -126,7 +122,12 @@ class Scene:
         """`Pipeline.explain` of each picture."""
         return "\n\n".join(f"{name}:\n{self.of(name).explain(part)}" for name, part in self.parts(batch).each.items())
 
-    def _finished(self, parts: _Parts, results: dict[str, Any], records: Mapping[str, Any], *, inverse: bool = False) -> Any:
+    @staticmethod
+    def recorded(parts: _Parts, records: dict[str, Any]) -> Any:
+        """One record for each picture; that of a picture alone."""
+        return records["image"] if parts.form.bare else records
+
+    def finished(self, parts: _Parts, results: dict[str, Any], records: Mapping[str, Any], *, inverse: bool = False) -> Any:
         """The results of all pictures, and what leads from one to another."""
         between: dict[str, Any] = {}
         for key, field in self._fields.items():
@@ -170,15 +171,10 @@ class Scene:
         _check_counts({name: each[name][name] for name in pictures if name in each.get(name, ())})
         return _Parts(each, between, rest, form)
 
-    def _key(self, parts: _Parts, key: Key | None) -> Key:
+    def key(self, parts: _Parts, key: Key | None) -> Key:
         """One key for all pictures; without one of the caller's, this takes a step of the stream."""
         name, part = next(iter(parts.each.items()))
         return self.of(name).key_of(part) if key is None else key
-
-
-def _record(parts: _Parts, records: dict[str, Any]) -> Any:
-    """One record for each picture; that of a picture alone."""
-    return records["image"] if parts.form.bare else records
 
 
 def _joined(parts: _Parts, results: Mapping[str, Any]) -> Any:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pellucid.engine.drawing import draw_uniforms, params_of
 from pellucid.errors import invalid
 from pellucid.pipeline.records import Record
+from pellucid.pipeline.trials import Trial
 from pellucid.pipeline.worst_search import axes_of, ends_of
 from pellucid.random.arguments import finite_number
 from pellucid.random.key import Key
@@ -29,7 +29,7 @@ def draw_at_strength(pipeline: Pipeline, batch: Any, strength: float, *, key: Ke
 
     Args:
         pipeline: what is drawn from. A rotation by up to 30 degrees has 0 in its middle, at strength .5 it is -15 or 15.
-        batch: as in its call; not a list of pictures.
+        batch: as in its call.
         strength: 0 for the middle, 1 for the ends; of distributions without ends the quantiles .001 and .999.
         key: as in its call.
 
@@ -47,14 +47,14 @@ def draw_at_strength(pipeline: Pipeline, batch: Any, strength: float, *, key: Ke
     """
     if not 0 <= finite_number("strength", strength) <= 1:
         raise invalid("strength", expected="from 0 to 1", got=strength)
-    parsed = pipeline._parse(batch)
-    plan, seed, step, index = pipeline._at(parsed, key)
-    u = draw_uniforms(plan, seed, step, index)
-    words = torch.tensor(list(axes_of(plan).values()), dtype=torch.int64, device=u.device)
-    low, high = (end[words] for end in ends_of(plan, u))
+    trial = Trial(pipeline, batch, key)
+    u = trial.uniforms()
+    words = torch.tensor(list(axes_of(trial.draws).values()), dtype=torch.int64, device=u.device)
+    low, high = (end[words] for end in ends_of(trial.draws, u))
     side = torch.where(u[:, words] < 0.5, -0.5, 0.5)
     at = torch.minimum(torch.maximum(0.5 + strength * side, low), high).to(u.dtype)
-    return Record(plan, params_of(plan, u.index_copy(1, words, at), pipeline._raw(parsed, plan)), index.shape[0], parsed.lead)
+    record: Record = trial.record(trial.values(u.index_copy(1, words, at)))
+    return record
 
 
 def has_strength(pipeline: Pipeline, batch: Any) -> bool:
@@ -69,4 +69,4 @@ def has_strength(pipeline: Pipeline, batch: Any) -> bool:
         >>> has_strength(pellucid.Pipeline([pellucid.RandomHorizontalFlip()]), torch.zeros(2, 1, 8, 8))
         False
     """
-    return bool(axes_of(pipeline._at(pipeline._parse(batch), Key(0, 0))[0]))
+    return bool(axes_of(Trial(pipeline, batch, Key(0, 0)).draws))

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from pellucid.engine.drawing import draw_uniforms, params_of
 from pellucid.errors import invalid, wrong_type
-from pellucid.pipeline.applying import apply_targets
 from pellucid.pipeline.records import Record
+from pellucid.pipeline.trials import Trial
 from pellucid.pipeline.worst_search import Found, Search, search_cube, untouched
 from pellucid.random.arguments import check_flag
 from pellucid.random.key import Key
@@ -45,7 +44,8 @@ def worst_draw(
         pipeline: whose distributions are searched.
         loss_fn: takes the augmented batch, returns (B,) losses, one per sample. The model behind it stays as it was: no gradient is
             left in its parameters, its buffers and torch's generator are restored.
-        batch: as in the pipeline's call; not a list of pictures.
+        batch: as in the pipeline's call: of a list, ``loss_fn`` takes the list that a call gives; of several pictures in a sample
+            the dict of them, and pictures that share a draw share the worst one.
         draws: how many starts, the plain draw of this key among them; or how many places on the scale of each number, such as
             ``{"degrees": 31, "translate_x": 5, "translate_y": 5}``.
         steps: signed steps up the slope of each number, of a length that shrinks.
@@ -80,26 +80,20 @@ def worst_draw(
     check_flag("return_found", return_found)
     if not callable(loss_fn):
         raise wrong_type("loss_fn", expected="a function of the augmented batch to (B,) losses", got=repr(loss_fn))
-    parsed = pipeline._parse(batch)
-    plan, seed, step, index = pipeline._at(parsed, key)
-    if any(plan.shared) and not all(plan.shared):
+    trial = Trial(pipeline, batch, key)
+    shared = {one.shared for one in trial.drawn}
+    if len(shared) > 1:
         fix = "Say same_on_batch=True of the pipeline, or of none of its transforms."
         raise invalid("worst", expected="draws that all samples share, or none", got="some of each", fix=fix)
-    learned = pipeline._raw(parsed, plan)
-    still = {at: {name: value.detach() for name, value in raw.items()} for at, raw in learned.items()}
-
-    def record_at(u: Tensor, numbers: Any) -> Record:
-        return Record(plan, params_of(plan, u, numbers), index.shape[0], parsed.lead)
 
     def losses(u: Tensor) -> Tensor:
-        return loss_fn(apply_targets(record_at(u, still), parsed, pipeline.options))
+        return loss_fn(trial.call(trial.values(u, still=True))[0])
 
     def drawn(k: int) -> Tensor:
-        return draw_uniforms(plan, seed ^ fold_in(0, "worst", k) if k else seed, step, index)
+        return trial.uniforms(fold_in(0, "worst", k) if k else 0)
 
     check = pipeline._losses.new(loss_fn)
-    with untouched(parsed.entries[0].tensor.device):
-        found = search_cube(plan, losses, drawn, how, whole=all(plan.shared) and bool(plan.shared), check=check)
-    record = record_at(found.at, learned)
-    result = apply_targets(record, parsed, pipeline.options)
+    with untouched(trial.device):
+        found = search_cube(trial.draws, losses, drawn, how, whole=True in shared, check=check)
+    result, record = trial.call(trial.values(found.at))
     return (result, record, found) if return_found else (result, record)

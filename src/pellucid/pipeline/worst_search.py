@@ -1,4 +1,4 @@
-"""The worst draw of a plan for each sample: a search in the unit cube that draws are made from.
+"""The worst draw for each sample: a search in the unit cube that draws are made from.
 
 Owns: starts, signed steps, keeping the best, and leaving the model as it was.
 Must not: apply, or know of batches; the losses are a function of uniforms here.
@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from pellucid.engine.plan import Plan
+from pellucid.engine.plan import Draw
 from pellucid.errors import invalid
 from pellucid.random.arguments import check_choice, whole_number
 from pellucid.random.distributions import Bernoulli, Categorical
@@ -30,6 +30,9 @@ __all__ = ["Found", "Search", "axes_of", "ends_of", "search_cube", "untouched"]
 
 Losses: TypeAlias = Callable[[Float[Tensor, "b words"]], Float[Tensor, "b"]]
 """One loss for each sample, at uniforms."""
+
+Draws: TypeAlias = Mapping[str, Draw]
+"""What is drawn, by step and name, such as ``0.degrees``."""
 
 SEARCHES = ("random", "grid", "gradient")
 _TAIL, _END = 1e-3, 1e-9  # how near to 0 and 1 a search goes, where a distribution has no ends and where it has
@@ -77,20 +80,20 @@ class Found:
 
 
 def search_cube(
-    plan: Plan, losses: Losses, drawn: Callable[[int], Float[Tensor, "b words"]], how: Search, *, whole: bool, check: bool
+    draws: Draws, losses: Losses, drawn: Callable[[int], Float[Tensor, "b words"]], how: Search, *, whole: bool, check: bool
 ) -> Found:
     """Search for the largest loss of each sample.
 
     Args:
-        plan: says what each word is for.
+        draws: what each word is for.
         losses: of the batch at uniforms.
         drawn: the k-th draw's uniforms; the first is the plain one.
         how: the settings.
         whole: all samples share their draws, and what is searched is the largest mean.
         check: see whether the losses mix the samples, by one more evaluation.
     """
-    low, high = ends_of(plan, drawn(0))
-    starts = _starts(plan, drawn, how, low, high)
+    low, high = ends_of(draws, drawn(0))
+    starts = _starts(draws, drawn, how, low, high)
     seen: list[Tensor] = []
     count = 0
 
@@ -142,19 +145,19 @@ def _nan_last(losses: Tensor) -> Tensor:
     return torch.where(losses.isnan(), -torch.inf, losses)
 
 
-def ends_of(plan: Plan, like: Tensor) -> tuple[Tensor, Tensor]:
+def ends_of(draws: Draws, like: Tensor) -> tuple[Tensor, Tensor]:
     """How far each word may go."""
     near = torch.full((like.shape[1],), _END, dtype=like.dtype)
-    for draw in plan.draws:
+    for draw in draws.values():
         if not all(map(math.isfinite, draw.distribution.span())):
             near[draw.word : draw.word + draw.distribution.words] = _TAIL
     near = near.to(like.device)
     return near, 1.0 - near
 
 
-def _starts(plan: Plan, drawn: Callable[[int], Tensor], how: Search, low: Tensor, high: Tensor) -> list[Tensor]:
+def _starts(draws: Draws, drawn: Callable[[int], Tensor], how: Search, low: Tensor, high: Tensor) -> list[Tensor]:
     """The plain draw, a grid where the method has one, and more draws."""
-    levels = {} if how.method == "random" else _levels(axes_of(plan), how.draws)
+    levels = {} if how.method == "random" else _levels(axes_of(draws), how.draws)
     points = itertools.product(*([i / (count - 1) for i in range(count)] for count in levels.values())) if levels else []
     words = torch.tensor(list(levels), dtype=torch.int64, device=low.device)
     grid: list[Tensor] = []
@@ -166,11 +169,11 @@ def _starts(plan: Plan, drawn: Callable[[int], Tensor], how: Search, low: Tensor
     return [drawn(0), *grid, *(drawn(len(grid) + k) for k in range(1, rest))]
 
 
-def axes_of(plan: Plan) -> dict[str, int]:
+def axes_of(draws: Draws) -> dict[str, int]:
     """The word of each number on a scale, by step and name; not those that have one value only."""
     return {
-        f"{draw.transform}.{draw.name}": draw.word
-        for draw in plan.draws
+        label: draw.word
+        for label, draw in draws.items()
         if not isinstance(draw.distribution, Bernoulli | Categorical | Bits | Permutation)
         and not draw.distribution.vector
         and draw.distribution.words == 1
@@ -190,7 +193,7 @@ def _levels(axes: Mapping[str, int], draws: int | Mapping[str, int]) -> dict[int
         return {word: count for word, count in counts.items() if count > 1}
     found: dict[int, int] = {}
     for name, count in draws.items():
-        words = [word for axis, word in axes.items() if name in (axis, axis.split(".", 1)[1])]
+        words = [word for axis, word in axes.items() if f".{axis}".endswith(f".{name}")]
         if not words:
             raise invalid("draws", expected=f"numbers on a scale, such as {sorted(axes)[:8]}", got=repr(name))
         found |= dict.fromkeys(words, count)

@@ -7,14 +7,14 @@ Read next: ``expected.py``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.engine.drawing import words_of
-from pellucid.engine.plan import Plan
+from pellucid.pipeline.trials import Drawn
 from pellucid.random.distributions import Distribution, Raw
 
 __all__ = ["LOSS_BASED", "Site", "sites_of"]
@@ -54,17 +54,15 @@ class Site(NamedTuple):
 
 
 def sites_of(
-    plan: Plan,
+    drawn: Sequence[Drawn],
     u: Float[Tensor, "b words"],
-    learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
     other: Float[Tensor, "b words"] | None = None,
 ) -> list[Site]:
-    """Every learned draw of a plan, with the uniforms it came from, and those of an independent draw."""
+    """Every learned draw of a call, with the uniforms it came from, and those of an independent draw."""
     sites = []
-    for draw in plan.draws:
-        at = (draw.transform, draw.name)
-        if at in learned and draw.distribution.learned():
-            raw = {name: tensor.to(u.dtype) for name, tensor in learned[at].items()}
-            beside = None if other is None else words_of(draw, other)
-            sites.append(Site(at, draw.distribution, raw, words_of(draw, u), plan.shared[draw.word // 4], beside))
+    for one in drawn:
+        if one.raw:
+            raw = {name: tensor.to(u.dtype) for name, tensor in one.raw.items()}
+            beside = None if other is None else words_of(one.draw, other)
+            sites.append(Site(one.at, one.draw.distribution, raw, words_of(one.draw, u), one.shared, beside))
     return sites

@@ -24,11 +24,15 @@ from pellucid.pipeline.ragged.record import RaggedRecord, scattered
 from pellucid.pipeline.ragged.together import images_together
 from pellucid.pipeline.records import Record, record_is_of
 from pellucid.random.key import Key
+from pellucid.targets.options import check_no_scale
 
 if TYPE_CHECKING:
     from pellucid.pipeline import Pipeline
 
-__all__ = ["apply_lists", "draw_lists", "forward_lists", "invert_lists", "key_of_list", "valid_masks"]
+__all__ = [
+    "applied_list", "apply_lists", "draw_lists", "forward_lists", "invert_lists", "key_of_list", "planned_list", "recorded_list",
+    "valid_masks",
+]  # fmt: skip
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -50,22 +54,22 @@ def _eager(function: Callable[_P, _R]) -> Callable[_P, _R]:
 @_eager
 def forward_lists(pipeline: Pipeline, batch: Any, key: Key | None, return_record: bool) -> Any:
     """`Pipeline.forward` on lists."""
-    ragged, records = _drawn(pipeline, _read(pipeline, batch), key, unpacked=return_record)
-    result = _applied(pipeline, ragged, records)
-    return (result, _together(ragged, records)) if return_record else result
+    ragged, records = _drawn(pipeline, batch, key, unpacked=return_record)
+    result = applied_list(pipeline, ragged, records)
+    return (result, recorded_list(ragged, records)) if return_record else result
 
 
 @_eager
 def draw_lists(pipeline: Pipeline, batch: Any, key: Key | None) -> RaggedRecord:
     """`Pipeline.draw` for lists."""
-    return _together(*_drawn(pipeline, _read(pipeline, batch), key, unpacked=True))
+    return recorded_list(*_drawn(pipeline, batch, key, unpacked=True))
 
 
 @_eager
 def apply_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
     """`Pipeline.apply` with the record of a list."""
     ragged = _read(pipeline, batch, record)
-    return _applied(pipeline, ragged, [record.part(part.where) for part in ragged.parts])
+    return applied_list(pipeline, ragged, [record.part(part.where) for part in ragged.parts])
 
 
 def invert_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
@@ -106,13 +110,20 @@ def _check_apart(plan: Plan) -> None:
         )
 
 
-def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: bool) -> tuple[Ragged, list[Record]]:
-    """One draw for all, and its rows for each part; the samples of a part end in one size."""
+def planned_list(pipeline: Pipeline, batch: Any, key: Key | None) -> tuple[Ragged, list[Plan], Tensor, Tensor, Tensor]:
+    """A list whose parts each end in one size, their plans, and (seed, step, index) to draw with."""
+    ragged = _read(pipeline, batch)
     seed, step, whole = pipeline._key_parts(ragged.parts[0].parsed, key, len(ragged.samples))
     settled = pipeline._settled([pipeline._spec(sample) for sample in ragged.samples], seed, step, whole)
     ragged = ragged if settled is None else replace(ragged, parts=parts_of(ragged.samples, settled))
     plans = [pipeline._planned(part.parsed, settled[part.where[0]] if settled else None) for part in ragged.parts]
     _check_apart(plans[0])
+    return ragged, plans, seed, step, whole
+
+
+def _drawn(pipeline: Pipeline, batch: Any, key: Key | None, *, unpacked: bool) -> tuple[Ragged, list[Record]]:
+    """One draw for all, and its rows for each part."""
+    ragged, plans, seed, step, whole = planned_list(pipeline, batch, key)
     learned = [pipeline._raw(part.parsed, plan) for part, plan in zip(ragged.parts, plans, strict=True)]
     places = torch.tensor([i for part in ragged.parts for i in part.where], device=whole.device)
     index = whole[places].split([len(part.where) for part in ragged.parts])
@@ -126,11 +137,14 @@ def _drawn(pipeline: Pipeline, ragged: Ragged, key: Key | None, *, unpacked: boo
     ]
 
 
-def _together(ragged: Ragged, records: Sequence[Record]) -> RaggedRecord:
+def recorded_list(ragged: Ragged, records: Sequence[Record]) -> RaggedRecord:
+    """The records of all parts as one."""
     return RaggedRecord.of([(part.where, record) for part, record in zip(ragged.parts, records, strict=True)])
 
 
-def _applied(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record]) -> Any:
+def applied_list(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record], gradient_scale: Any = 0.0) -> Any:
+    """What the records of all parts make of a list."""
+    check_no_scale(gradient_scale)
     images = images_together(records, ragged.parts, pipeline.options)
     results = [
         results_of(record, part.parsed, pipeline.options, known_images=images)
