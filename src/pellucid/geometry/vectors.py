@@ -16,7 +16,7 @@ from pellucid.geometry.matrices import inverse
 __all__ = ["mirrors", "turn_disparity", "turn_distance", "turn_flow", "turn_normals"]
 
 
-def turn_flow(flow: Float[Tensor, "b 2 h w"], src_from_dst: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 2 h w"]:
+def turn_flow(flow: Float[Tensor, "b 2 h w"], src_from_dst: Float[Tensor, "#b 3 3"]) -> Float[Tensor, "b 2 h w"]:
     """Displacements (dx, dy) in pixels of two pictures that go through the same map: T(p + f) - T(p), also where T is projective.
 
     Args:
@@ -34,7 +34,7 @@ def turn_flow(flow: Float[Tensor, "b 2 h w"], src_from_dst: Float[Tensor, "b 3 3
     return torch.stack([part * closeness / (1.0 + closeness * deeper) for part in moved], 1)
 
 
-def turn_disparity(disparity: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 1 h w"]:
+def turn_disparity(disparity: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tensor, "#b 3 3"]) -> Float[Tensor, "b 1 h w"]:
     """How far to the left each pixel lies in the other picture of a rectified pair, when both go through the same map.
 
     A pair stays rectified under maps that keep rows together: crops, resizes, translations, flips. A mirror changes the sign, as
@@ -50,7 +50,7 @@ def turn_disparity(disparity: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tens
     return -turn_flow(torch.cat((-disparity, torch.zeros_like(disparity)), 1), src_from_dst)[:, :1]
 
 
-def turn_distance(distance: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 1 h w"]:
+def turn_distance(distance: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tensor, "#b 3 3"]) -> Float[Tensor, "b 1 h w"]:
     """How far away things are where a picture is zoomed by going nearer, not by a longer lens: a zoom by 2 halves it.
 
     The zoom is the root of the area that the map gives a pixel, as for :func:`turn_normals`.
@@ -68,7 +68,7 @@ def turn_distance(distance: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tensor
     return distance * torch.sqrt((determinant[:, None, None] / closeness**3).abs())[:, None]
 
 
-def turn_normals(normals: Float[Tensor, "b 3 h w"], src_from_dst: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 3 h w"]:
+def turn_normals(normals: Float[Tensor, "b 3 h w"], src_from_dst: Float[Tensor, "#b 3 3"]) -> Float[Tensor, "b 3 h w"]:
     """Surface normals (x to the right, y down, z along the line of sight) of a surface that is moved with its picture.
 
     Its depth is zoomed by the root of the area that the map gives a pixel, so that a zoom changes no normal, a turn turns x and y,

@@ -396,7 +396,7 @@ def _rows(
     if entry.kind.whole or entry.kind.scene:
         _check_one_picture(lowered.plan, entry)
         out, valid = _moved(entry, flat, forwards(hops(lowered)), options)
-        return out, valid if entry.valid is None else valid & _flags(entry.valid, lead)
+        return out, valid if entry.kind.whole or entry.valid is None else valid & _flags(entry.valid, lead)
     first, *rest = stretches(lowered)
     still: list[Hop] = [(_unmoved(lowered.plan, flat.device), lowered.plan.size_in)]
     out, valid = _moved(entry, flat, (not isinstance(first, int) and forwards(first)) or still, options)
