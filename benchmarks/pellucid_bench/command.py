@@ -35,6 +35,7 @@ from pellucid_bench.plot import draw_cases, draw_scaling
 from pellucid_bench.policies import measure_policies, policies_table
 from pellucid_bench.reach import measure_reach, reach_table
 from pellucid_bench.real import PIPELINES, measure_real, real_table
+from pellucid_bench.recipes import measure_recipe, recipe_table
 from pellucid_bench.register import PARTS, measure_register, register_table
 from pellucid_bench.report import case_tables, describe, insert, overhead_table, report, scaling_table, write_json
 from pellucid_bench.scaling import AXES, scaling
@@ -387,17 +388,18 @@ def penalty(
 @app.command()
 def volumes(
     batch: Annotated[int, typer.Option(min=1, help="Volumes.")] = 1,
-    size: Annotated[int, typer.Option(min=8, help="Depth, height and width.")] = 96,
+    size: Annotated[int, typer.Option(min=8, help="Depth, height and width.")] = 128,
     threads: Threads = 1,
     budget: Budget = 3.0,
     output: Output = None,
     docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on volumes to rewrite.")] = None,
 ) -> None:
-    """Volumes through an affine map and an elastic field, beside affine_grid + grid_sample, SciPy and MONAI."""
+    """Volumes through maps and fields beside affine_grid + grid_sample, SciPy and MONAI; nnU-Net's operations beside others'."""
     with _setting(threads):
         rows = measure_volumes(batch=batch, size=size, budget=budget, say=_say)
-        data = report("volumes", {"batch": batch, "size": size, "budget_s": budget}, rows)
-    _finish("volumes", data, volumes_table(rows), output, docs_page)
+        steps = measure_recipe(size=size, budget=budget, say=_say)
+        data = report("volumes", {"batch": batch, "size": size, "budget_s": budget}, [*rows, *steps])
+    _finish("volumes", data, f"{volumes_table(rows)}\n\n{recipe_table(steps)}", output, docs_page)
 
 
 def _finish(name: str, data: dict[str, Any], table: str, output: Path | None, page: Path | None, note: str = "") -> None:

@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from pellucid_bench.peers import subjects
 from pellucid_bench.settings import photographs
 from pellucid_bench.subject import Subject
 
-__all__ = ["peak_extra_bytes"]
+__all__ = ["peak_extra_bytes", "peak_of"]
 
 
 def peak_extra_bytes(
@@ -64,7 +64,11 @@ def _peak(subject: Subject, mode: Mode, batch: int, size: int) -> int:
     warm = call_of(subject, mode, photographs(2, 32))
     for _ in range(2):
         warm()
-    call = call_of(subject, mode, photographs(batch, size))
+    return peak_of(call_of(subject, mode, photographs(batch, size)))
+
+
+def peak_of(call: Callable[[], Any]) -> int:
+    """Bytes beside what there is at the worst moment of a call, its results included; of a process that keeps no freed memory."""
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # resets the high-water mark
     before = _status("VmRSS")

@@ -75,17 +75,27 @@ def _count(name: str, value: Any) -> Distribution:
     return Offset(low, high - low + 1)
 
 
+_LEAST = 1e-30  # a power below 1 has no slope at 0
+
+
 def _gamma_in_range(image: Tensor, gamma: Tensor, *, invert: bool, retain_stats: bool) -> Tensor:
-    volume = -image if invert else image
-    low, high = volume.amin((2, 3), keepdim=True), volume.amax((2, 3), keepdim=True)
+    low, high = image.amin((2, 3), keepdim=True), image.amax((2, 3), keepdim=True)
     length = high - low
-    share = (volume - low) / torch.clamp(length, min=1e-7)
-    some = share > 0.0  # a power below 1 has no slope at 0
-    found = torch.where(some, torch.where(some, share, 1.0) ** wide(gamma), 0.0) * length + low
+    begin, length = (high, -length) if invert else (low, length)
+    scale = 1.0 / torch.where(length.abs() < 1e-7, 1e-7, length)
+    share = torch.addcmul(-begin * scale, image, scale)
+    found = torch.exp(torch.log(torch.clamp(share, min=_LEAST)) * wide(gamma))  # half a power's time
     if retain_stats:
-        (spread, mean), (now, here) = (torch.std_mean(one, (2, 3), keepdim=True) for one in (volume, found))
-        found = (found - here) * (spread / torch.clamp(now, min=1e-7)) + mean
-    return -found if invert else found
+        (mean, spread), (here, now) = _moments(share), _moments(found)
+        ratio = spread / torch.clamp(now, min=1e-7)
+        begin, length = begin + length * (mean - ratio * here), length * ratio
+    return torch.addcmul(begin, found, length)
+
+
+def _moments(image: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and deviation of each channel; ``torch.std_mean`` takes three times as long."""
+    mean = image.mean((2, 3), keepdim=True)
+    return mean, torch.linalg.vector_norm(image - mean, dim=(2, 3), keepdim=True) / math.sqrt(image[0, 0].numel())
 
 
 @dataclass(frozen=True)
@@ -128,9 +138,9 @@ class RandomGammaInRange(Scanned):
 
 
 def _contrast_in_range(image: Tensor, contrast: Tensor) -> Tensor:
-    mean = image.mean((2, 3), keepdim=True)
+    mean, factor = image.mean((2, 3), keepdim=True), wide(contrast)
     low, high = image.amin((2, 3), keepdim=True), image.amax((2, 3), keepdim=True)
-    return torch.maximum(torch.minimum((image - mean) * wide(contrast) + mean, high), low)
+    return torch.clamp(torch.addcmul(mean - mean * factor, image, factor), low, high)
 
 
 @dataclass(frozen=True)
@@ -170,6 +180,14 @@ def _scales(name: str, value: Any) -> dict[str, Distribution]:
     return {"scale": interval(name, value, low=0.0, high=1.0)}
 
 
+def _picked(volume: Tensor, index: Tensor, dim: int) -> Tensor:
+    """Voxels of each sample along an axis: whole rows are quicker to move one sample at a time, and voxels of a row together."""
+    if dim == -1:
+        return volume.gather(-1, index.reshape(len(index), *[1] * (volume.dim() - 2), -1).expand(volume.shape))
+    found = [one.index_select(dim, at) for one, at in zip(volume.split(1), index, strict=True)]
+    return found[0] if len(found) == 1 else torch.cat(found)
+
+
 def _coarse(volume: Tensor, *scales: Tensor, axes: str) -> Tensor:
     for at in range(volume.dim() - 2):
         if _AXES[at] not in axes:
@@ -182,10 +200,9 @@ def _coarse(volume: Tensor, *scales: Tensor, axes: str) -> Tensor:
         reads = []
         for coarse in (first, torch.minimum(first + 1.0, count - 1.0)):
             fine = torch.clamp(torch.floor((coarse + 0.5) * length / count), max=length - 1.0).to(torch.int64)
-            index = fine.reshape(len(fine), *[-1 if i == volume.dim() + dim else 1 for i in range(1, volume.dim())])
-            reads.append(torch.take_along_dim(volume, index, dim))
-        share = (place - first).reshape(index.shape)
-        volume = reads[0] + share * (reads[1] - reads[0])
+            reads.append(_picked(volume, fine.expand(len(volume), -1), dim))
+        share = (place - first).reshape(-1, *[length if i == volume.dim() + dim else 1 for i in range(1, volume.dim())])
+        volume = torch.lerp(reads[0], reads[1], share)
     return volume
 
 
