@@ -76,9 +76,10 @@ def test_a_trainer_calls_it():
     image, labels = sample()
     call = as_batchgenerators(presets.nnunet(SIZE, seed=0))
     out = call(image=image, segmentation=labels, name="case")
-    assert out["image"].shape == image.shape and out["segmentation"].dtype == torch.int16 and out["name"] == "case"
+    assert (out["image"].shape, out["segmentation"].dtype, out["name"]) == (image.shape, torch.int16, "case")
     again = as_batchgenerators([P.RandomFlip3("x", p=1.0)])(image=image, segmentation=labels)
-    assert torch.equal(again["image"], image.flip(-1)) and torch.equal(again["segmentation"], labels.flip(-1))
+    assert torch.equal(again["image"], image.flip(-1))
+    assert torch.equal(again["segmentation"], labels.flip(-1))
     with pytest.raises(P.InvalidArgument, match="regression_target"):
         call(image=image, regression_target=image)
 

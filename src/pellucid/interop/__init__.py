@@ -1,4 +1,4 @@
-"""Pipelines of other libraries: torchvision, albumentations, kornia.
+"""Pipelines of other libraries: torchvision, albumentations, kornia, MONAI, TorchIO.
 
 Owns: the public importers and adapters, and `Unsupported`, the list of what has no equal here.
 Must not: import another library, or run what it reads.
@@ -11,11 +11,13 @@ from pellucid.interop.code import as_code
 from pellucid.interop.exporting import to_albumentations, to_torchvision
 from pellucid.interop.kornia import from_kornia, read_kornia
 from pellucid.interop.reading import Imported, Missing, Unsupported
+from pellucid.interop.scans import from_monai, from_torchio, read_monai, read_torchio
 from pellucid.interop.source import Sourced, from_source
 from pellucid.interop.torchvision import from_torchvision, read_torchvision
 
 __all__ = [
     "Imported", "Missing", "Sourced", "Unsupported", "as_albumentations", "as_batchgenerators", "as_code", "as_detectron2",
-    "as_kornia", "as_torchvision", "from_albumentations", "from_kornia", "from_source", "from_torchvision", "read_albumentations",
-    "read_kornia", "read_torchvision", "to_albumentations", "to_torchvision",
+    "as_kornia", "as_torchvision", "from_albumentations", "from_kornia", "from_monai", "from_source", "from_torchio",
+    "from_torchvision", "read_albumentations", "read_kornia", "read_monai", "read_torchio", "read_torchvision", "to_albumentations",
+    "to_torchvision",
 ]  # fmt: skip

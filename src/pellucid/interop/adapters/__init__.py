@@ -125,9 +125,9 @@ def as_batchgenerators(pipeline: Given) -> Any:
     """Return a pipeline as a transform of batchgeneratorsv2, which nnU-Net's trainers compose: called with a sample's entries.
 
     ``image`` (C, H, W) or (C, D, H, W) goes through the pipeline, ``segmentation`` of the same size follows as labels,
-    ``regression_target`` (C, H, W) bilinearly; other entries, and those that are None, are left as they are. Tensors keep their dtype. nnU-Net standardises
-    pictures first: give transforms that take 1 for white ``clip="none"``, and `Pipeline` ``mask_fill=-1`` where a trainer removes
-    that label.
+    ``regression_target`` (C, H, W) bilinearly; other entries, and those that are None, are left as they are. Tensors keep their
+    dtype. nnU-Net standardises pictures first: give transforms that take 1 for white ``clip="none"``, and `Pipeline`
+    ``mask_fill=-1`` where a trainer removes that label.
 
     Args:
         pipeline: or a list of transforms, such as ``presets.nnunet(patch_size)``.
