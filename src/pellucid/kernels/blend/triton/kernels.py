@@ -27,26 +27,26 @@ def _horner(x, TERMS: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _unit(word, F: tl.constexpr):  # type: ignore[no-untyped-def]
+def _unit(word, S):  # type: ignore[no-untyped-def]
     """The upper 24 bits of a word as a number between 0 and 1."""
-    return ((word >> 8).to(tl.int32).to(F) + 0.5) * (2.0**-24)
+    return ((word >> 8).to(tl.int32).to(S.F) + 0.5) * (2.0**-24)
 
 
 @triton.jit
-def _radius(u, ARTANH: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untyped-def]
+def _radius(u, S):  # type: ignore[no-untyped-def]
     """The root of -2 log u."""
-    power = tl.zeros(u.shape, F)
+    power = tl.zeros(u.shape, S.F)
     for k in tl.static_range(5):
         small = u < 2.0 ** -(2 ** (4 - k))
         u, power = tl.where(small, u * 2.0 ** (2 ** (4 - k)), u), tl.where(small, power - 2.0 ** (4 - k), power)
     small = u < _ROOT_HALF
     u, power = tl.where(small, u * 2.0, u), tl.where(small, power - 1.0, power)
-    if F == tl.float32:
+    if S.F == tl.float32:
         s = tl.div_rn(u - 1.0, u + 1.0)
     else:
         s = (u - 1.0) / (u + 1.0)
-    square = -2.0 * (power * _LOG_2 + s * _horner(s * s, ARTANH))
-    if F == tl.float32:
+    square = -2.0 * (power * _LOG_2 + s * _horner(s * s, S.ARTANH))
+    if S.F == tl.float32:
         root = tl.sqrt_rn(square)
     else:
         root = tl.sqrt(square)
@@ -54,13 +54,13 @@ def _radius(u, ARTANH: tl.constexpr, F: tl.constexpr):  # type: ignore[no-untype
 
 
 @triton.jit
-def _turned(u, SINE: tl.constexpr, COSINE: tl.constexpr):  # type: ignore[no-untyped-def]
+def _turned(u, S):  # type: ignore[no-untyped-def]
     """(cosine, sine) of u turns."""
     t = u * 4.0
     quarter = tl.floor(t + 0.5)
     x = (t - quarter) * _HALF_PI
     square = x * x
-    s, c = x * _horner(square, SINE), _horner(square, COSINE)
+    s, c = x * _horner(square, S.SINE), _horner(square, S.COSINE)
     odd, left = (quarter == 1.0) | (quarter == 3.0), (quarter == 1.0) | (quarter == 2.0)
     low = (quarter == 2.0) | (quarter == 3.0)
     cos, sin = tl.where(odd, s, c), tl.where(odd, c, s)
@@ -68,38 +68,34 @@ def _turned(u, SINE: tl.constexpr, COSINE: tl.constexpr):  # type: ignore[no-unt
 
 
 @triton.jit
-def _normals(  # type: ignore[no-untyped-def]
-    words, block, ARTANH: tl.constexpr, SINE: tl.constexpr, COSINE: tl.constexpr, P: tl.constexpr, F: tl.constexpr
-):
+def _normals(words, block, S):  # type: ignore[no-untyped-def]
     """4 P normal numbers of a sample: those of P counters from number ``block`` P on."""
-    zero = tl.zeros((P,), tl.int64)
-    counter = (zero + block * P + tl.arange(0, P)).to(tl.uint32)
+    zero = tl.zeros((S.P,), tl.int64)
+    counter = (zero + block * S.P + tl.arange(0, S.P)).to(tl.uint32)
     none = zero.to(tl.uint32)
     k0, k1 = (zero + tl.load(words)).to(tl.uint32), (zero + tl.load(words + 1)).to(tl.uint32)
     w0, w1, w2, w3 = philox(counter, none, none, none, k0, k1)
-    r0, r2 = _radius(_unit(w0, F), ARTANH, F), _radius(_unit(w2, F), ARTANH, F)
-    c1, s1 = _turned(_unit(w1, F), SINE, COSINE)
-    c3, s3 = _turned(_unit(w3, F), SINE, COSINE)
+    r0, r2 = _radius(_unit(w0, S), S), _radius(_unit(w2, S), S)
+    c1, s1 = _turned(_unit(w1, S), S)
+    c3, s3 = _turned(_unit(w3, S), S)
     # A thread holds the four numbers of its counter, in the order of the pixels.
-    return tl.reshape(tl.join(tl.join(r0 * c1, r2 * c3), tl.join(r0 * s1, r2 * s3)), (4 * P,))
+    return tl.reshape(tl.join(tl.join(r0 * c1, r2 * c3), tl.join(r0 * s1, r2 * s3)), (4 * S.P,))
 
 
 @triton.jit(do_not_specialize=NUMBERS)
 def forward(  # type: ignore[no-untyped-def]
-    image, words, mean, sigma, out, count, blocks, word_step, mean_step, sigma_step,
-    ADDED: tl.constexpr, CLIP: tl.constexpr, ARTANH: tl.constexpr, SINE: tl.constexpr, COSINE: tl.constexpr,
-    P: tl.constexpr, F: tl.constexpr,
-):  # fmt: skip
+    image, words, mean, sigma, out, count, blocks, word_step, mean_step, sigma_step, S: tl.constexpr
+):
     """Program (sample, block of 4 P pixels): image + (mean + sigma * normals), or the normals alone where nothing is ADDED."""
     program = tl.program_id(0)
     block, b = (program % blocks).to(tl.int64), (program // blocks).to(tl.int64)
-    value = _normals(words + b * word_step, block, ARTANH, SINE, COSINE, P, F)
-    at = block * (4 * P) + tl.arange(0, 4 * P)
+    value = _normals(words + b * word_step, block, S)
+    at = block * (4 * S.P) + tl.arange(0, 4 * S.P)
     there = at < count
-    if ADDED:
+    if S.ADDED:
         value = tl.load(mean + b * mean_step) + tl.load(sigma + b * sigma_step) * value
         value = tl.load(image + b * count + at, mask=there, other=0) + value
-        if CLIP:
+        if S.CLIP:
             value = tl.where(value < 0.0, 0.0, value)  # NaN stays
             value = tl.where(value > 1.0, 1.0, value)
     tl.store(out + b * count + at, value, mask=there)
@@ -107,29 +103,27 @@ def forward(  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=NUMBERS)
 def backward(  # type: ignore[no-untyped-def]
-    grad, image, words, mean, sigma, to_image, sums, count, blocks, chunks, word_step, mean_step, sigma_step,
-    TO_IMAGE: tl.constexpr, TO_SUMS: tl.constexpr, CLIP: tl.constexpr,
-    ARTANH: tl.constexpr, SINE: tl.constexpr, COSINE: tl.constexpr, STEPS: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
-):  # fmt: skip
+    grad, image, words, mean, sigma, to_image, sums, count, blocks, chunks, word_step, mean_step, sigma_step, S: tl.constexpr
+):
     """Program (sample, chunk of STEPS blocks): the image's gradient, and the chunk's sums for mean and sigma."""
     program = tl.program_id(0)
     chunk, b = (program % chunks).to(tl.int64), (program // chunks).to(tl.int64)
-    to_mean, to_sigma = tl.zeros((4 * P,), F), tl.zeros((4 * P,), F)
-    for step in range(STEPS):
-        block = chunk * STEPS + step
-        at = block * (4 * P) + tl.arange(0, 4 * P)
+    to_mean, to_sigma = tl.zeros((4 * S.P,), S.F), tl.zeros((4 * S.P,), S.F)
+    for step in range(S.STEPS):
+        block = chunk * S.STEPS + step
+        at = block * (4 * S.P) + tl.arange(0, 4 * S.P)
         there = (at < count) & (block < blocks)
-        value = _normals(words + b * word_step, block, ARTANH, SINE, COSINE, P, F)
+        value = _normals(words + b * word_step, block, S)
         g = tl.load(grad + b * count + at, mask=there, other=0)
-        if CLIP:
+        if S.CLIP:
             shift = tl.load(mean + b * mean_step) + tl.load(sigma + b * sigma_step) * value
             noisy = tl.load(image + b * count + at, mask=there, other=0) + shift
             g = tl.where((noisy >= 0.0) & (noisy <= 1.0), g, 0.0)
-        if TO_IMAGE:
+        if S.TO_IMAGE:
             tl.store(to_image + b * count + at, g, mask=there)
-        if TO_SUMS:
+        if S.TO_SUMS:
             to_mean += g
             to_sigma = tl.fma(g, value, to_sigma)
-    if TO_SUMS:
+    if S.TO_SUMS:
         tl.store(sums + (b * chunks + chunk) * 2, tl.sum(to_mean, 0))
         tl.store(sums + (b * chunks + chunk) * 2 + 1, tl.sum(to_sigma, 0))

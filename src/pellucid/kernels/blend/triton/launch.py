@@ -5,8 +5,6 @@ Must not: synchronise with the device, or be imported where Triton is not.
 Read next: ``kernels.py``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -21,28 +19,16 @@ __all__ = ["add_noise", "fill_field", "noise_gradients"]
 _COUNTERS = 128  # of a block: a counter per thread, so four pixels in a row
 
 
-def _options(dtype: torch.dtype) -> dict[str, Any]:
-    return dict(zip(("ARTANH", "SINE", "COSINE"), series(dtype), strict=True)) | options(dtype, _COUNTERS)
+def _options(dtype: torch.dtype, **constants: Any) -> dict[str, Any]:
+    return options(dtype, _COUNTERS, **dict(zip(("ARTANH", "SINE", "COSINE"), series(dtype), strict=True)), **constants)
 
 
-def _run(out: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, **fixed: bool) -> None:
-    count = out[0].numel()
+def _run(out: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, **constants: bool) -> None:
+    count, steps = out[0].numel(), (stride(words), stride(mean), stride(sigma))
     blocks, _, _ = cut(count, 4 * _COUNTERS)
     with on(out):
-        forward[(out.shape[0] * blocks,)](
-            image,
-            words,
-            mean,
-            sigma,
-            out,
-            count,
-            blocks,
-            stride(words),
-            stride(mean),
-            stride(sigma),
-            **fixed,
-            **_options(out.dtype),
-        )
+        given = image, words, mean, sigma, out, count, blocks, *steps
+        forward[(out.shape[0] * blocks,)](*given, **_options(out.dtype, **constants))
 
 
 def add_noise(out: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, *, clip: bool) -> None:
@@ -62,10 +48,8 @@ def noise_gradients(
     batch, count = image.shape[0], image[0].numel()
     blocks, steps, chunks = cut(count, 4 * _COUNTERS)
     parts = image.new_empty((batch, chunks, 2) if sums else (0,))
+    into, numbers = grad if to_image is None else to_image, (count, blocks, chunks, stride(words), stride(mean), stride(sigma))
+    constants = _options(image.dtype, TO_IMAGE=to_image is not None, TO_SUMS=sums, CLIP=clip, STEPS=steps)
     with on(image):
-        backward[(batch * chunks,)](
-            grad, image, words, mean, sigma, grad if to_image is None else to_image, parts, count, blocks, chunks,
-            stride(words), stride(mean), stride(sigma), TO_IMAGE=to_image is not None, TO_SUMS=sums, CLIP=clip, STEPS=steps,
-            **_options(image.dtype),
-        )  # fmt: skip
+        backward[(batch * chunks,)](grad, image, words, mean, sigma, into, parts, *numbers, **constants)
     return parts.sum(1, dtype=torch.float64) if sums else parts

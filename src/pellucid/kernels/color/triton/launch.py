@@ -5,9 +5,7 @@ Must not: synchronise with the device, or be imported where Triton is not.
 Read next: ``kernels.py``.
 """
 
-from __future__ import annotations
-
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -31,12 +29,8 @@ class _Call:
         self.blocks, self.steps, self.chunks = cut(self.count, _PIXELS)
         self.rows = stride(order), stride(factors)
         self.pivotal = bool(present >> _CONTRAST & 1)
-        self.options: dict[str, Any] = {
-            "WEIGHTS": LUMA_TORCHVISION if channels == 3 else (1.0 / channels,) * channels,
-            "PRESENT": present,
-            "C": channels,
-            **options(image.dtype, _PIXELS),
-        }
+        weights = LUMA_TORCHVISION if channels == 3 else (1.0 / channels,) * channels
+        self.options = partial(options, image.dtype, _PIXELS, WEIGHTS=weights, PRESENT=present, C=channels)
 
     def mean(self, sums: Tensor) -> Tensor:
         """Chunks' sums over a sample's pixels, in the dtype of the computation."""
@@ -47,10 +41,8 @@ class _Call:
         if not self.pivotal:
             return self.image.new_zeros((self.batch,))
         sums = self.image.new_empty((self.batch, self.chunks))
-        luma_sums[(self.batch * self.chunks,)](
-            self.image, self.order, self.factors, sums, self.count, self.chunks, *self.rows,
-            STEPS=self.steps, **self.options,
-        )  # fmt: skip
+        given = self.image, self.order, self.factors, sums, self.count, self.chunks, *self.rows
+        luma_sums[(self.batch * self.chunks,)](*given, **self.options(STEPS=self.steps))
         return self.mean(sums)
 
 
@@ -58,9 +50,8 @@ def steps(out: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: i
     """Write the image after all steps into the contiguous ``out``."""
     call = _Call(image, order, factors, present)
     with on(out):
-        forward[(call.batch * call.blocks,)](
-            call.image, call.order, call.factors, call.pivots(), out, call.count, call.blocks, *call.rows, **call.options
-        )
+        given = call.image, call.order, call.factors, call.pivots(), out, call.count, call.blocks, *call.rows
+        forward[(call.batch * call.blocks,)](*given, **call.options())
 
 
 def gradients(grad: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: int, to_image: Tensor) -> Tensor:
@@ -75,8 +66,8 @@ def gradients(grad: Tensor, image: Tensor, order: Tensor, factors: Tensor, prese
         grid = (call.batch * call.chunks,)
         if call.pivotal:
             sums = image.new_empty((call.batch, call.chunks))
-            backward[grid](*tensors, spreads, to_image, sums, *rest, TO_PIVOT=True, STEPS=call.steps, **call.options)
+            backward[grid](*tensors, spreads, to_image, sums, *rest, **call.options(TO_PIVOT=True, STEPS=call.steps))
             spreads = call.mean(sums)
         sums = image.new_empty((call.batch, call.chunks, 4))
-        backward[grid](*tensors, spreads, to_image, sums, *rest, TO_PIVOT=False, STEPS=call.steps, **call.options)
+        backward[grid](*tensors, spreads, to_image, sums, *rest, **call.options(TO_PIVOT=False, STEPS=call.steps))
     return sums.sum(1, dtype=torch.float64)

@@ -5,8 +5,6 @@ Must not: know a stage, add across programs, or be imported where Triton is not.
 Read next: ``../../stages/printed/blocks.py``.
 """
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
@@ -22,46 +20,42 @@ _PIXELS = 128
 
 
 @triton.jit(do_not_specialize=NUMBERS)
-def there(  # type: ignore[no-untyped-def]
-    image, numbers, out, count, blocks, param_step, STAGE: tl.constexpr, C: tl.constexpr, N: tl.constexpr, P: tl.constexpr,
-    F: tl.constexpr,
-):  # fmt: skip
+def there(image, numbers, out, count, blocks, param_step, STAGE: tl.constexpr, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program (sample, block)."""
     program = tl.program_id(0)
     block, b = (program % blocks).to(tl.int64), (program // blocks).to(tl.int64)
-    at = block * P + tl.arange(0, P)
+    at = block * S.P + tl.arange(0, S.P)
     given = ()
-    for k in tl.static_range(N):
+    for k in tl.static_range(S.N):
         given = given + (tl.load(numbers + b * param_step + k),)
-    x = load_channels(image + b * C * count + at, count + b * 0, at < count, 0, C, 1, C, F)
-    store_channels(out + b * C * count + at, count + b * 0, at < count, 0, STAGE(*given, x), C, 1)
+    x = load_channels(image + b * S.C * count + at, count + b * 0, at < count, 0, S.C, 1, S.C, S.F)
+    store_channels(out + b * S.C * count + at, count + b * 0, at < count, 0, STAGE(*given, x), S.C, 1)
 
 
 @triton.jit(do_not_specialize=NUMBERS)
 def back(  # type: ignore[no-untyped-def]
-    grad, image, numbers, to_image, sums, count, chunks, param_step, STAGE: tl.constexpr, C: tl.constexpr, N: tl.constexpr,
-    STEPS: tl.constexpr, P: tl.constexpr, F: tl.constexpr,
-):  # fmt: skip
+    grad, image, numbers, to_image, sums, count, chunks, param_step, STAGE: tl.constexpr, S: tl.constexpr
+):
     """Program (sample, chunk of STEPS blocks). sums: (sample, chunk, N)."""
     program = tl.program_id(0)
     chunk, b = (program % chunks).to(tl.int64), (program // chunks).to(tl.int64)
     given = ()
-    for k in tl.static_range(N):
+    for k in tl.static_range(S.N):
         given = given + (tl.load(numbers + b * param_step + k),)
-    totals = zeros(N, P, F)
-    for step in range(STEPS):
-        at = (chunk * STEPS + step) * P + tl.arange(0, P)
+    totals = zeros(S.N, S.P, S.F)
+    for step in range(S.STEPS):
+        at = (chunk * S.STEPS + step) * S.P + tl.arange(0, S.P)
         seen = at < count
-        x = load_channels(image + b * C * count + at, count + b * 0, seen, 0, C, 1, C, F)
-        g = load_channels(grad + b * C * count + at, count + b * 0, seen, 0, C, 1, C, F)
+        x = load_channels(image + b * S.C * count + at, count + b * 0, seen, 0, S.C, 1, S.C, S.F)
+        g = load_channels(grad + b * S.C * count + at, count + b * 0, seen, 0, S.C, 1, S.C, S.F)
         along, into = STAGE(*given, x, g)
-        store_channels(to_image + b * C * count + at, count + b * 0, seen, 0, into, C, 1)
+        store_channels(to_image + b * S.C * count + at, count + b * 0, seen, 0, into, S.C, 1)
         added = ()
-        for k in tl.static_range(N):
-            added = added + (totals[k] + tl.where(seen, along[k], 0.0).to(F),)
+        for k in tl.static_range(S.N):
+            added = added + (totals[k] + tl.where(seen, along[k], 0.0).to(S.F),)
         totals = added
-    for k in tl.static_range(N):
-        tl.store(sums + (b * chunks + chunk) * N + k, tl.sum(totals[k], 0))
+    for k in tl.static_range(S.N):
+        tl.store(sums + (b * chunks + chunk) * S.N + k, tl.sum(totals[k], 0))
 
 
 def forward(name: str, channels: int, image: Tensor, numbers: Tensor, out: Tensor) -> None:
@@ -69,10 +63,9 @@ def forward(name: str, channels: int, image: Tensor, numbers: Tensor, out: Tenso
     count = image[0].numel() // channels
     programs, _, _ = cut(count, _PIXELS)
     with on(image):
-        there[(image.shape[0] * programs,)](
-            image, numbers, out, count, programs, stride(numbers), STAGE=getattr(blocks, name), C=channels, N=numbers.shape[1],
-            **options(image.dtype, _PIXELS),
-        )  # fmt: skip
+        constants = options(image.dtype, _PIXELS, C=channels, N=numbers.shape[1])
+        given = image, numbers, out, count, programs, stride(numbers), getattr(blocks, name)
+        there[(image.shape[0] * programs,)](*given, **constants)
 
 
 def backward(name: str, channels: int, grad: Tensor, image: Tensor, numbers: Tensor, to_image: Tensor) -> Tensor:
@@ -81,8 +74,7 @@ def backward(name: str, channels: int, grad: Tensor, image: Tensor, numbers: Ten
     _, steps, chunks = cut(count, _PIXELS)
     sums = image.new_empty((image.shape[0], chunks, numbers.shape[1]))
     with on(image):
-        back[(image.shape[0] * chunks,)](
-            grad, image, numbers, to_image, sums, count, chunks, stride(numbers), STAGE=getattr(blocks, f"{name}_backward"),
-            C=channels, N=numbers.shape[1], STEPS=steps, **options(image.dtype, _PIXELS),
-        )  # fmt: skip
+        constants = options(image.dtype, _PIXELS, C=channels, N=numbers.shape[1], STEPS=steps)
+        given = grad, image, numbers, to_image, sums, count, chunks, stride(numbers), getattr(blocks, f"{name}_backward")
+        back[(image.shape[0] * chunks,)](*given, **constants)
     return sums.sum(1, dtype=torch.float64)

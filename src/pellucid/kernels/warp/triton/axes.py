@@ -8,9 +8,9 @@ Read next: ``forward.py``, ``collect.py``.
 import triton
 import triton.language as tl
 
+from pellucid.kernels.launching import kernel
 from pellucid.kernels.warp.triton.blocks import add_scaled, dot, load_at, only, scaled, zeros
 from pellucid.kernels.warp.triton.coordinates import FILLED, bump, rise
-from pellucid.kernels.warp.triton.fixed import kernel
 
 __all__ = ["AXES", "NUMBERS_EACH", "axis_of", "place", "read_span", "spread", "tap", "tilt_span"]
 

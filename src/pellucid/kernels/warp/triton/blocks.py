@@ -44,8 +44,9 @@ View = namedtuple("View", "pixels step_c step_y step_x first")
 
 
 @triton.jit
-def view(pointer, given, step_b, step_c, step_y, step_x, NEAR: tl.constexpr, S):  # type: ignore[no-untyped-def]
-    """The planes of a program's sample and group. NEAR: what lies side by side, as in `Fixed`."""
+def view(planes, given, NEAR: tl.constexpr, S):  # type: ignore[no-untyped-def]
+    """The planes of a program's sample and group, from a pointer and four steps. NEAR: what lies side by side, as in `Fixed`."""
+    pointer, step_b, step_c, step_y, step_x = planes
     pixels = from_sample(pointer, given.b, step_b) + given.first.to(S.INDEX) * step_c
     across = 1 if NEAR == 1 else (S.C if NEAR == 2 else step_x.to(S.INDEX))
     return View(pixels, 1 if NEAR == 2 else step_c.to(S.INDEX), step_y.to(S.INDEX), across, given.first)

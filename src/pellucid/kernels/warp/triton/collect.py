@@ -10,8 +10,7 @@ import triton.language as tl
 
 from pellucid.kernels.warp.triton.axes import axis_of, place, shared
 from pellucid.kernels.warp.triton.blocks import add_scaled, load_at, scaled, store_planes, view, zeros
-from pellucid.kernels.warp.triton.coordinates import FILLED, bump, program
-from pellucid.kernels.warp.triton.fixed import kernel
+from pellucid.kernels.warp.triton.coordinates import FILLED, bump, pixels
 from pellucid.kernels.warp.triton.footprint import span
 from pellucid.kernels.warp.triton.stages import unmixed
 
@@ -38,20 +37,13 @@ def _range(p, axis, count, S):  # type: ignore[no-untyped-def]
     return span(tl.where(known, bottom, -1e30), tl.where(finite, tl.where(known, top, 1e30), -1e30), count)
 
 
-@kernel
-def collect(  # type: ignore[no-untyped-def]
-    grad, grad_b, grad_c, grad_y, grad_x, to_image,
-    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
-):  # fmt: skip
+@pixels
+def collect(grad, to_image, given, column, row, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program (tile of the image across, down, sample and group): N channels are collected, K written; as `gather` is."""
-    given, column, row = program(
-        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-        map_step, window_step, param_step, table_step, rows, columns, sample, S,
-    )  # fmt: skip
+    height, width, out_height, out_width = given.height, given.width, given.out_height, given.out_width
     owned = (column < width) & (row < height)
     each, numbers, first = out_width + out_height, given.table, given.first
-    upstream = view(grad, given, grad_b, grad_c, grad_y, grad_x, 0, S)
+    upstream = view(grad, given, 0, S)
     across = axis_of(given.mapping, given.window, 0, S.SHARP)
     along = axis_of(given.mapping, given.window, 1, S.SHARP)
     px, py = column.to(S.F), row.to(S.F)

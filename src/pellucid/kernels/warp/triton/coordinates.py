@@ -8,15 +8,19 @@ Read next: ``sampling.py``.
 # Coordinates must equal the reference's bit for bit, so that hard edges (nearest, windows) fall on the same pixel. Kernels are
 # therefore compiled without contraction; where a fused multiply-add does no harm it is written out.
 
+import linecache
 from collections import namedtuple
+from inspect import signature
+from typing import Any
 
 import triton
 import triton.language as tl
 
+from pellucid.kernels.launching import kernel
 from pellucid.kernels.warp.triton.blocks import from_sample
 
 __all__ = [
-    *("BORDER", "FILLED", "Given", "bump", "fold", "half_up", "load_map", "locate", "program", "rise", "settle", "slope", "weight"),
+    *("BORDER", "FILLED", "Given", "bump", "fold", "half_up", "load_map", "locate", "pixels", "rise", "settle", "slope", "weight"),
     "within",
 ]
 
@@ -46,28 +50,58 @@ def load_map(mapping, PROJECTIVE: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def program(  # type: ignore[no-untyped-def]
-    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-    map_step, window_step, param_step, table_step, rows, columns, sample, S,
-):  # fmt: skip
+def program(own, field, sizes, steps, table, sample, S):  # type: ignore[no-untyped-def]
     """What a program has, column and row of the pixels of its first tile; the others lie below.
 
-    Every 32 pixels in a row are a patch of WW columns, which a warp reads. All kernels take these arguments behind their own:
-    pointers; elements from one sample (b), channel (c), row (y), column (x) or row of numbers (step) to the next; sizes; the
-    launch's first sample.
+    Every 32 pixels in a row are a patch of WW columns, which a warp reads.
     """
+    mapping, window, colors = own
+    field, field_b, field_c, field_y, field_x = field
+    map_step, window_step, param_step, table_step = steps
     plane_at = tl.program_id(2)
     b, group = sample + plane_at // S.GROUPS, plane_at % S.GROUPS
     lane = tl.arange(0, S.P)
     patch, place = lane // 32, lane % 32
     u = tl.program_id(0) * S.BW + ((patch % (S.BW // S.WW)) * S.WW + place % S.WW)
     v = tl.program_id(1) * S.STEPS * (S.P // S.BW) + ((patch // (S.BW // S.WW)) * (32 // S.WW) + place // S.WW)
+    mapping = from_sample(mapping, b, map_step)
     return Given(
-        b, group, group * S.K, load_map(from_sample(mapping, b, map_step), S.PROJECTIVE),
-        from_sample(mapping, b, map_step), from_sample(window, b, window_step), from_sample(colors, b, param_step),
-        from_sample(field, b, field_b), from_sample(table, b, table_step),
-        field_c, field_y, field_x, rows, columns, height, width, out_height, out_width,
+        b, group, group * S.K, load_map(mapping, S.PROJECTIVE), mapping, from_sample(window, b, window_step),
+        from_sample(colors, b, param_step), from_sample(field, b, field_b), from_sample(table[0], b, table_step),
+        field_c, field_y, field_x, table[1], table[2], *sizes,
     ), u, v  # fmt: skip
+
+
+_SHARED = (
+    "mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width, "
+    "map_step, window_step, param_step, table_step, rows, columns, sample, S"
+)
+"""What kernels of pixels take behind their own arguments: pointers; elements from one sample (b), channel (c), row (y), column (x)
+or row of numbers (step) to the next; sizes; the launch's first sample; and constants.
+"""
+_KERNEL = """def {name}({own}, {shared}: tl.constexpr):
+    given, u, v = program(
+        (mapping, window, colors), (field, field_b, field_c, field_y, field_x), (height, width, out_height, out_width),
+        (map_step, window_step, param_step, table_step), (table, rows, columns), sample, S,
+    )
+    body({given}, given, u, v, S)
+"""
+
+
+def pixels(function: Any) -> Any:
+    """A function of a program's pixels as a kernel of flat arguments: ``image`` and ``grad`` are a pointer and four steps each.
+
+    Triton would look at what stands in a tuple of a kernel's; between functions tuples cost nothing.
+    """
+    own = [*signature(function).parameters][:-4]
+    planes = {name: ", ".join((name, *(f"{name}_{axis}" for axis in "bcyx"))) for name in own if name in ("image", "grad")}
+    given = ", ".join(f"({planes[name]})" if name in planes else name for name in own)
+    name, flat = function.__name__, ", ".join(planes.get(name, name) for name in own)
+    text, file = _KERNEL.format(name=name, own=flat, shared=_SHARED, given=given), f"<{function.__module__}.{name}>"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file  # where Triton looks for it
+    found = {"__name__": function.__module__, "tl": tl, "program": program, "body": triton.jit(function)}
+    exec(compile(text, file, "exec"), found)
+    return kernel(found[name])
 
 
 @triton.jit

@@ -10,8 +10,7 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.blocks import exists, from_sample, load_at, scaled, view
-from pellucid.kernels.warp.triton.coordinates import FILLED, fold, program, settle, weight
-from pellucid.kernels.warp.triton.fixed import kernel
+from pellucid.kernels.warp.triton.coordinates import FILLED, fold, pixels, settle, weight
 from pellucid.kernels.warp.triton.links import find
 from pellucid.kernels.warp.triton.sampling import hold_in_window
 from pellucid.kernels.warp.triton.spans import at_point, look
@@ -50,21 +49,14 @@ def _add_shares(target, plane, share, g, finite, lane, first, S):  # type: ignor
         tl.atomic_add(target + c * plane, amount, mask=exists(lane, first + c, S.OC, S.GROUPS), sem="relaxed")
 
 
-@kernel
-def add_weighted(  # type: ignore[no-untyped-def]
-    grad, grad_b, grad_c, grad_y, grad_x, units, folded,
-    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
-):  # fmt: skip
+@pixels
+def add_weighted(grad, units, folded, given, u, v, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """As `add_folded`, of an antialiased warp: everything that its pixels span."""
-    given, u, v = program(
-        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-        map_step, window_step, param_step, table_step, rows, columns, sample, S,
-    )  # fmt: skip
+    height, width, out_height, out_width = given.height, given.width, given.out_height, given.out_width
     found = find(given, u, v, (u < out_width) & (v < out_height), S)
     point, usable, first = at_point(given, u, v, found, S), found.usable, given.first
     plane = width.to(S.INDEX) * height
-    g, finite = _in_units(view(grad, given, grad_b, grad_c, grad_y, grad_x, 0, S), v, u, units + given.b * 2, usable, S)
+    g, finite = _in_units(view(grad, given, 0, S), v, u, units + given.b * 2, usable, S)
     own = from_sample(folded, given.b * S.OC + first, plane)
     far = point.far
     j = 1 - far
@@ -77,22 +69,15 @@ def add_weighted(  # type: ignore[no-untyped-def]
         j += 1
 
 
-@kernel
-def add_folded(  # type: ignore[no-untyped-def]
-    grad, grad_b, grad_c, grad_y, grad_x, units, folded,
-    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
-):  # fmt: skip
+@pixels
+def add_folded(grad, units, folded, given, u, v, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program (tile of the output across, down, sample and group of N channels); in the filled modes only with a field or canvases.
     SOFT: what canvases leave to the source is not in the gradient yet.
 
     ``units``: (sample, 2), two powers of two, one of which might leave the range; their product is the number of units in 1. A
     sample with NaN there (its gradient is not finite somewhere) marks what it touches by ones.
     """
-    given, u, v = program(
-        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-        map_step, window_step, param_step, table_step, rows, columns, sample, S,
-    )  # fmt: skip
+    height, width, out_height, out_width = given.height, given.width, given.out_height, given.out_width
     found, frame = hold_in_window(given, find(given, u, v, (u < out_width) & (v < out_height), S), S)
     x, y, usable, first = found.x, found.y, found.usable, given.first
     x0, y0, x1, y1 = frame
@@ -107,7 +92,7 @@ def add_folded(  # type: ignore[no-untyped-def]
         concerned = usable & (held | outside)
     if tl.max(concerned.to(tl.int32), 0) > 0:
         plane = width.to(S.INDEX) * height
-        g, finite = _in_units(view(grad, given, grad_b, grad_c, grad_y, grad_x, 0, S), v, u, units + given.b * 2, usable, S)
+        g, finite = _in_units(view(grad, given, 0, S), v, u, units + given.b * 2, usable, S)
         if S.SOFT:
             g = scaled(g, found.share)
         for j in tl.static_range(S.TAPS):

@@ -15,8 +15,8 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
+from pellucid.kernels.launching import kernel
 from pellucid.kernels.warp.triton.coordinates import load_map
-from pellucid.kernels.warp.triton.fixed import kernel
 
 __all__ = ["BOUNDS", "bounds", "candidates"]
 

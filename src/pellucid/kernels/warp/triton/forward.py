@@ -10,28 +10,13 @@ from collections import namedtuple
 import triton
 import triton.language as tl
 
-from pellucid.kernels.stages.printed.blocks import hue
 from pellucid.kernels.warp.triton.axes import AXES, read_span
 from pellucid.kernels.warp.triton.blocks import from_sample, store_planes, view
-from pellucid.kernels.warp.triton.coordinates import FILLED, fold, program, settle
-from pellucid.kernels.warp.triton.fixed import kernel
+from pellucid.kernels.warp.triton.coordinates import FILLED, fold, pixels, settle
 from pellucid.kernels.warp.triton.links import find
 from pellucid.kernels.warp.triton.sampling import hold_in_window, read
 from pellucid.kernels.warp.triton.spans import at_point, read_weighted
-from pellucid.kernels.warp.triton.stages import (
-    CLIP,
-    FIRST_MIX,
-    HUE,
-    LAST_MIX,
-    LEVELS,
-    MATRIX,
-    SECOND_MIX,
-    clip,
-    cover,
-    lay_over,
-    mix,
-    mix_all,
-)
+from pellucid.kernels.warp.triton.stages import CLIP, LAST_MIX, LEVELS, clip, mix_all, through
 
 __all__ = ["copy_labels", "forward", "source"]
 
@@ -60,52 +45,28 @@ def source(picture, given, u, v, drawn, SLOPES: tl.constexpr, S):  # type: ignor
     return Source(colour, covered, along_x, along_y, rise_x, rise_y, found, held, point)
 
 
-@kernel
-def forward(  # type: ignore[no-untyped-def]
-    image, stride_b, stride_c, stride_y, stride_x, out,
-    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
-):  # fmt: skip
+@pixels
+def forward(image, out, given, u, v, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program (tile across, down, sample and group): K channels are read, N written; several groups where no stage mixes them."""
-    given, u, v = program(
-        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-        map_step, window_step, param_step, table_step, rows, columns, sample, S,
-    )  # fmt: skip
+    out_height, out_width = given.out_height, given.out_width
     drawn = (u < out_width) & (v < out_height)
-    read = source(view(image, given, stride_b, stride_c, stride_y, stride_x, S.NEAR, S), given, u, v, drawn, False, S)
-    colour, p = read.colour, given.colors
-    if FIRST_MIX & S.FLAGS:
-        if MATRIX & S.FLAGS:
-            colour = mix(p, colour, S.OC, S.C)
-        colour = cover(p + S.SLOTS[0], colour, read.covered, given.first, S)
-    if S.LINKS:
-        colour = lay_over(colour, read.found, p, given.first, S)
-    if HUE & S.FLAGS:
-        colour = hue(tl.load(p + S.SLOTS[1]), colour)
-    if SECOND_MIX & S.FLAGS:
-        colour = mix_all(p + S.SLOTS[2], colour, S)
+    read = source(view(image, given, S.NEAR, S), given, u, v, drawn, False, S)
+    colour = through(read.colour, read.covered, read.found, given.colors, given.first, S).mixed
     if CLIP & S.FLAGS:
         colour = clip(colour)
     if LAST_MIX & S.FLAGS:
-        colour = mix_all(p + S.SLOTS[3], colour, S)
+        colour = mix_all(given.colors + S.SLOTS[3], colour, S)
     STEPS: tl.constexpr = 1.0 if LEVELS & S.FLAGS else 255.0
     place = u, v, drawn, out_height, out_width
     store_planes(out, given.b * S.OC + given.first, place, given.first, colour, S.OC, S, S.GROUPS, STEPS)
 
 
-@kernel
-def copy_labels(  # type: ignore[no-untyped-def]
-    image, stride_b, stride_c, stride_y, stride_x, out,
-    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
-):  # fmt: skip
+@pixels
+def copy_labels(image, out, given, u, v, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program (tile across, down, sample and channel): every output pixel is a copy of its nearest input pixel, or of the fill
     (``colors``).
     """
-    given, u, v = program(
-        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-        map_step, window_step, param_step, table_step, rows, columns, sample, S,
-    )  # fmt: skip
+    height, width, out_height, out_width = given.height, given.width, given.out_height, given.out_width
     drawn = (u < out_width) & (v < out_height)
     found, frame = hold_in_window(given, find(given, u, v, drawn, S), S)
     ix, _, _ = settle(found.x, frame[0], frame[2], width, 1, S.EDGE, S.WINDOW)
@@ -113,7 +74,7 @@ def copy_labels(  # type: ignore[no-untyped-def]
     usable = found.usable
     if S.EDGE == FILLED:
         usable = usable & (ix >= 0) & (ix < width) & (iy >= 0) & (iy < height)
-    picture = view(image, given, stride_b, stride_c, stride_y, stride_x, 0, S)
+    picture = view(image, given, 0, S)
     at = fold(iy, height, S.EDGE).to(S.INDEX) * picture.step_y + fold(ix, width, S.EDGE).to(S.INDEX) * picture.step_x
     value = tl.where(usable, tl.load(picture.pixels + at, mask=usable, other=0), tl.load(given.colors + given.first))
     plane = out_width.to(S.INDEX) * out_height

@@ -9,8 +9,7 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.blocks import exists, from_sample, some, store_planes, view, zeros
-from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, half_up, locate, program, settle, weight
-from pellucid.kernels.warp.triton.fixed import kernel
+from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, half_up, locate, pixels, settle, weight
 from pellucid.kernels.warp.triton.footprint import BOUNDS, candidates
 from pellucid.kernels.warp.triton.links import Found
 from pellucid.kernels.warp.triton.sampling import hold_in_window
@@ -120,22 +119,15 @@ def _add_columns(  # type: ignore[no-untyped-def]
     return totals
 
 
-@kernel
-def gather(  # type: ignore[no-untyped-def]
-    grad, grad_b, grad_c, grad_y, grad_x, inverse, folded, unfold, to_image,
-    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
-):  # fmt: skip
+@pixels
+def gather(grad, inverse, folded, unfold, to_image, given, column, row, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program (tile of the image across, down, sample and group): N channels are collected, K written.
 
     ``grad`` has the OC channels of the output; FLAGS are those of the mixes between them and the image's C channels, applied to
     what was collected. ``inverse`` is what `bounds` wrote. Outside the filled modes ``folded`` holds the rest in fixed point,
     in units of the product of ``unfold``'s two numbers; with a field, which no box bounds, everything.
     """
-    given, column, row = program(
-        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-        map_step, window_step, param_step, table_step, rows, columns, sample, S,
-    )  # fmt: skip
+    height, width, out_height, out_width = given.height, given.width, given.out_height, given.out_width
     column, row = column * S.SIDE, row * S.SIDE
     owned = (column < width) & (row < height)
     b, first = given.b, given.first
@@ -147,7 +139,7 @@ def gather(  # type: ignore[no-untyped-def]
         AROUND: tl.constexpr = S.REACH + 0.5 * (S.SIDE - 1)
         m = given.m
         frame, box = given.window, inverse + b.to(tl.int64) * INVERSE
-        upstream = view(grad, given, grad_b, grad_c, grad_y, grad_x, S.NEAR, S)
+        upstream = view(grad, given, S.NEAR, S)
         px, py = column.to(S.F), row.to(S.F)
         lx, hx, ly, hy = px - S.REACH, px + (2.0 * AROUND - S.REACH), py - S.REACH, py + (2.0 * AROUND - S.REACH)
         if CLAMPED:

@@ -15,13 +15,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pellucid.kernels.launching import LANES, on, stride
+from pellucid.kernels.launching import LANES, fixed, on, stride
 from pellucid.kernels.stages.chain import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX, LEVELS, MATRIX, SECOND_MIX, SHARP, place
 from pellucid.kernels.warp.footprint import PHASES
 from pellucid.kernels.warp.layout import BENDS, CANVASES, LINK
 from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, spread
 from pellucid.kernels.warp.triton.collect import collect
-from pellucid.kernels.warp.triton.fixed import fixed
 from pellucid.kernels.warp.triton.folded import add_folded, add_weighted
 from pellucid.kernels.warp.triton.footprint import BOUNDS, bounds
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
@@ -115,8 +114,7 @@ class _Call:
     ) -> None:
         taps, mode, flags, out_channels, *self.canvases = options
         self.batch, channels, *plane = image.shape
-        self.image, self.mapping, self.params = image, mapping.contiguous(), params.contiguous()
-        self.plane, self.size = plane, size
+        self.image, self.mapping, self.params, self.plane, self.size = image, mapping.contiguous(), params.contiguous(), plane, size
         window = None if window is None else window.contiguous()
         if links is not None:
             field, table = None if table is None else table.contiguous(), links.contiguous()

@@ -5,8 +5,6 @@ Must not: know about gradients (``../autograd.py``) or import Triton before an o
 Read next: ``launch.py``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -11,8 +11,7 @@ import triton.language as tl
 
 from pellucid.kernels.warp.triton.bends import on_grid, share_of, tilted
 from pellucid.kernels.warp.triton.blocks import from_sample, some, store_sums, zeros
-from pellucid.kernels.warp.triton.coordinates import load_map, locate, program
-from pellucid.kernels.warp.triton.fixed import kernel
+from pellucid.kernels.warp.triton.coordinates import load_map, locate, pixels
 from pellucid.kernels.warp.triton.folded import to_fixed
 from pellucid.kernels.warp.triton.links import BEND, FILLED, GRID, HARD, KINK, LINK, cross, side
 
@@ -70,21 +69,14 @@ def _added(sums, blocks):  # type: ignore[no-untyped-def]
     return totals
 
 
-@kernel
-def retrace(  # type: ignore[no-untyped-def]
-    slopes, sums,
-    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
-):  # fmt: skip
+@pixels
+def retrace(slopes, sums, given, u, top, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program (chunk of STEPS tiles, one below the other; sample).
 
     ``slopes``: (sample, PLANES, output pixel), as ``gradients`` wrote them; the first two become the gradient of the points that a
     grid displaced. ``sums``: (sample, chunk, ROWS + LINKS * LINK).
     """
-    given, u, top = program(
-        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-        map_step, window_step, param_step, table_step, rows, columns, sample, S,
-    )  # fmt: skip
+    out_height, out_width = given.out_height, given.out_width
     b, links, m = given.b, given.table, given.m
     chunk = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     chunks = tl.num_programs(0) * tl.num_programs(1)
@@ -132,21 +124,14 @@ def retrace(  # type: ignore[no-untyped-def]
     store_sums(sums + (b.to(tl.int64) * chunks + chunk) * count, 0, totals, count)
 
 
-@kernel
-def add_knots(  # type: ignore[no-untyped-def]
-    slopes, units, folded,
-    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
-):  # fmt: skip
+@pixels
+def add_knots(slopes, units, folded, given, u, v, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program (tile of the output across, down; sample): what its pixels give to the knots of link AT.
 
     It goes through the knots that any of its pixels reads; each gets one sum of the tile. ``slopes``: as `retrace` left them;
     ``units``: (sample, 2), as in ``folded.py``.
     """
-    given, u, v = program(
-        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-        map_step, window_step, param_step, table_step, rows, columns, sample, S,
-    )  # fmt: skip
+    out_height, out_width, rows, columns = given.out_height, given.out_width, given.rows, given.columns
     b, drawn = given.b, (u < out_width) & (v < out_height)
     x, y, share = u.to(S.F), v.to(S.F), tl.where(drawn, 1.0, 0.0).to(S.F)
     for back in tl.static_range(S.LINKS - 1 - S.AT):

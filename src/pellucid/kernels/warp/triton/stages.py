@@ -1,9 +1,11 @@
 """Colour on a block of pixels, forward and backward: channel mixes and fills, of any number of channels.
 
-Owns: the arithmetic of ``color.mix.compose``.
+Owns: the arithmetic of ``color.reference.compose``.
 Must not: read the image.
 Read next: ``gradients.py``.
 """
+
+from collections import namedtuple
 
 import triton
 import triton.language as tl
@@ -12,10 +14,11 @@ from pellucid.kernels.lanes import fused
 from pellucid.kernels.stages import chain
 from pellucid.kernels.stages.printed.blocks import clip as clipped
 from pellucid.kernels.stages.printed.blocks import clip_backward as to_clipped
+from pellucid.kernels.stages.printed.blocks import hue
 
 __all__ = [
-    *("CLIP", "FIRST_MIX", "HUE", "LAST_MIX", "LEVELS", "MATRIX", "SECOND_MIX", "add_products", "clip", "clip_backward", "cover"),
-    *("lay_over", "mix", "mix_all", "to_covered", "to_ground", "unmix", "unmixed"),
+    *("CLIP", "FIRST_MIX", "HUE", "LAST_MIX", "LEVELS", "MATRIX", "SECOND_MIX", "add_products", "clip", "clip_backward"),
+    *("mix_all", "through", "to_covered", "to_ground", "unmix", "unmixed"),
 ]
 
 MATRIX, FIRST_MIX, HUE = tl.constexpr(chain.MATRIX), tl.constexpr(chain.FIRST_MIX), tl.constexpr(chain.HUE)
@@ -104,6 +107,22 @@ def lay_over(colour, found, p, first, S):  # type: ignore[no-untyped-def]
                 value = fused(_channel(p + S.GROUNDS + (S.LINKS - 1 - back) * S.OC, first, c, S), found.uncovered[back], value)
         laid = laid + (value,)
     return laid
+
+
+Colours = namedtuple("Colours", "composed shown turned mixed")
+"""Of a pixel after the first mix, over the fills of canvases, after the hue, and after the second mix, which the clip sees."""
+
+
+@triton.jit
+def through(colour, covered, found, p, first, S):  # type: ignore[no-untyped-def]
+    """The chain of stages up to the clip."""
+    if FIRST_MIX & S.FLAGS:
+        if MATRIX & S.FLAGS:
+            colour = mix(p, colour, S.OC, S.C)
+        colour = cover(p + S.SLOTS[0], colour, covered, first, S)
+    shown = lay_over(colour, found, p, first, S) if S.LINKS else colour
+    turned = hue(tl.load(p + S.SLOTS[1]), shown) if HUE & S.FLAGS else shown
+    return Colours(colour, shown, turned, mix_all(p + S.SLOTS[2], turned, S) if SECOND_MIX & S.FLAGS else turned)
 
 
 @triton.jit

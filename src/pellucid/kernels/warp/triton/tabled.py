@@ -9,8 +9,7 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.triton.blocks import from_sample, load_at, scaled, view, zeros
-from pellucid.kernels.warp.triton.coordinates import FILLED, program
-from pellucid.kernels.warp.triton.fixed import kernel
+from pellucid.kernels.warp.triton.coordinates import FILLED, pixels
 from pellucid.kernels.warp.triton.folded import to_fixed
 from pellucid.kernels.warp.triton.links import find
 from pellucid.kernels.warp.triton.spans import EDGES, STEPS, at_point, corners, worth
@@ -49,29 +48,22 @@ def tilt_tabled(image, given, point, usable, g, to_cover, S):  # type: ignore[no
     return to_x * STEPS, to_y * STEPS, most
 
 
-@kernel
-def add_tabled(  # type: ignore[no-untyped-def]
-    grad, covers, units, folded, image, stride_b, stride_c, stride_y, stride_x,
-    mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-    map_step, window_step, param_step, table_step, rows, columns, sample, S: tl.constexpr,
-):  # fmt: skip
+@pixels
+def add_tabled(source, covers, units, folded, image, given, u, v, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program (tile of the output across, down, sample and group): shares of all that a pixel's weights get are added to the four
     numbers of the table that each lies between.
 
-    grad, covers: (sample, channel, output pixel), (sample, group, output pixel), of the source and its coverage; folded: (sample,
+    source, covers: (sample, channel, output pixel), (sample, group, output pixel), of the source and its coverage; folded: (sample,
     phases, rows, phases, columns) in units of the product of the sample's two ``units``, as `add_folded` takes them.
     """
-    given, u, v = program(
-        mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width,
-        map_step, window_step, param_step, table_step, rows, columns, sample, S,
-    )  # fmt: skip
+    out_height, out_width, rows, columns = given.out_height, given.out_width, given.rows, given.columns
     found = find(given, u, v, (u < out_width) & (v < out_height), S)
     point, usable = at_point(given, u, v, found, S), found.usable
     plane = out_width.to(S.INDEX) * out_height
-    picture = view(image, given, stride_b, stride_c, stride_y, stride_x, 0, S)
+    picture = view(image, given, 0, S)
     one, other = tl.load(units + given.b * 2), tl.load(units + given.b * 2 + 1)
     finite = one == one
-    g = load_at(view(grad, given, plane * S.C, plane, out_width, 1, 1, S), v, u, usable, S.C, S.K, S)
+    g = load_at(view((source, plane * S.C, plane, out_width, 1), given, 1, S), v, u, usable, S.C, S.K, S)
     g = scaled(scaled(g, one), other)
     covered = from_sample(covers, given.b * S.GROUPS + given.group, plane) + (v.to(S.INDEX) * out_width + u)
     to_cover = tl.load(covered, mask=usable, other=0.0) * one * other
