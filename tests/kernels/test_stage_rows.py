@@ -81,6 +81,6 @@ def test_numbers_alone_are_computed_before_the_loop_and_rows_may_be_written_over
     program = writer.program([x * (factor + 1.0), x])
     text = printed(Rows("grown", program, {"rows": ("x",)}, {"rows": (0,), "copy": (1,)}, "Grown.", "exact"))
     before, loop = text.split("    for u in range(len(rows_0)):\n")
-    assert text.startswith("@exact\ndef grown(factor, rows, copy):")
+    assert text.startswith("@exact.noinline.wide\ndef grown(factor, rows, copy):")
     assert "k0 = factor + c1" in before
     assert [line.strip() for line in loop.splitlines()] == ["x = rows_0[u]", "rows_0[u] = x * k0", "copy_0[u] = x"]

@@ -5,8 +5,6 @@ Must not: compile, or decide what is printed.
 Read next: ``printing.py``.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections import Counter
@@ -15,7 +13,7 @@ from functools import partial, reduce
 
 from pellucid.kernels.stages.program import Program, Step, Value
 from pellucid.kernels.stages.rows import Rows, Words, lowered
-from pellucid.kernels.stages.text import Expression, Text, called, infix, prefix
+from pellucid.kernels.stages.text import Expression, Text, called, infix, packed, prefix
 
 __all__ = ["printed"]
 
@@ -191,7 +189,7 @@ def printed(function: Rows) -> str:
     result = text.returned(targets)
     for group, names in function.groups.items():
         lines.append(f"    {', '.join(names)} = {group}" if len(names) > 1 else f"    {names[0]} = {group}[0]")
-    lines += [f"    {line}" for line in (*text.lines, f"return {result}")]
+    lines += [f"    {line}" for line in (*packed(text.lines), f"return {result}")]
     return "\n".join(lines) + "\n"
 
 

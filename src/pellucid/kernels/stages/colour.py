@@ -17,8 +17,7 @@ from torch import Tensor
 
 from pellucid.color.curves import Curved, power
 from pellucid.color.hsv import shift_hsv, shift_hue
-from pellucid.kernels.color.mix import compose
-from pellucid.kernels.color.reference import clip, jitter_steps
+from pellucid.kernels.color.reference import clip, compose, jitter_steps
 from pellucid.kernels.jumps import curved
 from pellucid.kernels.stages.program import Program
 from pellucid.kernels.stages.recorded import recorded

@@ -5,8 +5,6 @@ Must not: know a stage, or who computes it.
 Read next: ``colour.py``.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce

@@ -5,8 +5,6 @@ Must not: be imported by a kernel: those import what was printed.
 Read next: ``../../../../docs/adr/0056-stages-written-once.md``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pellucid.kernels.stages import blocks, rows
@@ -27,7 +25,7 @@ Read next: ``../colour.py``.
 
 import numpy as np
 
-from pellucid.kernels.jit import {flags}, noinline, pick, sign, wide
+from pellucid.kernels.jit import {flags}, pick, sign
 
 __all__ = [{names}]
 
@@ -115,7 +113,7 @@ def module_of_blocks(texts: list[str], names: list[str]) -> str:
     """The text of a module of functions for Triton."""
     body = "\n\n".join(texts)
     lanes = ", ".join(name for name in ("greater", "lesser", "over", "raised") if f"{name}(" in body)
-    listed = (", ".join(f'"{name}"' for name in some) for some in (names[k : k + 4] for k in range(0, len(names), 4)))
+    listed = (", ".join(f'"{name}"' for name in some) for some in (names[k : k + 5] for k in range(0, len(names), 5)))
     return _OWNS_BLOCKS.format(lanes=lanes, names="".join(f"    *({some}),\n" for some in listed)) + body
 
 

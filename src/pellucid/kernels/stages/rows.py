@@ -13,7 +13,7 @@ from functools import reduce
 from typing import NamedTuple, TypeAlias
 
 from pellucid.kernels.stages.program import Program, Value, Writer
-from pellucid.kernels.stages.text import Expression, Text
+from pellucid.kernels.stages.text import Expression, Text, packed
 
 __all__ = ["Rows", "Words", "lowered", "printed"]
 
@@ -151,21 +151,16 @@ def printed(rows: Rows) -> str:
         for k, place in enumerate(places):
             text.store(program.results[place], f"{name}_{k}[u]")
     first = f"{next(iter(rows.groups))}_0"
-    lines = [f"@{rows.flags}", f"def {rows.name}({', '.join(arguments)}):  # type: ignore[no-untyped-def]"]
-    lines += [f'    """{rows.says}"""', "    noinline()", "    wide()"]
-    lines += [f"    {_listed(f'{name}_{{}}', count)} = {_listed(f'{name}[{{}}]', count)}" for name, count in counts.items()]
+    lines = [f"@{rows.flags}.noinline.wide", f"def {rows.name}({', '.join(arguments)}):  # type: ignore[no-untyped-def]"]
+    lines.append(f'    """{rows.says}"""')
+    rows_of = [f"{name}_{k} = {name}[{k}]" for name, count in counts.items() for k in range(count)]
+    lines += [f"    {line}" for line in packed(rows_of)]
     lines.append(f"    cast = {first}.dtype.type")
-    for k in range(0, len(text.numbers), 4):
-        some = list(text.numbers.items())[k : k + 4]
-        lines.append(f"    {', '.join(name for name, _ in some)} = {', '.join(f'cast({number})' for _, number in some)}")
-    lines += [f"    {line}" for line in text.before]
+    lines += [f"    {line}" for line in packed([f"{name} = cast({number})" for name, number in text.numbers.items()])]
+    lines += [f"    {line}" for line in packed(text.before)]
     lines.append(f"    for u in range(len({first})):")
-    lines += [f"        {line}" for line in text.lines]
+    lines += [f"        {line}" for line in packed(text.lines)]
     return "\n".join(lines) + "\n"
-
-
-def _listed(form: str, count: int) -> str:
-    return ", ".join(form.format(k) for k in range(count))
 
 
 class _Text(Text):

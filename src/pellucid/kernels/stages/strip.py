@@ -5,8 +5,6 @@ Must not: allocate.
 Read next: ``../warp/cpu/layout.py``, ``../resize/cpu/layout.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import accumulate
 from typing import TypeVar

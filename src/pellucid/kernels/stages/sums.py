@@ -5,27 +5,23 @@ Must not: be imported by anything that ``import pellucid`` imports.
 Read next: ``../color/cpu/rows.py``.
 """
 
-from __future__ import annotations
-
-from pellucid.kernels.jit import fused, noinline, summing, wide
+from pellucid.kernels.jit import fused, summing
 
 __all__ = ["add_rows", "copy", "copy_rows", "dot", "load", "mask_row", "row_sum", "store"]
 
 
-@summing
+@summing.wide
 def row_sum(x):  # type: ignore[no-untyped-def]
     """Sum over a row."""
-    wide()
     total = x.dtype.type(0.0)
     for u in range(len(x)):
         total += x[u]
     return total
 
 
-@summing
+@summing.wide
 def dot(x, y):  # type: ignore[no-untyped-def]
     """Sum of products over a row."""
-    wide()
     total = x.dtype.type(0.0)
     for u in range(len(x)):
         total += x[u] * y[u]
@@ -55,20 +51,18 @@ def copy_rows(source, target, rows):  # type: ignore[no-untyped-def]
         copy(source[o], target[o])
 
 
-@fused
+@fused.noinline
 def add_rows(source, target):  # type: ignore[no-untyped-def]
     """Add a row set to another."""
-    noinline()
     for o in range(len(target)):
         x, y = source[o], target[o]
         for u in range(len(y)):
             y[u] += x[u]
 
 
-@fused
+@fused.noinline
 def store(source, target, place, rows):  # type: ignore[no-untyped-def]
     """Copy a strip, rows of ``width`` pixels, to its ``place``: (first plane, first pixel there, width, from line to line)."""
-    noinline()
     first, at, width, step = place
     for o in range(rows):
         lines = len(source[o]) // width
@@ -78,10 +72,9 @@ def store(source, target, place, rows):  # type: ignore[no-untyped-def]
                 y[u] = x[u]
 
 
-@fused
+@fused.noinline
 def load(source, place, target, rows):  # type: ignore[no-untyped-def]
     """Copy a strip from such a place."""
-    noinline()
     first, at, width, step = place
     for o in range(rows):
         lines = len(target[o]) // width

@@ -7,6 +7,7 @@ Read next: ``rows.py``, ``blocks.py``.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,10 +15,10 @@ from typing import NamedTuple
 
 from pellucid.kernels.stages.program import Program
 
-__all__ = ["Expression", "Text", "called", "infix", "prefix"]
+__all__ = ["Expression", "Text", "called", "infix", "packed", "prefix"]
 
-_MOST = 112
-"""Characters of an expression."""
+_MOST, _WIDTH, _TOGETHER = 112, 120, 6
+"""Characters of an expression and of a line; how many assignments a line holds."""
 
 _INFIX: Mapping[str, tuple[str, int]] = {
     "lt": (" < ", 1),
@@ -62,6 +63,20 @@ def prefix(sign: str, value: Expression) -> Expression:
 def called(name: str, *values: Expression) -> Expression:
     """A function of values."""
     return Expression(f"{name}({', '.join(value.text for value in values)})")
+
+
+def packed(lines: Sequence[str]) -> list[str]:
+    """The same assignments, those that do not need one another side by side."""
+    found: list[list[tuple[str, str]]] = []
+    for name, value in (line.split(" = ", 1) for line in lines):
+        some = [*found[-1], (name, value)] if found else []
+        length = sum(len(part) + 2 for pair in some for part in pair)
+        needs = {name for name, _ in some[:-1]}.intersection([name, *re.findall(r"\w+", value)])
+        if some and not needs and length <= _WIDTH and len(some) <= _TOGETHER and "[" not in "".join(name for name, _ in some):
+            found[-1] = some
+        else:
+            found.append([(name, value)])
+    return [" = ".join(", ".join(side) for side in zip(*some, strict=True)) for some in found]
 
 
 class Text(ABC):
