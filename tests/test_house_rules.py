@@ -96,6 +96,23 @@ def test_no_catch_all_files_and_no_giants():
         assert len(text.splitlines()) - docstrings <= 480, path
 
 
+LONGEST, MOST = 60, 16
+"""Lines of a kernel's function below its docstring, and its arguments; and what is above that, which must not grow."""
+ABOVE = {("sweep.py", "_one"): (62, MOST), ("packing.py", "pack"): (LONGEST, 17)}
+
+
+def test_functions_of_kernels_stay_short_and_take_few_arguments():
+    for path in sorted((SOURCE / "kernels").rglob("*.py")):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef):
+                begin = node.body[0].end_lineno if ast.get_docstring(node) else node.body[0].lineno - 1
+                arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                longest, most = ABOVE.get((path.name, node.name), (LONGEST, MOST))
+                place = f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}"
+                assert node.end_lineno - begin <= longest, f"{place} is longer than {longest} lines"
+                assert len(arguments) <= most, f"{place} takes more than {most} arguments"
+
+
 @pytest.mark.parametrize("kind", [*pellucid.ALL, *pellucid.VOLUMES], ids=lambda k: k.__name__)
 def test_transform_docstrings_follow_the_template(kind):
     text = kind.__doc__

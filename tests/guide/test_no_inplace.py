@@ -19,7 +19,7 @@ ALLOWED = [
     ("kernels/explicit.py", "add_up", "copy_", "gradients that the function has just allocated"),
     ("kernels/*/triton/__init__.py", "_fill", "out=", "a result that the caller has just allocated"),
     ("kernels/vectors.py", "*", ".data", "the address of an array in compiled code, not a tensor's attribute"),
-    ("kernels/color/points.py", "_backward", "zero_", "gradients that the function has just allocated"),
+    ("kernels/color/passes.py", "_backward", "zero_", "gradients that the function has just allocated"),
     ("pipeline/applying.py", "_unwarp", "subscript assignment", "what was solved is kept for the other targets of the call"),
     ("kernels/bytewise/[lms]*.py", "*", "*", "Numba kernels fill buffers that their caller has just allocated"),
     ("kernels/*/triton/*.py", "*_back*", "zero_", "gradients that the function has just allocated"),

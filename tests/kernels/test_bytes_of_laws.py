@@ -5,7 +5,7 @@ import torch
 
 import pellucid as P
 from pellucid.engine.passes import reads_bytes
-from pellucid.kernels.blend.laws import OF_BYTES
+from pellucid.kernels.blend.grain import OF_BYTES
 from pellucid.kernels.conversion import as_bytes
 
 LAWS = {

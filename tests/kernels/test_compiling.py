@@ -27,17 +27,15 @@ from pellucid.kernels.threads import scratch
 
 KERNEL = """
 import numpy as np
-from pellucid.kernels.jit import noinline, entry, fused
+from pellucid.kernels.jit import entry, fused
 
-@fused
+@fused.noinline
 def inner(x, scale):
-    noinline()
     for i in range(len(x)):
         x[i] = scale * x[i] + 1.0
 
-@fused
+@fused.noinline
 def outer(x):
-    noinline()
     inner(x, 2.0)
     inner(x, 3.0)
 
@@ -314,7 +312,7 @@ def test_a_change_elsewhere_in_the_kernels_compiles_nothing_again():
 @pytest.mark.skipif(not binding.get_host_cpu_features().get("avx512f", False), reason="needs registers of 512 bits")
 def test_vectors_are_as_long_as_registers_where_asked_for():
     kernel = types.ModuleType("kernel")
-    wide = KERNEL.replace("noinline()", "noinline(); wide()", 1).replace("import noinline", "import noinline, wide")
+    wide = KERNEL.replace("@fused.noinline", "@fused.noinline.wide", 1)
     exec(wide.replace("@entry", "@numba.njit").replace("import numpy as np", "import numba"), kernel.__dict__)
     x = np.arange(50.0)
     kernel.run(x)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pellucid.kernels import curve, dispatch
-from pellucid.kernels.color.shift import shift_hsv
+from pellucid.kernels.color.passes import shift_hsv
 from pellucid.kernels.stages.colour import BENT
 
 from .interpreted import DEVICE, runs  # noqa: F401

@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.core.constants import compute_dtype
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels import blend, codec, color, convolve, curve
-from pellucid.kernels.blend.laws import OF_BYTES, grained
+from pellucid.kernels.blend.grain import OF_BYTES, grained
 from pellucid.kernels.called import called
 from pellucid.kernels.conversion import as_bytes, as_colors
 from pellucid.kernels.derivatives import needs_grad

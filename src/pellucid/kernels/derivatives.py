@@ -5,8 +5,6 @@ Must not: look at values.
 Read next: ``curve/surrogate.py``.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad

@@ -5,8 +5,6 @@ Must not: look at tensor values, or fall back from an explicit choice.
 Read next: ``warp/__init__.py``.
 """
 
-from __future__ import annotations
-
 from pellucid.core.compilers import numba_works, triton_works
 from pellucid.errors import ImplementationError, invalid
 

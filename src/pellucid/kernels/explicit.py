@@ -25,17 +25,8 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures, listed
 
 __all__ = [
-    "AVAILABLE",
-    "TRITON_KEYS",
-    "Primitive",
-    "add_up",
-    "as_it_is",
-    "batched",
-    "dtypes",
-    "empty_gradients",
-    "implementation",
-    "register",
-    "run",
+    *("AVAILABLE", "TRITON_KEYS", "Primitive", "add_up", "as_it_is", "batched", "dtypes", "empty_gradients"),
+    *("implementation", "register", "run"),
 ]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "reference")

@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 import re
 import warnings
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 from llvmlite import ir
+from numba.core import ir as numba_ir
 from numba.core.compiler import Compiler
-from numba.core.compiler_machinery import PassManager
+from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
+from numba.core.ir_utils import build_definitions, mk_unique_var
 from numba.extending import intrinsic
 
 from pellucid.core.compilers import quick_compiling, translated
@@ -29,20 +30,8 @@ except ImportError:  # a Numba that has moved it; `parts_work` tells
     JITCodeLibrary = object
 
 __all__ = [
-    "entry",
-    "exact",
-    "fused",
-    "inlined",
-    "noinline",
-    "number",
-    "parts_work",
-    "pick",
-    "rank",
-    "sign",
-    "sources",
-    "summing",
-    "wide",
-    "without_refcount",
+    *("entry", "exact", "fused", "inlined", "noinline", "number", "parts_work", "pick", "rank", "sign", "sources", "summing"),
+    *("wide", "without_refcount"),
 ]
 
 
@@ -127,23 +116,65 @@ class _Nowhere:
 
 
 # Passes for what no kernel has: closures, sums of whole arrays, ``with``, functions inlined as Python, messages of errors.
-_UNUSED = {
+_UNUSED = frozenset({
     "DumpParforDiagnostics", "FindLiterallyCalls", "InlineClosureLikes", "InlineInlinables", "InlineOverloads",
     "LiteralPropagationSubPipelinePass", "LiteralUnroll", "MakeFunctionToJitFunction", "NopythonRewrites", "RewriteDynamicRaises",
     "WithLifting",
-}  # fmt: skip
+})  # fmt: skip
 
 
-class _EntryCompiler(Compiler):  # type: ignore[misc]
-    """Numba's compiler without the passes that no kernel needs: the machine code is the same."""
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _Opening(FunctionPass):  # type: ignore[misc]
+    """Begin a function with what its decorator says of it; an entry, with arrays that have no owner."""
+
+    _name = "pellucid_opening"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        blocks, kind = state.func_ir.blocks, getattr(state.func_id.func, "kind", exact)
+        block = blocks[min(blocks)]
+        begin: list[Any] = []
+
+        def call(part: Any, target: str, *given: Any) -> None:
+            name, into = (numba_ir.Var(block.scope, text, block.loc) for text in (mk_unique_var("$opening"), target))
+            begin.append(numba_ir.Assign(numba_ir.Global(part.__name__, part, block.loc), name, block.loc))
+            begin.append(numba_ir.Assign(numba_ir.Expr.call(name, given, (), block.loc), into, block.loc))
+
+        for part in kind.openings:
+            call(part, mk_unique_var("$opened"))
+        for step in block.body:
+            begin.append(step)
+            if kind.entry and isinstance(step, numba_ir.Assign) and isinstance(step.value, numba_ir.Arg):
+                owned = numba_ir.Var(block.scope, mk_unique_var(f"{step.target.name}.owned"), step.loc)
+                begin[-1] = numba_ir.Assign(step.value, owned, step.loc)
+                call(without_refcount, step.target.name, owned)
+        block.body = begin
+        state.func_ir._definitions = build_definitions(blocks)
+        return True
+
+
+class _PlainCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler, and what decorators say."""
+
+    _unused: frozenset[str] = frozenset()
 
     def define_pipelines(self) -> list[Any]:
         manager = PassManager("kernels")
         for kind, purpose in super().define_pipelines()[0].passes:
-            if kind.__name__ not in _UNUSED:
+            if kind.__name__ == "NopythonTypeInference":  # a branch that an absent argument closes is gone by now
+                manager.add_pass(_Opening, "what decorators say")
+            if kind.__name__ not in self._unused:
                 manager.add_pass(kind, purpose)
         manager.finalize()
         return [manager]
+
+
+class _EntryCompiler(_PlainCompiler):
+    """The same without the passes that no kernel needs: the machine code is the same."""
+
+    _unused = _UNUSED
 
 
 class _PartCompiler(_EntryCompiler):
@@ -155,12 +186,12 @@ class _CheckedPart(Compiler):  # type: ignore[misc]
     """Compile parts as parts where this Numba can, and as Numba usually does where it cannot."""
 
     def __new__(cls, *arguments: Any) -> Any:
-        return (_PartCompiler if parts_work() else Compiler)(*arguments)
+        return (_PartCompiler if parts_work() else _PlainCompiler)(*arguments)
 
 
 class _CheckedEntry(Compiler):  # type: ignore[misc]
     def __new__(cls, *arguments: Any) -> Any:
-        return (_EntryCompiler if parts_work() else Compiler)(*arguments)
+        return (_EntryCompiler if parts_work() else _PlainCompiler)(*arguments)
 
 
 @cache
@@ -180,72 +211,75 @@ def parts_work() -> bool:
     return not problem
 
 
-def _compiled(flags: set[str], *, callable_from_python: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    def decorate(function: Callable[..., Any]) -> Any:
-        options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": flags}
-        if not callable_from_python:
+class _Kind(NamedTuple):
+    """How functions are compiled, as a decorator; ``fused.noinline.wide`` and the like say more."""
+
+    flags: frozenset[str]
+    entry: bool = False
+    openings: tuple[Any, ...] = ()
+
+    @property
+    def noinline(self) -> _Kind:
+        """A function of its own. Without this everything is inlined, and compiling takes minutes."""
+        return self._replace(openings=(*self.openings, noinline))
+
+    @property
+    def inlined(self) -> _Kind:
+        """A part of every caller. What is called once per strip with many arrays costs less so."""
+        return self._replace(openings=(*self.openings, inlined))
+
+    @property
+    def wide(self) -> _Kind:
+        """Vectors are as long as the processor's registers: LLVM takes half of 512 bits on most processors that have them.
+
+        What is inlined goes by the function it ends up in. Loops over rows that begin with a cache line, those of ``scratch``,
+        gain; where a vector lies in two lines, nothing does.
+        """
+        return self._replace(openings=(*self.openings, wide))
+
+    def __call__(self, function: Any) -> Any:
+        function.kind = self
+        options: dict[str, Any] = {"nogil": True, "boundscheck": False, "error_model": "numpy", "fastmath": set(self.flags)}
+        if not self.entry:
             return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_CheckedPart, **options)(function)
         stamp = _stamp(Path(function.__code__.co_filename))
         return _quickly(translated(function, stamp=stamp, no_cfunc_wrapper=True, pipeline_class=_CheckedEntry, **options))
 
-    return decorate
 
-
-exact = _compiled(set())
+exact = _Kind(frozenset())
 """IEEE arithmetic in the order written: coordinates, which must equal the reference's bit for bit."""
 
-fused = _compiled({"contract"})
+fused = _Kind(frozenset({"contract"}))
 """Multiply-adds may be fused: never less precise, and 1 * x + 0 stays x. NaN, infinity and signed zero keep their rules."""
 
-summing = _compiled({"contract", "reassoc"})
+summing = _Kind(frozenset({"contract", "reassoc"}))
 """Sums may be split over vector lanes: another order, but always the same one."""
 
-entry = _compiled({"contract"}, callable_from_python=True)
-"""A function Python calls; the only ones that are cached on disk, with everything they call inside."""
+entry = _Kind(frozenset({"contract"}), entry=True)
+"""A function Python calls; the only ones that are cached on disk, with everything they call inside. Slices of its arrays cost no
+reference counting: see `without_refcount`."""
 
 
-@intrinsic
-def noinline(context: Any) -> Any:
-    """In a function's body: keep it a function of its own. Without this everything is inlined, and compiling takes minutes."""
-    del context
+def _attribute(name: str, text: str) -> Any:
+    """Of the function in whose body this is called, an attribute for LLVM."""
 
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del signature, args
-        builder.function.attributes.add("noinline")
-        return target.get_dummy_value()
+    def typed(context: Any) -> Any:
+        del context
 
-    return numba.types.none(), codegen
+        def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
+            del signature, args
+            # The writer of LLVM's language knows names alone, and refuses others where they are added in the usual way.
+            set.add(builder.function.attributes, text)
+            return target.get_dummy_value()
 
+        return numba.types.none(), codegen
 
-@intrinsic
-def inlined(context: Any) -> Any:
-    """In a function's body: it becomes a part of every caller. What is called once per strip with many arrays costs less so."""
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del signature, args
-        builder.function.attributes.add("alwaysinline")
-        return target.get_dummy_value()
-
-    return numba.types.none(), codegen
+    typed.__name__ = name
+    return intrinsic(typed)
 
 
-@intrinsic
-def wide(context: Any) -> Any:
-    """In a function's body: vectors are as long as the processor's registers.
-
-    LLVM takes half of 512 bits on most processors that have them. What is inlined goes by the function it ends up in. Loops over
-    rows that begin with a cache line, those of ``scratch``, gain; where a vector lies in two lines, nothing does.
-    """
-    del context
-
-    def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
-        del signature, args
-        # The writer of LLVM's language knows names alone, and refuses others where they are added in the usual way.
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        return target.get_dummy_value()
-
-    return numba.types.none(), codegen
+noinline, inlined = _attribute("noinline", "noinline"), _attribute("inlined", "alwaysinline")
+wide = _attribute("wide", '"prefer-vector-width"="512"')
 
 
 @intrinsic

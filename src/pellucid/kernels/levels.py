@@ -5,11 +5,9 @@ Must not: know of tensors.
 Read next: ``conversion.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import entry, exact, noinline, without_refcount
+from pellucid.kernels.jit import entry, exact
 
 __all__ = ["rounded", "to_colors", "to_levels", "units"]
 
@@ -22,10 +20,9 @@ def units(x, unit, out):  # type: ignore[no-untyped-def]
         out[u] = cast(x[u]) * unit
 
 
-@exact
+@exact.noinline
 def rounded(x, out):  # type: ignore[no-untyped-def]
     """The nearest of 255 steps, halves to even; 0 for what is no number."""
-    noinline()
     cast = x.dtype.type
     zero, one, most = cast(0.0), cast(1.0), cast(255.0)
     for u in range(len(out)):
@@ -38,11 +35,11 @@ def rounded(x, out):  # type: ignore[no-untyped-def]
 @entry
 def to_colors(levels, out, start, stop):  # type: ignore[no-untyped-def]
     """Bytes [start, stop) as fractions of 255."""
-    levels, out = without_refcount((levels[start:stop], out[start:stop]))  # slices: indices that may be negative are no vectors
+    levels, out = levels[start:stop], out[start:stop]  # slices: indices that may be negative are no vectors
     units(levels, out.dtype.type(1.0 / 255.0), out)
 
 
 @entry
 def to_levels(numbers, out, start, stop):  # type: ignore[no-untyped-def]
     """Numbers [start, stop) as levels."""
-    rounded(without_refcount(numbers[start:stop]), without_refcount(out[start:stop]))
+    rounded(numbers[start:stop], out[start:stop])

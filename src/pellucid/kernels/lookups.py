@@ -5,8 +5,6 @@ Must not: read past an array's end.
 Read next: ``curve/cpu/rows.py``.
 """
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import Any
 

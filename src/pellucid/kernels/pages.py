@@ -5,8 +5,6 @@ Must not: change what is computed.
 Read next: ``threads.py``.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 import threading

@@ -6,8 +6,6 @@ Must not: use OpenMP or any other native pool; those die in forked data-loading 
 Read next: ``warp/cpu/op.py``.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import threading

@@ -1,20 +1,26 @@
 """Noise whose law depends on the pixel, in plain PyTorch, with the surrogate gradients of what is counted or replaced.
 
-Owns: `grain`, by the law's name.
-Must not: draw; fields come from two words per sample.
+Owns: `grained`: what each law of `Grain` does to a picture, by its name.
+Must not: draw: fields come from two words per sample; mix by the gate, or clip.
 Read next: ``../../engine/execution.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import torch
 from jaxtyping import Float, Int64, Num
 from torch import Tensor
 
-from pellucid.kernels.blend import cpu, means_of_blocks, poisson_quantile
+from pellucid.core.constants import compute_dtype
+from pellucid.kernels.blend import cpu, gaussian_field, means_of_blocks, plasma, poisson_quantile, weather
 from pellucid.random.patterns import uniform_field
+from pellucid.segments.values import Grain
 
-__all__ = ["blocks", "of_labels", "poisson_gaussian", "rician", "salt_and_pepper", "shot", "speckle"]
+__all__ = [
+    *("OF_BYTES", "blocks", "grained", "of_labels", "poisson_gaussian", "rician", "salt_and_pepper", "shot", "speckle"),
+]
 
 
 def _each(number: Float[Tensor, "#b"]) -> Float[Tensor, "#b 1 1 1"]:
@@ -132,3 +138,52 @@ def shot(
     # Of (rate + sqrt(rate) n) / photons, with the n that gives this count.
     slope = (rate - count) / (2.0 * held**2)
     return count / held + (light - light.detach()) + (scale - held) * slope
+
+
+OF_BYTES = ("blocks", "rain", "salt_and_pepper", "snow", "speckle")
+"""Laws that take bytes, too, where no gradient is asked for, and make bytes of them."""
+
+_UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {
+    "fog": plasma.fog,
+    "light": plasma.light,
+    "contrast": plasma.contrast,
+    "shadow": plasma.shadow,
+}
+"""What is done with a cloud, by the law's name; the last of its numbers is the cloud's decay."""
+
+
+def grained(segment: Grain, image: Num[Tensor, "b c h w"], impl: str) -> Num[Tensor, "b c h w"]:
+    """The picture under a law whose gate is open everywhere.
+
+    Gradient:
+        image, numbers: as the law declares.
+    """
+    numbers = [number.to(compute_dtype(image.dtype)) for number in segment.numbers]
+    if callable(segment.law):
+        return segment.law(image, *(() if segment.words is None else (segment.words,)), *numbers)
+    if segment.law == "blocks":
+        return blocks(image, numbers[0], impl=impl)
+    assert segment.words is not None
+    _, channels, height, width = image.shape
+    if segment.law == "poisson_gaussian":
+        field = gaussian_field(segment.words, (channels, height, width), image.dtype, impl=impl)
+        return poisson_gaussian(image, field, *numbers)
+    if segment.law == "rician":
+        return rician(image, gaussian_field(segment.words, (2 * channels, height, width), image.dtype, impl=impl), *numbers)
+    if segment.law == "labels":
+        field = gaussian_field(segment.words, (channels, height, width), image.dtype, impl=impl)
+        return of_labels(image, field, *numbers)
+    if segment.law in _UNDER_CLOUDS:
+        cloud = plasma.plasma_of(segment.words, (height, width), numbers[-1], image.dtype)
+        return _UNDER_CLOUDS[segment.law](image, cloud, *numbers[:-1])
+    if segment.law == "snow":
+        strength, angle = numbers
+        normal = gaussian_field(segment.words, (1, height, width), strength.dtype, impl=impl)[:, 0]
+        return weather.snow(image, normal, angle, weather.SNOW[int(segment.most) - 1], strength, impl=impl)
+    if segment.law == "rain":
+        return weather.rain(image, segment.words, *numbers, impl=impl)
+    if segment.law == "speckle":
+        return speckle(image, segment.words, numbers[0])
+    if segment.law == "shot":
+        return shot(image, segment.words, numbers[0], segment.most)
+    return salt_and_pepper(image, segment.words, *numbers)

@@ -6,9 +6,7 @@ Read next: ``reference.py``.
 """
 
 from pellucid.kernels.color.mean import mean_color, pixels_of, with_mean
-from pellucid.kernels.color.mix import compose
-from pellucid.kernels.color.reference import affine, clip, hue, stages
-from pellucid.kernels.color.shift import shift_hsv
-from pellucid.kernels.color.steps import jitter_steps
+from pellucid.kernels.color.passes import jitter_steps, shift_hsv
+from pellucid.kernels.color.reference import affine, clip, compose, hue, stages
 
 __all__ = ["affine", "clip", "compose", "hue", "jitter_steps", "mean_color", "pixels_of", "shift_hsv", "stages", "with_mean"]

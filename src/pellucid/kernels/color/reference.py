@@ -1,6 +1,6 @@
 """Pointwise colour stages in plain PyTorch.
 
-Owns: one function per stage, and torchvision's chain of clipped steps.
+Owns: one function per stage, `compose`, which mixes channels, coverage and fill, and torchvision's chain of clipped steps.
 Must not: know in which order a pipeline wants them.
 Read next: ``../curve/reference.py``.
 """
@@ -16,11 +16,32 @@ from torch import Tensor
 from pellucid.color.hsv import shift_hue
 from pellucid.color.luma import LUMA_TORCHVISION
 from pellucid.core.constants import constant
-from pellucid.kernels.color.mix import compose
 from pellucid.kernels.jumps import curved
 from pellucid.segments.chain import AffineStage, CurveStage, HueStage, Stage
 
-__all__ = ["affine", "clip", "hue", "jitter_steps", "stages"]
+__all__ = ["affine", "clip", "compose", "hue", "jitter_steps", "stages"]
+
+
+def compose(total: Tensor, covered: Tensor, fill: Tensor | None, matrix: Tensor | None, offset: Tensor | None) -> Tensor:
+    """Matrix @ s + offset c + fill (1 - c), for b c n."""
+    if matrix is not None:
+        total = _mix_channels(matrix, total)
+    if offset is not None:
+        total = total + offset[:, :, None] * covered
+    if fill is not None:
+        total = total + fill[:, :, None] * (1.0 - covered)
+    return total
+
+
+def _mix_channels(matrix: Float[Tensor, "#b c2 c"], pixels: Float[Tensor, "#b c n"]) -> Float[Tensor, "b c2 n"]:
+    """A channel mix in full precision: elementwise, because a matmul may run in TF32 and would not keep 1 * x exact."""
+    if pixels.shape[1] > 4:
+        with torch.autocast(pixels.device.type, enabled=False):
+            return torch.matmul(matrix, pixels)
+    mixed = matrix[:, :, 0, None] * pixels[:, 0, None]
+    for channel in range(1, pixels.shape[1]):
+        mixed = mixed + matrix[:, :, channel, None] * pixels[:, channel, None]
+    return mixed
 
 
 def affine(

@@ -5,20 +5,17 @@ Must not: be needed: other images are averaged by torch.
 Read next: ``../threads.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import entry, noinline, summing, without_refcount
+from pellucid.kernels.jit import entry, summing
 from pellucid.kernels.narrow import numbers
 
 __all__ = ["add_shares", "channel_means", "wide_sum"]
 
 
-@summing
+@summing.noinline
 def wide_sum(line):  # type: ignore[no-untyped-def]
     """Sum over a row, in float64."""
-    noinline()
     total = np.float64(0.0)
     for k in range(len(line)):
         total += np.float64(line[k])
@@ -35,7 +32,7 @@ def channel_means(img, bounds, channels, stride_b, stride_y, unit, means, partia
         unit: what means are divided by.
         partial: (row,) scratch, the sum of each column; of bytes, 32 bits hold 2^24 rows.
     """
-    img, partial, means = numbers(img), without_refcount(partial), without_refcount(means)
+    img = numbers(img)
     cast = partial.dtype.type
     for b in range(start, stop):
         top, bottom, first, row = bounds[b, 0], bounds[b, 1], bounds[b, 2], bounds[b, 3] - bounds[b, 2]
@@ -71,7 +68,6 @@ def channel_means(img, bounds, channels, stride_b, stride_y, unit, means, partia
 @entry
 def add_shares(planes, bounds, shares, start, stop):  # type: ignore[no-untyped-def]
     """Add to every element of a plane's rectangle (``planes`` n, h, w; ``bounds`` as above) its share."""
-    planes, shares = without_refcount((planes, shares))
     for k in range(start, stop):
         plane, share = planes[k], shares[k]
         for y in range(bounds[k, 0], bounds[k, 1]):

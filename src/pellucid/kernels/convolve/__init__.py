@@ -5,8 +5,6 @@ Must not: know what the kernels are for.
 Read next: ``reference.py``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

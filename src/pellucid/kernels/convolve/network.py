@@ -5,8 +5,6 @@ Must not: compare anything.
 Read next: ``cpu/ranks.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 

@@ -5,8 +5,6 @@ Must not: import a compiler.
 Read next: ``cpu/sweep.py``.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

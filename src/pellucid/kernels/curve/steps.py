@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.color.curves import Curved
-from pellucid.kernels.color.points import staged
+from pellucid.kernels.color.passes import staged
 from pellucid.kernels.curve import clahe, cpu, reference
 from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, KINDS, SLOPES
 from pellucid.kernels.curve.surrogate import tone as by_surrogate

@@ -23,18 +23,7 @@ from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.stages.chain import as_read, fusable, has_curve, has_stages
-from pellucid.kernels.warp import cpu, reference, triton
-from pellucid.kernels.warp.around import (
-    Stages,
-    between_stages,
-    blurred_colors,
-    by_torch,
-    compiled,
-    mixed_after,
-    mixes_many,
-    parts,
-    takes_pictures,
-)
+from pellucid.kernels.warp import around, cpu, reference, triton
 from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
@@ -104,7 +93,7 @@ def call_of(impl: str, image: Tensor, resample: Resample) -> Callable[[Tensor, S
 
 def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
     """The same by the implementation of this name."""
-    if not isinstance(image, Tensor) and not takes_pictures(chosen, resample):
+    if not isinstance(image, Tensor) and not around.takes_pictures(chosen, resample):
         return image.through(partial(compute, chosen), resample)
     recipe = resample.recipe
     if recipe.interpolation == "nearest" and _copies(chosen, image, resample):
@@ -116,8 +105,8 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: 
     if recipe.footprint is not None:
         resample = resample._replace(table=_footprint(resample, recipe.footprint))
     if chosen == "reference":
-        return between_stages(_by_reference, image, resample)
-    return between_stages(partial(_compiled, chosen), image, resample, partial(_by_passes, chosen))
+        return around.between_stages(_by_reference, image, resample)
+    return around.between_stages(partial(_compiled, chosen), image, resample, partial(_by_passes, chosen))
 
 
 def _copies(chosen: str, image: Tensor | Pictures, resample: Resample) -> bool:
@@ -131,15 +120,15 @@ def _copies(chosen: str, image: Tensor | Pictures, resample: Resample) -> bool:
     return made == image.dtype and not needs_grad(image, resample.mapping, resample.window, resample.field)
 
 
-def stages_by(chosen: str) -> Stages:
+def stages_by(chosen: str) -> around.Stages:
     """Who runs the stages that a pass does not hold, where it is computed so."""
-    return by_torch if chosen == "reference" else partial(_by_passes, chosen)
+    return around.by_torch if chosen == "reference" else partial(_by_passes, chosen)
 
 
 def _by_passes(chosen: str, image: Tensor, some: Sequence[Stage], dtype: torch.dtype, levels: bool) -> Tensor:
     """Stages by passes that move nothing, each of as many as it can hold; by PyTorch while tangents are carried."""
     if forward_mode():
-        return by_torch(image, some, dtype, levels)
+        return around.by_torch(image, some, dtype, levels)
     still = constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), dtype, image.device).view(1, 2, 3)
     while some:
         count = fusable(some)
@@ -152,8 +141,8 @@ def _by_passes(chosen: str, image: Tensor, some: Sequence[Stage], dtype: torch.d
 
 
 def _by_reference(image: Tensor, resample: Resample) -> Tensor:
-    *tensors, slopes = parts(resample)
-    return with_slopes(_again, _PLACES, blurred_colors, (image, *tensors), slopes, (resample.recipe,))
+    *tensors, slopes = around.parts(resample)
+    return with_slopes(_again, _PLACES, around.blurred_colors, (image, *tensors), slopes, (resample.recipe,))
 
 
 def _footprint(resample: Resample, bound: Size) -> Tensor:
@@ -166,16 +155,16 @@ def _footprint(resample: Resample, bound: Size) -> Tensor:
 
 def _compiled(chosen: str, image: Tensor | Pictures, resample: Resample) -> Tensor:
     if not isinstance(image, Tensor):
-        return compiled(_PRIMITIVES[chosen], image, resample)
+        return around.compiled(_PRIMITIVES[chosen], image, resample)
     recipe = resample.recipe
     if resample.links is not None and (_moves_links(image, resample) if chosen == "cpu" else not _holds(image, resample)):
         return _across(partial(_compiled, chosen), image, resample)
     if has_stages(recipe.flags) if forward_mode() else chosen == "triton" and has_curve(recipe.flags):
         found = _compiled(chosen, image, resample.without_stages(image.shape[1]))
         return rounded(color.stages(found, unpack(resample, image.shape[1]).stages), recipe.dtype, levels=recipe.levels)
-    if chosen == "triton" and mixes_many(image, resample):
-        return mixed_after(partial(_compiled, chosen), image, resample)
-    return compiled(_PRIMITIVES[chosen], image, resample)
+    if chosen == "triton" and around.mixes_many(image, resample):
+        return around.mixed_after(partial(_compiled, chosen), image, resample)
+    return around.compiled(_PRIMITIVES[chosen], image, resample)
 
 
 def _moves_links(image: Tensor, resample: Resample) -> bool:
@@ -192,7 +181,7 @@ def _holds(image: Tensor, resample: Resample) -> bool:
     field = next((k for k, kind in enumerate(recipe.canvases) if kind in BENDS), None)
     cut = resample.window is not None and recipe.padding_mode in FILLED_MODES
     hard = field is not None and (cut or recipe.interpolation == "nearest" or "hard" in recipe.canvases[:field])
-    return not (hard or mixes_many(image, resample))
+    return not (hard or around.mixes_many(image, resample))
 
 
 def _across(function: Callable[[Tensor, Resample], Tensor], image: Tensor, resample: Resample) -> Tensor:
@@ -228,7 +217,7 @@ _PLACES = (1, 2, 4, 5, 6)
 """Which of those tensors say where the image is read: mapping, window, field, links, table."""
 _LABELS = {"cpu": cpu.labels, "triton": triton.labels}
 _PRIMITIVES = {
-    name: softened(Primitive("the warp", _again, *computes, name, rule, without_fills, back), 7, _PLACES, blurred_colors)
+    name: softened(Primitive("the warp", _again, *computes, name, rule, without_fills, back), 7, _PLACES, around.blurred_colors)
     for name, computes, rule, back in (
         (
             *("cpu", (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward))),

@@ -28,15 +28,8 @@ from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 from pellucid.segments.chain import Stage
 
 __all__ = [
-    "Stages",
-    "between_stages",
-    "blurred_colors",
-    "by_torch",
-    "compiled",
-    "mixed_after",
-    "mixes_many",
-    "parts",
-    "takes_pictures",
+    *("Stages", "between_stages", "blurred_colors", "by_torch", "compiled", "mixed_after", "mixes_many"),
+    *("parts", "takes_pictures"),
 ]
 
 Stages: TypeAlias = Callable[[Tensor, Sequence[Stage], torch.dtype, bool], Tensor]

@@ -21,15 +21,8 @@ from pellucid.kernels.warp.taps import FILLED_MODES, fold_index, keys_cubic, ten
 from pellucid.types import Size
 
 __all__ = [
-    "BLOCK",
-    "PHASES",
-    "gather_stretched",
-    "gather_table",
-    "longer_axis",
-    "shares",
-    "steps_of",
-    "stretches",
-    "weight_table",
+    *("BLOCK", "PHASES", "gather_stretched", "gather_table", "longer_axis", "shares", "steps_of"),
+    *("stretches", "weight_table"),
 ]
 
 PHASES = 8

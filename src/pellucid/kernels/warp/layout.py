@@ -5,8 +5,6 @@ Must not: import a compiler.
 Read next: ``packing.py``.
 """
 
-from __future__ import annotations
-
 __all__ = ["BENDS", "CANVASES", "LINK", "MODES", "TAPS"]
 
 TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "bicubic_opencv": 4}

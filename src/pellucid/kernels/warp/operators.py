@@ -25,16 +25,8 @@ from pellucid.kernels.warp.layout import CANVASES, MODES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
 __all__ = [
-    "Gradients",
-    "arguments",
-    "backwards",
-    "compiled_call",
-    "copy_labels",
-    "define",
-    "define_dual",
-    "empty_gradients",
-    "forwards",
-    "without_fills",
+    *("Gradients", "arguments", "backwards", "compiled_call", "copy_labels", "define", "define_dual", "empty_gradients"),
+    *("forwards", "without_fills"),
 ]
 
 Gradients = tuple[Tensor, ...]

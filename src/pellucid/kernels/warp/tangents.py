@@ -5,8 +5,6 @@ Must not: compute on pixels. The pass is linear in the first mix, whose tangent 
 Read next: ``cpu/tangent.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

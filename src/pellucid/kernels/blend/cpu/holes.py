@@ -5,11 +5,9 @@ Must not: know of tensors, or where a rectangle's shares come from.
 Read next: ``paint.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.stages.sums import dot
 
@@ -27,10 +25,9 @@ def _reach(columns):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@fused
+@fused.noinline
 def _cover(rows, columns, y, low, mask):  # type: ignore[no-untyped-def]
     """The sum of the shares of a row's pixels from ``low`` on; whether there are any."""
-    noinline()
     zero = mask.dtype.type(0.0)
     covers = False
     for k in range(len(rows)):
@@ -53,9 +50,8 @@ def _mixed(share, x, color):  # type: ignore[no-untyped-def]
     return color if share >= one else mixed
 
 
-@fused
+@fused.noinline
 def _mix(mask, value, step, unit, row):  # type: ignore[no-untyped-def]
-    noinline()
     if step == 0:
         color = value[0]
         for u in range(len(row)):
@@ -75,7 +71,7 @@ def paint(down, across, values, step, channels, width, out, start, stop):  # typ
         out: of the others' dtype, or bytes, as fractions of 255.
     """
     unit = down.dtype.type(1.0 / 255.0) if out.itemsize == 1 else down.dtype.type(1.0)
-    down, across, values, out = without_refcount(down), without_refcount(across), without_refcount(values), steps(out)
+    out = steps(out)
     scratch = np.empty(width, down.dtype)
     for s in range(start, stop):
         b = s // channels
@@ -90,19 +86,17 @@ def paint(down, across, values, step, channels, width, out, start, stop):  # typ
                 _mix(mask, value[step * at :], step, unit, out[s][at : y * width + high])
 
 
-@fused
+@fused.noinline
 def _slopes(mask, value, step, x, g, to_mask):  # type: ignore[no-untyped-def]
     """The gradient of each pixel's sum of shares; where it is 1 or more, nothing follows it."""
-    noinline()
     zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
     for u in range(len(mask)):
         share = mask[u]
         to_mask[u] = g[u] * (value[step * u] - x[u]) if (share > zero) & (share < one) else zero
 
 
-@fused
+@fused.noinline
 def _rest(mask, g):  # type: ignore[no-untyped-def]
-    noinline()
     zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
     for u in range(len(g)):
         share = mask[u]
@@ -120,8 +114,6 @@ def back(  # type: ignore[no-untyped-def]
         to_down, to_across, to_values: (planes, n, height), (planes, n, width) and (planes, 1 or height * width), zeros; each is
             written where its place in ``needs`` (shares, values) asks for it.
     """
-    grad, image, down, across, values = without_refcount((grad, image, down, across, values))
-    to_image, to_down, to_across, to_values = without_refcount((to_image, to_down, to_across, to_values))
     room = np.empty((2, width), to_image.dtype)
     for s in range(start, stop):
         b = s // channels

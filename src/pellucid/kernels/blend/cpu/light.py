@@ -5,11 +5,9 @@ Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 
 __all__ = ["fallen", "lit", "replaced", "snowed"]
 
@@ -23,9 +21,8 @@ def _level(y):  # type: ignore[no-untyped-def]
     return np.uint8(np.int32(np.rint(y * most)))
 
 
-@fused
+@fused.noinline
 def _lit(x, gain, offset, unit, out):  # type: ignore[no-untyped-def]
-    noinline()
     for u in range(len(out)):
         out[u] = _level(type(unit)(x[u]) * unit * gain[u] + offset[u])
 
@@ -36,7 +33,6 @@ def lit(images, gains, offsets, channels, strip, out, start, stop):  # type: ign
 
     ``gains``, ``offsets``: (samples or 1, channels or 1, n).
     """
-    images, gains, offsets, out = without_refcount((images, gains, offsets, out))
     n, unit = images.shape[1], gains.dtype.type(1.0 / 255.0)
     strips = (n + strip - 1) // strip
     for s in range(start, stop):
@@ -46,9 +42,8 @@ def lit(images, gains, offsets, channels, strip, out, start, stop):  # type: ign
         _lit(images[p, first:last], gain[first:last], offset[first:last], unit, out[p, first:last])
 
 
-@fused
+@fused.noinline
 def _replaced(x, field, share, white, out):  # type: ignore[no-untyped-def]
-    noinline()
     for u in range(len(out)):
         kept = x[u] if field[u] >= share else np.uint8(0)
         out[u] = np.uint8(255) if field[u] < white else kept
@@ -57,14 +52,12 @@ def _replaced(x, field, share, white, out):  # type: ignore[no-untyped-def]
 @entry
 def replaced(images, fields, shares, whites, out, start, stop):  # type: ignore[no-untyped-def]
     """Pictures [start, stop) of (b, n) bytes: white where the field is below one number, black where it is below another."""
-    images, fields, shares, whites, out = without_refcount((images, fields, shares, whites, out))
     for b in range(start, stop):
         _replaced(images[b], fields[b % len(fields)], shares[b % len(shares)], whites[b % len(whites)], out[b])
 
 
-@fused
+@fused.noinline
 def _bright(picture, weights, unit, first, bright):  # type: ignore[no-untyped-def]
-    noinline()
     bright[:] = type(unit)(0.0)
     for c in range(len(picture)):
         x, share = picture[c, first:], weights[c]
@@ -72,10 +65,9 @@ def _bright(picture, weights, unit, first, bright):  # type: ignore[no-untyped-d
             bright[u] += share * (type(unit)(x[u]) * unit)
 
 
-@fused
+@fused.noinline
 def _snowed(x, bright, layer, kept, strength, unit, out):  # type: ignore[no-untyped-def]
     """Paler, with flakes, as far as the strength says."""
-    noinline()
     one, half, more = type(unit)(1.0), type(unit)(0.5), type(unit)(1.5)
     for u in range(len(out)):
         a = type(unit)(x[u]) * unit
@@ -93,8 +85,6 @@ def snowed(images, layers, weights, strengths, kept, strip, out, room, start, st
         kept: the share of the picture that is not made paler.
         room: for a strip of numbers.
     """
-    images, layers, weights, strengths = without_refcount((images, layers, weights, strengths))
-    out, room = without_refcount((out, room))
     n, unit = images.shape[2], layers.dtype.type(1.0 / 255.0)
     strips = (n + strip - 1) // strip
     for s in range(start, stop):
@@ -108,10 +98,9 @@ def snowed(images, layers, weights, strengths, kept, strip, out, room, start, st
             _snowed(x, bright, layer[first:last], kept, strength, unit, row)
 
 
-@fused
+@fused.noinline
 def _spans(kernel, spans):  # type: ignore[no-untyped-def]
     """Of each row of a kernel the weights [first, last) that are not all nothing."""
-    noinline()
     for i in range(len(kernel)):
         first, last = 0, len(kernel)
         while first < last and kernel[i, first] == 0:
@@ -121,10 +110,9 @@ def _spans(kernel, spans):  # type: ignore[no-untyped-def]
         spans[i, 0], spans[i, 1] = first, last
 
 
-@fused
+@fused.noinline
 def _drop(light, kernel, spans, v, u, out):  # type: ignore[no-untyped-def]
     """What a drop at (v, u) of the field leaves in the picture, whose pixel (y, x) sees the field from there on."""
-    noinline()
     height, width = out.shape
     for i in range(max(v - height + 1, 0), min(len(kernel), v + 1)):
         first, last = max(spans[i, 0], u - width + 1), min(spans[i, 1], u + 1)
@@ -143,7 +131,6 @@ def fallen(fields, densities, kernels, out, spans, start, stop):  # type: ignore
         kernels: (b, k, k), the streak of a drop.
         spans: (k, 2): room.
     """
-    fields, densities, kernels, out, spans = without_refcount((fields, densities, kernels, out, spans))
     one = out.dtype.type(1.0)
     for b in range(start, stop):
         density, into, kernel = densities[b % len(densities)], out[b], kernels[b % len(kernels)]

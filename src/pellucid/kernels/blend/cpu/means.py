@@ -5,11 +5,9 @@ Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.levels import rounded, units
 from pellucid.kernels.stages.sums import copy
 
@@ -36,10 +34,9 @@ def _add(share, x, total):  # type: ignore[no-untyped-def]
         total[u] += share * x[u]
 
 
-@fused
+@fused.noinline
 def _tables(count, length, first, weights, block):  # type: ignore[no-untyped-def]
     """Of each block across its first pixel, and of so many pixels from there their shares; of each pixel its block."""
-    noinline()
     blocks, half = len(first), type(count)(0.5)
     for j in range(blocks):
         low, high, first[j], _ = _shared(j, count, length)
@@ -49,10 +46,9 @@ def _tables(count, length, first, weights, block):  # type: ignore[no-untyped-de
         block[u] = int(np.floor((type(count)(u) + half) * count / length))
 
 
-@fused
+@fused.noinline
 def _across(total, first, weights, means):  # type: ignore[no-untyped-def]
     """As many pixels of each block: loops of different lengths cost more than pixels that count nothing."""
-    noinline()
     last = np.int32(len(total) - 1)
     means[:] = total.dtype.type(0.0)
     for t in range(len(weights)):
@@ -61,9 +57,8 @@ def _across(total, first, weights, means):  # type: ignore[no-untyped-def]
             means[j] += shares[j] * total[min(first[j] + np.int32(t), last)]
 
 
-@fused
+@fused.noinline
 def _spread(values, block, row):  # type: ignore[no-untyped-def]
-    noinline()
     for u in range(len(row)):
         row[u] = values[block[u]]
 
@@ -76,7 +71,6 @@ def blocks(images, counts, channels, unit, out, floats, places, levels, start, s
         counts: (samples or 1, 2): how many blocks there are down and across, in the precision of numbers.
         floats: (6 w + 3,), places: (2, w), levels: (w,) bytes, or None of numbers: room.
     """
-    images, counts, out, floats, places = without_refcount((images, counts, out, floats, places))
     (_, height, width), cast = images.shape, floats.dtype.type
     total, row, made, weights = floats[:width], floats[width : 2 * width], floats[2 * width : 3 * width], floats[3 * width :]
     for p in range(start, stop):
@@ -101,7 +95,7 @@ def blocks(images, counts, channels, unit, out, floats, places, levels, start, s
                 elif levels is None:
                     _spread(means, places[1], out[p, r])
                 else:
-                    step = without_refcount(levels)[:n]
+                    step = levels[:n]
                     rounded(means, step)
                     _spread(step, places[1], out[p, r])
                 r += 1

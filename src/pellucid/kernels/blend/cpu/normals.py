@@ -5,11 +5,9 @@ Must not: see an image.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import exact, noinline
+from pellucid.kernels.jit import exact
 from pellucid.random.normals import HALF_PI, LOG_2, ROOT_HALF
 
 __all__ = ["normals"]
@@ -19,10 +17,9 @@ _FIRST, _SECOND = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL_LOW, _WEYL_HIGH = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 
-@exact
+@exact.noinline
 def _hash(key, block, words):  # type: ignore[no-untyped-def]
     """Philox 4x32-10 of the counters (block + i, 0, 0, 0): rows 0 to 3 of ``words``, upper 24 bits of each."""
-    noinline()
     low, high = np.uint64(key[0]) & _MASK, np.uint64(key[1]) & _MASK
     a, b, c, d = words[0], words[1], words[2], words[3]
     eight, zero = np.uint64(8), np.uint64(0)
@@ -48,10 +45,9 @@ def _horner(x, coefficients, total):  # type: ignore[no-untyped-def]
             total[i] = total[i] * x[i] + coefficient
 
 
-@exact
+@exact.noinline
 def _radius(words, artanh, power, s, square, out):  # type: ignore[no-untyped-def]
     """The square root of -2 log u."""
-    noinline()
     cast = out.dtype.type
     half, one, two, log_2 = cast(0.5), cast(1.0), cast(2.0), cast(LOG_2)
     unit, root_half = cast(2.0**-24), cast(ROOT_HALF)
@@ -71,10 +67,9 @@ def _radius(words, artanh, power, s, square, out):  # type: ignore[no-untyped-de
         out[i] = np.sqrt(-two * (power[i] + s[i] * out[i]))
 
 
-@exact
+@exact.noinline
 def _turned(words, sine, cosine, x, square, cos, sin):  # type: ignore[no-untyped-def]
     """Cosine and sine of u turns."""
-    noinline()
     cast = x.dtype.type
     half, four, unit, half_pi = cast(0.5), cast(4.0), cast(2.0**-24), cast(HALF_PI)
     for i in range(len(x)):
@@ -94,10 +89,9 @@ def _turned(words, sine, cosine, x, square, cos, sin):  # type: ignore[no-untype
         cos[i], sin[i] = (-a if left else a), (-b if low else b)
 
 
-@exact
+@exact.noinline
 def normals(key, block, artanh, sine, cosine, words, rows, out):  # type: ignore[no-untyped-def]
     """Numbers 4 * block to 4 * (block + n) of the field with this key; words (4, n) int32 and rows (6, n) are scratch."""
-    noinline()
     _hash(key, block, words)
     radius, cos, sin = rows[0], rows[1], rows[2]
     for pair in range(2):

@@ -5,18 +5,15 @@ Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``normals.py``.
 """
 
-from __future__ import annotations
-
 from pellucid.kernels.blend.cpu.normals import normals
-from pellucid.kernels.jit import entry, exact, noinline, summing, without_refcount
+from pellucid.kernels.jit import entry, exact, summing
 from pellucid.kernels.stages.sums import copy
 
 __all__ = ["backward", "counts", "forward"]
 
 
-@exact
+@exact.noinline
 def _noisy(x, noise, mean, sigma, clipped, out):  # type: ignore[no-untyped-def]
-    noinline()
     zero, one = out.dtype.type(0.0), out.dtype.type(1.0)
     for i in range(len(out)):
         out[i] = x[i] + (mean + sigma * noise[i])
@@ -26,10 +23,9 @@ def _noisy(x, noise, mean, sigma, clipped, out):  # type: ignore[no-untyped-def]
             out[i] = one if z > one else z
 
 
-@exact
+@exact.noinline
 def _masked(x, noise, mean, sigma, clipped, g, out):  # type: ignore[no-untyped-def]
     """The gradient where nothing was clipped; the ends count as inside."""
-    noinline()
     zero, one = out.dtype.type(0.0), out.dtype.type(1.0)
     if clipped:
         for i in range(len(out)):
@@ -61,9 +57,8 @@ def _strip(r, count, blocks, keys, series, words, floats):  # type: ignore[no-un
     return b, first, last, noise
 
 
-@exact
+@exact.noinline
 def _terms(rates, shares, levels, most, out):  # type: ignore[no-untyped-def]
-    noinline()
     cast = out.dtype.type
     for u in range(len(out)):
         rate, share, level = rates[u], shares[u], levels[u]
@@ -78,8 +73,7 @@ def _terms(rates, shares, levels, most, out):  # type: ignore[no-untyped-def]
 @entry
 def counts(rates, shares, levels, most, out, start, stop):  # type: ignore[no-untyped-def]
     """Numbers [start, stop): how many terms of Poisson's sum, fewer than ``most``, stay below a level; ``shares`` are the first."""
-    rates, shares, levels = without_refcount((rates[start:stop], shares[start:stop], levels[start:stop]))
-    _terms(rates, shares, levels, most, without_refcount(out[start:stop]))
+    _terms(rates[start:stop], shares[start:stop], levels[start:stop], most, out[start:stop])
 
 
 @entry
@@ -91,21 +85,18 @@ def forward(images, keys, means, sigmas, series, clipped, blocks, out, words, fl
         series: coefficients of the inverse hyperbolic tangent, of sine and cosine.
         words, floats: scratch, 4 and 14 numbers per block.
     """
-    keys, means, sigmas, series, out, words, floats = without_refcount((keys, means, sigmas, series, out, words, floats))
     for r in range(start, stop):
         b, first, last, noise = _strip(r, out.shape[1], blocks, keys, series, words, floats)
         if images is None:
             copy(noise[: last - first], out[b, first:last])
         else:
-            x, mean, sigma = without_refcount(images)[b, first:last], means[b % len(means)], sigmas[b % len(sigmas)]
+            x, mean, sigma = images[b, first:last], means[b % len(means)], sigmas[b % len(sigmas)]
             _noisy(x, noise, mean, sigma, clipped, out[b, first:last])
 
 
 @entry
 def backward(grad, images, keys, means, sigmas, series, clipped, blocks, out, sums, words, floats, start, stop):  # type: ignore[no-untyped-def]
     """The same strips' gradients: of the images into ``out`` (may be empty), and sums (strips, 2) for mean and sigma."""
-    grad, images, keys, means, sigmas = without_refcount((grad, images, keys, means, sigmas))
-    series, out, sums, words, floats = without_refcount((series, out, sums, words, floats))
     for r in range(start, stop):
         b, first, last, noise = _strip(r, images.shape[1], blocks, keys, series, words, floats)
         g = out[b, first:last] if out.size > 0 else floats[10 * blocks : 10 * blocks + last - first]

@@ -5,8 +5,6 @@ Must not: import Numba before the operator runs.
 Read next: ``sweep.py``, ``slopes.py``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -8,8 +8,6 @@ The rows of the transform's matrix are symmetric (those of even number) or antis
 opposite come first and halve the products: down the columns by rows, along the rows by lanes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import reduce
 from operator import add
@@ -18,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.kernels.codec.tables import COSINES
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused
 from pellucid.kernels.vectors import Array, Lanes, take, woven
 
 __all__ = ["LANES", "transform", "untransform"]
@@ -99,15 +97,13 @@ def _tile(function: Callable[[list[Lanes]], list[Lanes]]) -> Any:
 _transform, _untransform = _tile(_there), _tile(_back)
 
 
-@fused
+@fused.noinline
 def transform(plane, at, pitch, tile):  # type: ignore[no-untyped-def]
     """Two blocks of a plane, from ``at`` on, into a tile of eight rows: eight times their coefficients."""
-    noinline()
     _transform(plane, at, pitch, tile, np.int64(0), np.int64(LANES))
 
 
-@fused
+@fused.noinline
 def untransform(tile, plane, at, pitch):  # type: ignore[no-untyped-def]
     """A tile of coefficients back into the plane: whole numbers from -128 to 127, or eight times what they stand for."""
-    noinline()
     _untransform(tile, np.int64(0), np.int64(LANES), plane, at, pitch)

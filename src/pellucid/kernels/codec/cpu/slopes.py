@@ -8,8 +8,6 @@ Levels are counted from their middle, so that a level of 128 is 0. Clips and rou
 the picture goes through the codec again, without integers, and then its gradient the other way.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -17,7 +15,7 @@ import numpy as np
 from pellucid.kernels.codec.cpu.blocks import LANES, transform, untransform
 from pellucid.kernels.codec.cpu.sweep import repeat_edges
 from pellucid.kernels.codec.tables import SLOPES, SPREAD
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 
 __all__ = ["PLANES", "slopes"]
 
@@ -41,10 +39,9 @@ def _clipped(x, slope, low, high):  # type: ignore[no-untyped-def]
     return slope if (x >= low) & (x <= high) else type(slope)(0.0)
 
 
-@fused
+@fused.noinline
 def _planes_of(image, planes):  # type: ignore[no-untyped-def]
     """Luma and colour differences of what is clipped to [0, 1]."""
-    noinline()
     cast = image.dtype.type
     zero, one, scale, middle = cast(0.0), cast(1.0), cast(255.0), cast(128.0)
     a, b, c, d, e, f, g, h = _TO_YCC
@@ -60,10 +57,9 @@ def _planes_of(image, planes):  # type: ignore[no-untyped-def]
             cr[x] = half * red - rb * green - rc * blue
 
 
-@fused
+@fused.noinline
 def _passed(kind, tile, steps, slope):  # type: ignore[no-untyped-def]
     """Eight times the coefficients to an eighth of what is stored; its slopes by 64, by which two transforms are too large."""
-    noinline()
     cast = tile.dtype.type
     half, one, eighth, share = cast(0.5), cast(1.0), cast(0.125), cast(1.0 / 64.0)
     peak, sharp = cast(1.0 / (64.0 * SPREAD * math.sqrt(2.0 * math.pi))), cast(0.5 / SPREAD**2)
@@ -92,10 +88,9 @@ def _passed(kind, tile, steps, slope):  # type: ignore[no-untyped-def]
         tile[u] = nearest * step * eighth
 
 
-@fused
+@fused.noinline
 def _through(kind, plane, height, width, steps, decoded, tiles):  # type: ignore[no-untyped-def]
     """Repeat the last row and column to whole tiles; the plane turns into slopes, tile by tile, beside what is decoded."""
-    noinline()
     rows, columns, pitch = (height + 7) // 8 * 8, (width + LANES - 1) // LANES * LANES, plane.shape[1]
     repeat_edges(plane, height, width, rows, columns)
     flat, into, tile, slope = plane.reshape(plane.size), decoded.reshape(decoded.size), tiles[0], tiles[1]
@@ -109,10 +104,9 @@ def _through(kind, plane, height, width, steps, decoded, tiles):  # type: ignore
                 flat[at + v * pitch : at + v * pitch + LANES] = slope[LANES * v : LANES * v + LANES]
 
 
-@fused
+@fused.noinline
 def _back(slope, grad, height, width, tile):  # type: ignore[no-untyped-def]
     """The gradient of what is decoded, in place to that of the plane; what was repeated adds to the edge."""
-    noinline()
     rows, columns, pitch = (height + 7) // 8 * 8, (width + LANES - 1) // LANES * LANES, grad.shape[1]
     flat, factors = grad.reshape(grad.size), slope.reshape(slope.size)
     zero = grad.dtype.type(0.0)
@@ -140,10 +134,9 @@ def _fold_edges(grad, height, width, rows, columns):  # type: ignore[no-untyped-
             grad[y, width - 1] += grad[y, x]
 
 
-@fused
+@fused.noinline
 def _halve(plane, height, width, down, into):  # type: ignore[no-untyped-def]
     """Means of pairs (or of two by two), as in ``sweep.py``, in place."""
-    noinline()
     columns, share = (width + 15) // 16 * 8, plane.dtype.type(0.5 / down)
     repeat_edges(plane, height, width, height, 2 * columns)
     for y in range((height + down - 1) // down):
@@ -155,10 +148,9 @@ def _halve(plane, height, width, down, into):  # type: ignore[no-untyped-def]
             means[x] = share * total
 
 
-@fused
+@fused.noinline
 def _spread(grad, height, width, down, into):  # type: ignore[no-untyped-def]
     """The adjoint of ``_halve``."""
-    noinline()
     columns, share = (width + 15) // 16 * 8, grad.dtype.type(0.5 / down)
     for y in range(height):
         row, means = into[y], grad[y // down]
@@ -175,10 +167,9 @@ def _limited(x, low, high):  # type: ignore[no-untyped-def]
     return min(max(x, low), high)
 
 
-@fused
+@fused.noinline
 def _enlarge(halves, height, width, down, plane, line):  # type: ignore[no-untyped-def]
     """Three parts of the nearest sample and one of the next nearest, per axis, as in ``sweep.py``; of clipped samples."""
-    noinline()
     cast = plane.dtype.type
     low, high, three, part = cast(_LOW), cast(_HIGH), cast(3.0), cast(0.0625 if down == 2 else 0.25)
     rows, columns = (height + down - 1) // down, (width + 1) // 2
@@ -201,10 +192,9 @@ def _enlarge(halves, height, width, down, plane, line):  # type: ignore[no-untyp
             row[2 * x + 1] = part * (three * line[x + 1] + line[x + 2])
 
 
-@fused
+@fused.noinline
 def _gathered(grad, height, width, down, wait, halves):  # type: ignore[no-untyped-def]
     """The adjoint of ``_enlarge``: the gradient of the samples that ``halves`` holds, in their place."""
-    noinline()
     cast = grad.dtype.type
     low, high, three, zero, part = cast(_LOW), cast(_HIGH), cast(3.0), cast(0.0), cast(0.0625 if down == 2 else 0.25)
     rows, columns = (height + down - 1) // down, (width + 1) // 2
@@ -238,14 +228,13 @@ def _gathered(grad, height, width, down, wait, halves):  # type: ignore[no-untyp
             into[x] = _clipped(into[x], total, low, high)
 
 
-@fused
+@fused.noinline
 def _colors_back(grad, planes, blue, red):  # type: ignore[no-untyped-def]
     """The gradient of colours to that of luma, in its place, and of colour differences, in the planes ``_SHARES``.
 
     Args:
         blue, red: the planes of colour differences as they are shown, clipped or not.
     """
-    noinline()
     cast = grad.dtype.type
     low, high = cast(_LOW), cast(_HIGH)
     p, q, s, t = _TO_RGB
@@ -264,10 +253,9 @@ def _colors_back(grad, planes, blue, red):  # type: ignore[no-untyped-def]
             luma[x] = _clipped(luma[x], to_r + to_g + to_b, low, high)
 
 
-@fused
+@fused.noinline
 def _to_image(image, planes, blue, out):  # type: ignore[no-untyped-def]
     """The gradient of luma and of colour differences, the planes from ``blue`` on, to that of the picture."""
-    noinline()
     cast = image.dtype.type
     zero, one = cast(0.0), cast(1.0)
     a, b, c, d, e, f, g, h = _TO_YCC
@@ -293,8 +281,6 @@ def slopes(kind, grad, image, steps, down, across, out, planes, tiles, line, sta
         tiles: (2, 128).
         line: a row and two numbers.
     """
-    grad, image, steps, out = without_refcount((grad, image, steps, out))
-    planes, tiles, line = without_refcount((planes, tiles, line))
     channels, height, width = image.shape[1:]
     cast = image.dtype.type
     low, high, zero, one = cast(_LOW), cast(_HIGH), cast(0.0), cast(1.0)

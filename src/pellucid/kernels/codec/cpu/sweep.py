@@ -5,22 +5,19 @@ Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``../reference.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pellucid.kernels.codec.cpu.blocks import LANES, transform, untransform
-from pellucid.kernels.jit import entry, exact, noinline, without_refcount
+from pellucid.kernels.jit import entry, exact
 
 __all__ = ["repeat_edges", "round_trip"]
 
 _MIDDLE = np.int32(128)  # which planes leave out
 
 
-@exact
+@exact.noinline
 def repeat_edges(plane, height, width, rows, columns):  # type: ignore[no-untyped-def]
     """Repeat the last row and the last column up to so many."""
-    noinline()
     for y in range(height):
         plane[y, width:columns] = plane[y, width - 1]
     for y in range(height, rows):
@@ -38,10 +35,9 @@ def _quantised(tile, steps):  # type: ignore[no-untyped-def]
         tile[k] = stored if value >= 0 else -stored
 
 
-@exact
+@exact.noinline
 def _blocks(plane, height, width, steps, tile):  # type: ignore[no-untyped-def]
     """Repeat the last row and column to whole tiles, and take each through its transform and back, in place."""
-    noinline()
     rows, columns, pitch = (height + 7) // 8 * 8, (width + LANES - 1) // LANES * LANES, plane.shape[1]
     repeat_edges(plane, height, width, rows, columns)
     flat = plane.reshape(plane.size)
@@ -72,9 +68,8 @@ def _write(row, x, value):  # type: ignore[no-untyped-def]
         row[x] = level
 
 
-@exact
+@exact.noinline
 def _to_ycc(image, planes):  # type: ignore[no-untyped-def]
-    noinline()
     for y in range(image.shape[1]):
         red, green, blue = image[0, y], image[1, y], image[2, y]
         luma, cb, cr = planes[0, y], planes[1, y], planes[2, y]
@@ -85,9 +80,8 @@ def _to_ycc(image, planes):  # type: ignore[no-untyped-def]
             cr[x] = np.int32(32768 * r - 27439 * g - 5329 * b + 32767) >> 16
 
 
-@exact
+@exact.noinline
 def _to_rgb(planes, out):  # type: ignore[no-untyped-def]
-    noinline()
     for y in range(out.shape[1]):
         luma, cb, cr = planes[0, y], planes[1, y], planes[2, y]
         red, green, blue = out[0, y], out[1, y], out[2, y]
@@ -98,10 +92,9 @@ def _to_rgb(planes, out):  # type: ignore[no-untyped-def]
             _write(blue, x, luma[x] + (np.int32(116130 * b + 32768) >> 16))
 
 
-@exact
+@exact.noinline
 def _halve(plane, height, width, down, into):  # type: ignore[no-untyped-def]
     """Means of pairs (or of two by two); the last row is its own partner, the last column repeats to whole blocks."""
-    noinline()
     columns, two = (width + 15) // 16 * 8, np.int32(down)
     repeat_edges(plane, height, width, height, 2 * columns)
     for y in range((height + down - 1) // down):
@@ -113,10 +106,9 @@ def _halve(plane, height, width, down, into):  # type: ignore[no-untyped-def]
             means[x] = np.int32(total + (np.int32(x) & np.int32(1)) + two - np.int32(1)) >> two
 
 
-@exact
+@exact.noinline
 def _enlarge(halves, height, width, down, plane, line):  # type: ignore[no-untyped-def]
     """Three parts of the nearest sample and one of the next nearest, per axis."""
-    noinline()
     rows, columns = (height + down - 1) // down, (width + 1) // 2
     bits, even, odd = (np.int32(4), np.int32(8), np.int32(7)) if down == 2 else (np.int32(2), np.int32(1), np.int32(2))
     for y in range(height):
@@ -149,7 +141,6 @@ def round_trip(image, steps, down, across, out, planes, tile, line, start, stop)
         tile: 128 numbers.
         line: a row and two numbers.
     """
-    image, steps, out, planes, tile, line = without_refcount((image, steps, out, planes, tile, line))
     channels, height, width = image.shape[1:]
     for b in range(start, stop):
         table = steps[b if len(steps) > 1 else 0]

@@ -5,8 +5,6 @@ Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -112,7 +110,7 @@ def _hsv_back(found: list[Tensor], grad: Tensor, image: Tensor, numbers: Tensor,
 
 
 HSV = register("cpu_shift_hsv", "Tensor image, Tensor numbers", _hsv_fill, _hsv_back, through=True)
-"""See :func:`pellucid.kernels.color.shift.shift_hsv`.
+"""See :func:`pellucid.kernels.color.passes.shift_hsv`.
 
 * image: float32 or float64.
 * numbers: (b or 1, 3 or 4), of the image's dtype: added to hue, saturation and value; and the gate, where there is one.

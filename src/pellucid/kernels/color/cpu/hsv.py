@@ -2,13 +2,11 @@
 
 Owns: which pixels go through the printed stage together, its gate, and the sums of what is along its numbers.
 Must not: know of tensors; everything comes as contiguous arrays.
-Read next: ``../shift.py``.
+Read next: ``../passes.py``.
 """
 
-from __future__ import annotations
-
 from pellucid.kernels.curve.cpu.rows import mixed
-from pellucid.kernels.jit import entry, fused, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.stages.printed.hsv import gated_hsv_backward
 from pellucid.kernels.stages.printed.hsv import hsv as shift
 from pellucid.kernels.stages.sums import row_sum
@@ -31,7 +29,6 @@ def hsv(images, numbers, length, out, start, stop):  # type: ignore[no-untyped-d
         images, out: (batch, 3, pixels).
         numbers: (batch or 1, 3 or 4): added to hue, saturation and value; and the gate, where there is one.
     """
-    images, numbers, out = without_refcount((images, numbers, out))
     pixels = images.shape[2]
     strips = (pixels + length - 1) // length
     for s in range(start, stop):
@@ -47,7 +44,6 @@ def hsv(images, numbers, length, out, start, stop):  # type: ignore[no-untyped-d
 @entry
 def hsv_backward(grad, images, numbers, length, into, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of strips, and of their numbers: (strips, 4) float64. scratch: (4, length)."""
-    grad, images, numbers, into, sums, scratch = without_refcount((grad, images, numbers, into, sums, scratch))
     pixels = images.shape[2]
     strips = (pixels + length - 1) // length
     for s in range(start, stop):

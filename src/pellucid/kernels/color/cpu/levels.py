@@ -5,13 +5,11 @@ Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``paint.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import first_whole, paint
 from pellucid.kernels.curve.cpu.rows import looked_up
-from pellucid.kernels.jit import entry, exact, noinline, without_refcount
+from pellucid.kernels.jit import entry, exact
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.stages.chain import MIXED
 from pellucid.kernels.stages.sums import copy_rows
@@ -47,10 +45,9 @@ def stays_apart(maps, still, params, colors):  # type: ignore[no-untyped-def]
     return True
 
 
-@exact
+@exact.noinline
 def _tables(colors, p, bends, unit, floats, tables):  # type: ignore[no-untyped-def]
     """What the chain of a sample makes of each level in each channel."""
-    noinline()
     n = colors.channels
     source, result, ones = floats[: n * 256].reshape(n, 256), floats[n * 256 : 2 * n * 256].reshape(n, 256), floats[2 * n * 256 :]
     cast = floats.dtype.type
@@ -75,7 +72,6 @@ def look_up(planes, params, colors, bends, unit, out, floats, tables, start, sto
         floats: scratch, 2 * channels + 1 rows of 256.
         tables: scratch (channels, 256), of the result's kind.
     """
-    planes, params, out, floats, tables = without_refcount((planes, params, out, floats, tables))
     n = colors.channels
     for b in range(start, stop):
         _tables(colors, params[b if len(params) > 1 else 0], bends, unit, floats, steps(tables))

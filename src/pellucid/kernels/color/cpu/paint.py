@@ -5,21 +5,8 @@ Must not: read an image.
 Read next: ``rows.py``.
 """
 
-from __future__ import annotations
-
-from pellucid.kernels.color.cpu.rows import (
-    bend,
-    bend_backward,
-    clip,
-    clip_backward,
-    finish,
-    hue,
-    mix,
-    mix_backward,
-    mix_sums,
-    mix_whole,
-)
-from pellucid.kernels.jit import fused, inlined, noinline
+from pellucid.kernels.color.cpu import rows
+from pellucid.kernels.jit import fused
 from pellucid.kernels.stages.chain import CLIPPED, MIXED, TURNED
 from pellucid.kernels.stages.printed.hue import hue_backward
 from pellucid.kernels.stages.sums import copy_rows, row_sum, store
@@ -27,38 +14,38 @@ from pellucid.kernels.stages.sums import copy_rows, row_sum, store
 __all__ = ["back", "first_back", "first_mix", "first_whole", "keep", "paint"]
 
 
-@fused
+@fused.inlined
 def first_mix(colors, p, cover, source, target):  # type: ignore[no-untyped-def]
     """What was read, mixed with offset and fill by its coverage."""
-    inlined()
-    mix(p, colors.matrix, colors.offset, colors.offset + colors.outputs, cover, source, colors.channels, target, colors.outputs)
+    rows.mix(
+        p, colors.matrix, colors.offset, colors.offset + colors.outputs, cover, source, colors.channels, target, colors.outputs
+    )
 
 
 @fused
 def first_whole(colors, p, ones, unit, pixels, target):  # type: ignore[no-untyped-def]
     """The same where everything is covered, of pixels times ``unit``."""
     if colors.matrix >= 0 and colors.channels == 3 and colors.outputs == 3:
-        mix_whole(p, colors.matrix, colors.offset, unit, pixels[0], pixels[1], pixels[2], target)
+        rows.mix_whole(p, colors.matrix, colors.offset, unit, pixels[0], pixels[1], pixels[2], target)
     else:
         first_mix(colors, p, ones, pixels, target)
 
 
-@fused
+@fused.inlined
 def _step(step, p, bends, ones, source, target, outputs):  # type: ignore[no-untyped-def]
-    inlined()
     what, at = step[0], step[1]
     if what == TURNED:
-        hue(p[at], source, target)
+        rows.hue(p[at], source, target)
     elif what == CLIPPED:
-        clip(source, target, outputs)
+        rows.clip(source, target, outputs)
     elif what == MIXED:
         bias = at + outputs * outputs
-        mix(p, at, bias, bias + outputs, ones, source, outputs, target, outputs)
+        rows.mix(p, at, bias, bias + outputs, ones, source, outputs, target, outputs)
     elif bends is not None:
-        bend(p, at, step[2], source, target, outputs)
+        rows.bend(p, at, step[2], source, target, outputs)
 
 
-@fused
+@fused.noinline
 def paint(colors, p, bends, ones, source, spare, out, place):  # type: ignore[no-untyped-def]
     """What comes after the first mix, into the output.
 
@@ -67,7 +54,6 @@ def paint(colors, p, bends, ones, source, spare, out, place):  # type: ignore[no
         source, spare: what the first mix gave, and as many rows; both are used up.
         place: as `store` takes it.
     """
-    noinline()
     steps, outputs, count = colors.steps, colors.outputs, len(colors.steps)
     direct = count > 0 and outputs == 3 and steps[count - 1, 0] == MIXED  # it writes to the output, and clips what it reads
     clips = direct and count > 1 and steps[count - 2, 0] == CLIPPED
@@ -76,26 +62,25 @@ def paint(colors, p, bends, ones, source, spare, out, place):  # type: ignore[no
         source, spare = spare, source
     if direct:
         at = steps[count - 1, 1]
-        finish(p, at, at + outputs * outputs, clips, source, out, place)
+        rows.finish(p, at, at + outputs * outputs, clips, source, out, place)
     else:
         store(source, out, place, outputs)
 
 
-@fused
+@fused.noinline
 def keep(colors, p, bends, ones, kept, needed):  # type: ignore[no-untyped-def]
     """What :func:`back` reads: the input of every step up to the last one that matters, one after the other; the first is there.
 
     Args:
         needed: whether the parameters want gradients; then all matter.
     """
-    noinline()
     outputs = colors.outputs
     for k in range((len(colors.steps) if needed else colors.deep) - 1):
         here = k * outputs
         _step(colors.steps[k], p, bends, ones, kept[here : here + outputs], kept[here + outputs : here + 2 * outputs], outputs)
 
 
-@fused
+@fused.noinline
 def back(colors, p, bends, ones, kept, g, spare, scratch, sums, needed):  # type: ignore[no-untyped-def]
     """From the gradient g of the result to that of what the first mix gave; where ``needed``, adds the parameters' to ``sums``.
 
@@ -106,13 +91,12 @@ def back(colors, p, bends, ones, kept, g, spare, scratch, sums, needed):  # type
     Returns:
         The gradient, and the rows that are spare now.
     """
-    noinline()
     outputs = colors.outputs
     for k in range(len(colors.steps) - 1, -1, -1):
         what, at, how = colors.steps[k, 0], colors.steps[k, 1], colors.steps[k, 2]
         x = kept[k * outputs : (k + 1) * outputs]
         if what == CLIPPED:
-            clip_backward(x, g, outputs)
+            rows.clip_backward(x, g, outputs)
         elif what == TURNED:
             hue_backward(p[at], x, g, (scratch[0],))
             if needed:
@@ -121,10 +105,10 @@ def back(colors, p, bends, ones, kept, g, spare, scratch, sums, needed):  # type
             if what == MIXED:
                 bias = at + outputs * outputs
                 if needed:
-                    mix_sums(sums, at, bias, bias + outputs, ones, g, x, outputs, outputs)
-                mix_backward(p, at, g, outputs, spare, outputs)
+                    rows.mix_sums(sums, at, bias, bias + outputs, ones, g, x, outputs, outputs)
+                rows.mix_backward(p, at, g, outputs, spare, outputs)
             elif bends is not None:
-                bend_backward(p, at, how, x, g, spare, scratch, sums, needed)
+                rows.bend_backward(p, at, how, x, g, spare, scratch, sums, needed)
             g, spare = spare, g
     return g, spare
 
@@ -137,5 +121,5 @@ def first_back(colors, p, cover, source, g, to_source, sums, needed):  # type: i
         return
     if needed:
         bias = colors.offset
-        mix_sums(sums, colors.matrix, bias, bias + colors.outputs, cover, g, source, colors.channels, colors.outputs)
-    mix_backward(p, colors.matrix, g, colors.outputs, to_source, colors.channels)
+        rows.mix_sums(sums, colors.matrix, bias, bias + colors.outputs, cover, g, source, colors.channels, colors.outputs)
+    rows.mix_backward(p, colors.matrix, g, colors.outputs, to_source, colors.channels)

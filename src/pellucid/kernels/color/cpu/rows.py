@@ -5,22 +5,19 @@ Must not: read an image, or know which stage follows which.
 Read next: ``paint.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pellucid.color.hsv import FAINT
 from pellucid.kernels.curve.cpu.strips import bent, bent_backward
 from pellucid.kernels.curve.layout import REACH
-from pellucid.kernels.jit import fused, noinline, summing, wide
+from pellucid.kernels.jit import fused, summing
 from pellucid.kernels.stages.sums import copy_rows, dot, mask_row, row_sum
 
 __all__ = ["bend", "bend_backward", "clip", "clip_backward", "finish", "hue", "mix", "mix_backward", "mix_sums", "mix_whole"]
 
 
-@fused
+@fused.wide
 def _mix3(p, at, bias, fill, cover, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-def]
-    wide()
     m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
     b0, b1, b2 = p[bias : bias + 3]
     f0, f1, f2 = p[fill : fill + 3]
@@ -33,11 +30,9 @@ def _mix3(p, at, bias, fill, cover, x0, x1, x2, y0, y1, y2):  # type: ignore[no-
         y2[u] = m20 * a + m21 * b + m22 * c + b2 * k + f2 * rest
 
 
-@fused
+@fused.noinline.wide
 def mix_whole(p, at, bias, unit, x0, x1, x2, target):  # type: ignore[no-untyped-def]
     """Target = matrix @ pixel + offset for three outputs of three channels, straight from the image."""
-    noinline()
-    wide()
     m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
     b0, b1, b2 = p[bias : bias + 3]
     y0, y1, y2 = target[0], target[1], target[2]
@@ -49,14 +44,12 @@ def mix_whole(p, at, bias, unit, x0, x1, x2, target):  # type: ignore[no-untyped
         y2[u] = m20 * a + m21 * b + m22 * c + b2
 
 
-@fused
+@fused.noinline.wide
 def mix(p, at, bias, fill, cover, source, count, target, rows):  # type: ignore[no-untyped-def]
     """Target = matrix @ source + offset * cover + fill * (1 - cover), for ``rows`` outputs of ``count`` inputs.
 
     Where ``at`` is negative the matrix is the identity; ``bias`` and ``fill`` index the parameters p too.
     """
-    noinline()
-    wide()
     if at >= 0 and rows == 3 and count == 3:
         _mix3(p, at, bias, fill, cover, source[0], source[1], source[2], target[0], target[1], target[2])
         return
@@ -80,9 +73,8 @@ def mix(p, at, bias, fill, cover, source, count, target, rows):  # type: ignore[
             row[u] += b * cover[u] + f * (one - cover[u])
 
 
-@summing
+@summing.wide
 def _sums4(g, x0, x1, x2, cover):  # type: ignore[no-untyped-def]
-    wide()
     zero = g.dtype.type(0.0)
     s0 = s1 = s2 = covered = whole = zero
     for u in range(len(g)):
@@ -94,11 +86,9 @@ def _sums4(g, x0, x1, x2, cover):  # type: ignore[no-untyped-def]
     return s0, s1, s2, covered, whole
 
 
-@fused
+@fused.noinline.wide
 def mix_sums(sums, at, bias, fill, cover, g, source, count, rows):  # type: ignore[no-untyped-def]
     """Add this row's gradients of matrix, offset and fill to the float64 sums. ``source`` is the stage's input."""
-    noinline()
-    wide()
     for o in range(rows):
         if count == 3 and at >= 0:
             s0, s1, s2, covered, whole = _sums4(g[o], source[0], source[1], source[2], cover)
@@ -114,9 +104,8 @@ def mix_sums(sums, at, bias, fill, cover, g, source, count, rows):  # type: igno
         sums[fill + o] += whole - covered
 
 
-@fused
+@fused.wide
 def _mix3_backward(p, at, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-def]
-    wide()
     m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
     for u in range(len(x0)):
         a, b, c = x0[u], x1[u], x2[u]
@@ -125,11 +114,9 @@ def _mix3_backward(p, at, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-de
         y2[u] = m02 * a + m12 * b + m22 * c
 
 
-@fused
+@fused.noinline.wide
 def mix_backward(p, at, g, rows, target, count):  # type: ignore[no-untyped-def]
     """Target = matrix^T @ g: the gradient of the stage's input."""
-    noinline()
-    wide()
     if at < 0:
         copy_rows(g, target, rows)
         return
@@ -152,11 +139,9 @@ def _held(z, low, high):  # type: ignore[no-untyped-def]
     return high if z > high else z
 
 
-@fused
+@fused.noinline.wide
 def clip(source, target, rows):  # type: ignore[no-untyped-def]
     """Clip to [0, 1]; NaN stays."""
-    noinline()
-    wide()
     zero, one = target.dtype.type(0.0), target.dtype.type(1.0)
     for o in range(rows):
         x, y = source[o], target[o]
@@ -164,9 +149,8 @@ def clip(source, target, rows):  # type: ignore[no-untyped-def]
             y[u] = _held(x[u], zero, one)
 
 
-@fused
+@fused.wide
 def _finish3(p, at, bias, low, high, x0, x1, x2, y0, y1, y2):  # type: ignore[no-untyped-def]
-    wide()
     m00, m01, m02, m10, m11, m12, m20, m21, m22 = p[at : at + 9]
     b0, b1, b2 = p[bias : bias + 3]
     for u in range(len(x0)):
@@ -176,11 +160,9 @@ def _finish3(p, at, bias, low, high, x0, x1, x2, y0, y1, y2):  # type: ignore[no
         y2[u] = m20 * a + m21 * b + m22 * c + b2
 
 
-@fused
+@fused.noinline.wide
 def finish(p, at, bias, clipped, source, target, place):  # type: ignore[no-untyped-def]
     """Write matrix @ colour + offset of three rows, clipped before if they are to be, to their place in the output."""
-    noinline()
-    wide()
     first, start, width, step = place
     cast = source.dtype.type
     low, high = (cast(0.0), cast(1.0)) if clipped else (-cast(np.inf), cast(np.inf))
@@ -196,15 +178,13 @@ def finish(p, at, bias, clipped, source, target, place):  # type: ignore[no-unty
         )  # fmt: skip
 
 
-@fused
+@fused.noinline.wide
 def hue(hue_shift, source, target):  # type: ignore[no-untyped-def]
     """Rotate the hue of three rows, without a branch per pixel: the value of ``color.hsv.shift_hue``.
 
     What is printed of that computes two things more, which the gradient needs: a channel that is not a number, and blue's slope on
     red itself. They make a kernel of 46 instructions slower by 17 percent.
     """
-    noinline()
-    wide()
     cast = source.dtype.type
     red, green, blue = source[0], source[1], source[2]
     to_red, to_green, to_blue = target[0], target[1], target[2]
@@ -226,10 +206,9 @@ def hue(hue_shift, source, target):  # type: ignore[no-untyped-def]
         to_blue[u] = value - chroma * max(min(abs(h - four) - one, one), zero)
 
 
-@fused
+@fused.wide
 def clip_backward(source, g, rows):  # type: ignore[no-untyped-def]
     """The gradient of a clip to [0, 1], from what was clipped."""
-    wide()
     for o in range(rows):
         mask_row(source[o], g[o])
 
@@ -242,23 +221,21 @@ def _options(how, dtype):  # type: ignore[no-untyped-def]
     return (code & 3, code >> 2 & 3, code >> 4 & 3, how & 1), scale
 
 
-@fused
+@fused.noinline
 def bend(p, at, how, source, target, rows):  # type: ignore[no-untyped-def]
     """Target = the curve of the source, clipped if it is; its numbers begin at ``at``."""
-    noinline()
     (kind, _, _, clip), scale = _options(how, p.dtype)
     for o in range(rows):
         bent(kind, clip, scale, p[at:], source[o], target[o])
 
 
-@fused
+@fused.noinline
 def bend_backward(p, at, how, source, g, target, scratch, sums, needed):  # type: ignore[no-untyped-def]
     """The gradient of the source from that of the curve, in ``target``; where ``needed``, adds those of its numbers.
 
     Args:
         scratch: four rows.
     """
-    noinline()
     options, scale = _options(how, p.dtype)
     for o in range(len(target)):
         bent_backward(options, scale, p[at + REACH], p[at:], source[o], g[o], target[o], scratch, sums[at:], needed)

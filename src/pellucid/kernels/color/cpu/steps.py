@@ -5,31 +5,21 @@ Must not: loop over an image, or know the order of steps.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 from pellucid.kernels.color.cpu.rows import hue
-from pellucid.kernels.jit import exact, fused, noinline, summing
+from pellucid.kernels.jit import exact, fused, summing
 from pellucid.kernels.stages.printed.hue import hue_backward
 from pellucid.kernels.stages.sums import row_sum
 
 __all__ = [
-    "BRIGHTNESS",
-    "CONTRAST",
-    "HUE",
-    "SATURATION",
-    "add_to_rows",
-    "grey_row",
-    "step",
-    "step_backward",
+    *("BRIGHTNESS", "CONTRAST", "HUE", "SATURATION", "add_to_rows", "grey_row", "step", "step_backward"),
 ]
 
 BRIGHTNESS, CONTRAST, SATURATION, HUE = range(4)
 
 
-@exact
+@exact.noinline
 def grey_row(x, weights, out):  # type: ignore[no-untyped-def]
     """The luma of every pixel."""
-    noinline()
     row, weight = x[0], weights[0]
     for u in range(len(out)):
         out[u] = weight * row[u]
@@ -52,10 +42,9 @@ def _blended(x, factor, grey, out):  # type: ignore[no-untyped-def]
         out[u] = factor * x[u] + rest * grey[u]
 
 
-@exact
+@exact.noinline
 def step(kind, factor, pivot, weights, x, z, grey):  # type: ignore[no-untyped-def]
     """Compute the step's unclipped result z from x, (channels, n) each; ``grey`` is scratch."""
-    noinline()
     one = type(factor)(1.0)
     if kind == HUE:
         hue(factor, x, z)
@@ -99,14 +88,13 @@ def _spread(g, factor, share, whole):  # type: ignore[no-untyped-def]
         g[u] = factor * g[u] + share * whole[u]
 
 
-@fused
+@fused.noinline
 def step_backward(kind, factor, pivot, weights, x, g, grey, whole):  # type: ignore[no-untyped-def]
     """Replace the gradients g of z by those of x, the pivot held.
 
     Returns:
         The gradients of the factor and of the pivot.
     """
-    noinline()
     cast = type(factor)
     along, to_pivot, rest = 0.0, 0.0, cast(1.0) - factor
     if kind == HUE:
@@ -131,10 +119,9 @@ def step_backward(kind, factor, pivot, weights, x, g, grey, whole):  # type: ign
     return along, to_pivot * float(rest)
 
 
-@fused
+@fused.noinline
 def add_to_rows(image, shares):  # type: ignore[no-untyped-def]
     """Add a number to each plane."""
-    noinline()
     for c in range(len(shares)):
         row, share = image[c], shares[c]
         for u in range(len(row)):

@@ -8,13 +8,11 @@ A strip of pixels goes through all steps in a close cache. The contrast turns ab
 before it runs over the whole sample first; backward likewise, because that mean's gradient goes to every pixel.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pellucid.kernels.color.cpu.rows import clip, clip_backward
 from pellucid.kernels.color.cpu.steps import CONTRAST, add_to_rows, grey_row, step, step_backward
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.stages.sums import load, row_sum, store
 
 __all__ = ["backward", "forward"]
@@ -34,10 +32,9 @@ def _wanted(order, present, kinds):  # type: ignore[no-untyped-def]
     return count, pivotal
 
 
-@fused
+@fused.noinline
 def _run(kinds, first, last, factors, pivot, weights, states, values, grey):  # type: ignore[no-untyped-def]
     """Steps [first, last): states[k] is the input of step k, values[k] its result before the clip."""
-    noinline()
     for k in range(first, last):
         step(kinds[k], factors[kinds[k]], pivot, weights, states[k], values[k], grey)
         clip(values[k], states[k + 1], len(weights))
@@ -49,10 +46,9 @@ def _here(first, strip):  # type: ignore[no-untyped-def]
     return np.int64(0), first, len(strip[0]), len(strip[0])
 
 
-@fused
+@fused.noinline
 def _mean(image, kinds, last, factors, weights, out, keep, floats, length):  # type: ignore[no-untyped-def]
     """The mean luma after the first steps, which are kept in ``out`` if asked."""
-    noinline()
     pixels, channels = image.shape[1], len(weights)
     cast = floats.dtype.type
     summed = 0.0
@@ -82,7 +78,6 @@ def _buffers(floats, channels, n):  # type: ignore[no-untyped-def]
 @entry
 def forward(images, orders, factors, weights, present, out, length, floats, kinds, start, stop):  # type: ignore[no-untyped-def]
     """Samples [start, stop). images, out: (batch, channels, pixels); orders, factors: (batch or 1, 4)."""
-    images, orders, factors, weights, out, floats, kinds = without_refcount((images, orders, factors, weights, out, floats, kinds))
     pixels, channels = images.shape[2], images.shape[1]
     for b in range(start, stop):
         count, pivotal = _wanted(orders[b % len(orders)], present, kinds)
@@ -98,10 +93,9 @@ def forward(images, orders, factors, weights, present, out, length, floats, kind
             store(states[count], out[b], _here(first, states[count]), channels)
 
 
-@fused
+@fused.noinline
 def _back(kinds, first, last, factors, pivot, weights, states, values, g, grey, whole, sums):  # type: ignore[no-untyped-def]
     """The gradients g through steps last - 1 down to first. Returns the gradient of the pivot."""
-    noinline()
     to_pivot = 0.0
     for k in range(last - 1, first - 1, -1):
         kind = kinds[k]
@@ -113,10 +107,9 @@ def _back(kinds, first, last, factors, pivot, weights, states, values, g, grey, 
     return to_pivot
 
 
-@fused
+@fused.noinline
 def _sweep_back(image, grad, out, kinds, cut, count, factors, pivot, weights, floats, length, sums):  # type: ignore[no-untyped-def]
     """A sample's gradient, strip by strip through steps count - 1 down to ``cut``. Returns the gradient of the pivot."""
-    noinline()
     to_pivot, channels, pixels = 0.0, len(weights), image.shape[1]
     for first in range(0, pixels, length):
         states, values, g, grey, whole = _buffers(floats, channels, min(length, pixels - first))
@@ -131,8 +124,6 @@ def _sweep_back(image, grad, out, kinds, cut, count, factors, pivot, weights, fl
 @entry
 def backward(grad, images, orders, factors, weights, present, to_images, sums, length, floats, kinds, shares, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of samples [start, stop), and of their factors: (batch, 4) float64 sums. shares: (channels,) scratch."""
-    grad, images, orders, factors, weights = without_refcount((grad, images, orders, factors, weights))
-    to_images, sums, floats, kinds = without_refcount((to_images, sums, floats, kinds))
     for b in range(start, stop):
         count, pivotal = _wanted(orders[b % len(orders)], present, kinds)
         factor, into = factors[b % len(factors)], sums[b]

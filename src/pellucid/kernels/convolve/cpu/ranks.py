@@ -8,23 +8,20 @@ A run of pixels is copied once for each place of the window, so that one compari
 It goes on from row to row of the strip, through the border between them: the longer it is, the less a comparison's call counts.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pellucid.kernels.convolve.cpu.rows import strip_of
 from pellucid.kernels.convolve.network import BOTH, LESSER
 from pellucid.kernels.curve.cpu.rows import sum_of_differences
-from pellucid.kernels.jit import entry, exact, noinline, without_refcount
+from pellucid.kernels.jit import entry, exact
 from pellucid.kernels.stages.sums import copy
 
 __all__ = ["median", "median_backward"]
 
 
-@exact
+@exact.noinline
 def _pad(plane, first, rows, taps, out):  # type: ignore[no-untyped-def]
     """Rows first, first + 1, ... of a plane continued by its edges. Whether one of the numbers is none."""
-    noinline()
     height, width, reach = plane.shape[0], plane.shape[1], taps // 2
     strange = 0
     for r in range(rows):
@@ -37,10 +34,9 @@ def _pad(plane, first, rows, taps, out):  # type: ignore[no-untyped-def]
     return strange > 0
 
 
-@exact
+@exact.noinline
 def _gather(padded, at, down, across, places):  # type: ignore[no-untyped-def]
     """Copy what lies at each place of the windows of pixels from ``at`` on."""
-    noinline()
     n, step, flat = places.shape[1], padded.shape[1], padded.reshape(padded.size)
     for i in range(down):
         for j in range(across):
@@ -69,10 +65,9 @@ def _greater(x, y):  # type: ignore[no-untyped-def]
         y[u] = y[u] if x[u] < y[u] else x[u]
 
 
-@exact
+@exact.noinline
 def _select(padded, at, down, across, network, strange, places):  # type: ignore[no-untyped-def]
     """The medians of a run of pixels; none where the window shows a number that is none."""
-    noinline()
     _gather(padded, at, down, across, places)
     middle = places[down * across // 2]
     for k in range(len(network)):
@@ -133,7 +128,6 @@ def median(planes, gates, channels, taps, network, rows, out, padded, room, star
         padded: room for the rows that a strip reads.
         room: for as many numbers at each place of the window as a close cache holds.
     """
-    planes, gates, network, out, padded, room = without_refcount((planes, gates, network, out, padded, room))
     width, (down, across), whole = planes.shape[2], taps, out.itemsize == 1
     step, most = padded.shape[1], len(room) // (down * across)
     for s in range(start, stop):
@@ -164,8 +158,6 @@ def median_backward(grad, planes, gates, channels, taps, network, into, sums, pa
         padded, turned: room for a plane continued by its edges, and for its gradient.
         room: for so many numbers at each place of the window, and once more.
     """
-    grad, planes, gates, network, into, sums = without_refcount((grad, planes, gates, network, into, sums))
-    padded, turned, room = without_refcount((padded, turned, room))
     (_, height, width), (down, across), one = planes.shape, taps, planes.dtype.type(1.0)
     most = len(room) // (down * across + 1)
     for p in range(start, stop):

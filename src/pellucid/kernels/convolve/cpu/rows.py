@@ -5,9 +5,7 @@ Must not: loop over an image.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
-from pellucid.kernels.jit import exact, fused, inlined, noinline, summing
+from pellucid.kernels.jit import exact, fused, summing
 
 __all__ = [
     *("add_nine", "add_taps", "clip_row", "dot", "dots", "fold", "fold_back", "mirror_ends", "slide", "span", "strip_of"),
@@ -68,9 +66,8 @@ def _add_four(out, a, b, c, d, p, q, r, s):  # type: ignore[no-untyped-def]
 def _weighing(row):  # type: ignore[no-untyped-def]
     """A function that adds kernel[t] * ``row(source, at, t)`` to the output, for taps [first, last), four at once."""
 
-    @fused
+    @fused.inlined
     def weigh(source, at, kernel, first, last, out):  # type: ignore[no-untyped-def]
-        inlined()
         t = first
         while t + 4 <= last:
             a, b, c, d = row(source, at, t), row(source, at, t + 1), row(source, at, t + 2), row(source, at, t + 3)
@@ -107,26 +104,23 @@ def _listed(flat, places, t):  # type: ignore[no-untyped-def]
 _weigh_mirrored, _weigh_upward, _weigh_shifted, _weigh_listed = map(_weighing, (_mirrored, _upward, _shifted, _listed))
 
 
-@fused
+@fused.noinline
 def weigh_rows(image, v, kernel, first, last, out):  # type: ignore[no-untyped-def]
     """The vertical pass of row v: the sum over taps of kernel[t] * image[v - reach + t]."""
-    noinline()
     at = v - len(kernel) // 2
     _set_one(out, _mirrored(image, at, first), kernel[first])
     _weigh_mirrored(image, at, kernel, first + 1, last, out)
 
 
-@fused
+@fused.noinline
 def add_taps(flat, at, weights, first, last, out, less=0):  # type: ignore[no-untyped-def]
     """Add weights[t] * flat[at[t] - less + i] for taps [first, last)."""
-    noinline()
     _weigh_listed(flat, (at, less), weights, first, last, out)
 
 
-@fused
+@fused.noinline
 def _collect(grad, q, kernel, first, last, out):  # type: ignore[no-untyped-def]
     """Add what row q of the padded image gave to output rows: the sum over taps of kernel[t] * grad[q + reach - t]."""
-    noinline()
     at = q + len(kernel) // 2
     _weigh_upward(grad, at, kernel, max(first, at - len(grad) + 1), min(last, at + 1), out)
 
@@ -146,10 +140,9 @@ def weigh_rows_back(grad, v, kernel, first, last, out):  # type: ignore[no-untyp
             _collect(grad, there, kernel, first, last, out)
 
 
-@fused
+@fused.noinline
 def slide(line, kernel, first, last, out):  # type: ignore[no-untyped-def]
     """The horizontal pass: out[i] = sum over taps of kernel[t] * line[i + t]."""
-    noinline()
     _set_one(out, _shifted(line, 0, first), kernel[first])
     _weigh_shifted(line, 0, kernel, first + 1, last, out)
 
@@ -189,10 +182,9 @@ def dots(g, line, sums):  # type: ignore[no-untyped-def]
         sums[t] += dot(g, line[t : t + len(g)])
 
 
-@fused
+@fused.noinline
 def add_nine(a, b, c, k, out):  # type: ignore[no-untyped-def]
     """Add a 3x3 filter of three rows, which are longer than ``out`` by two."""
-    noinline()
     k0, k1, k2, k3, k4, k5, k6, k7, k8 = k[0], k[1], k[2], k[3], k[4], k[5], k[6], k[7], k[8]
     for i in range(len(out)):
         top = k0 * a[i] + k1 * a[i + 1] + k2 * a[i + 2]

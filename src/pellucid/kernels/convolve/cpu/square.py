@@ -8,23 +8,20 @@ A kernel that is a line is mostly zeros, so its taps are listed once a strip. Th
 their borders, and each tap is a multiply-add of one of them, shifted.
 """
 
-from __future__ import annotations
-
 from pellucid.kernels.convolve.cpu.rows import add_taps, dots, fold, fold_back, mirror_ends, strip_of
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.levels import rounded, units
 from pellucid.kernels.stages.sums import copy
 
 __all__ = ["square", "square_back", "square_sums"]
 
 
-@fused
+@fused.noinline
 def _taps(kernel, threshold, step, turned, at, weights, begin):  # type: ignore[no-untyped-def]
     """List the taps that are not nothing, row by row: how far into rows of ``step`` numbers they read, and their weights.
 
     The taps of row i are the [begin[i], begin[i + 1])-th. ``turned`` gives the rows and columns of the adjoint.
     """
-    noinline()
     count, taps = 0, kernel.shape[0]
     for i in range(taps):
         begin[i] = count
@@ -36,10 +33,9 @@ def _taps(kernel, threshold, step, turned, at, weights, begin):  # type: ignore[
     begin[taps] = count
 
 
-@fused
+@fused.noinline
 def _mirrored(image, first, last, reach, unit, padded):  # type: ignore[no-untyped-def]
     """Rows [first - reach, last + reach) of a plane, with mirrored borders, in units of the picture's."""
-    noinline()
     height, width = image.shape
     for r in range(last - first + 2 * reach):
         line = padded[r]
@@ -53,8 +49,6 @@ def square(images, kernels, channels, rows, threshold, unit, out, scratch, at, w
 
     ``made``, of bytes, is room for a row; the picture's ``unit`` is 1 / 255 then, and 1 otherwise.
     """
-    images, kernels, out, scratch = without_refcount((images, kernels, out, scratch))
-    at, weights, begin = without_refcount((at, weights, begin))
     width, taps = images.shape[2], kernels.shape[1]
     reach = taps // 2
     step = width + 2 * reach
@@ -69,10 +63,9 @@ def square(images, kernels, channels, rows, threshold, unit, out, scratch, at, w
                 out[plane, v] = type(unit)(0.0)
                 add_taps(line, at, weights, 0, begin[taps], out[plane, v])
             else:
-                row = without_refcount(made)
-                row[:] = type(unit)(0.0)
-                add_taps(line, at, weights, 0, begin[taps], row)
-                rounded(row, out[plane, v])
+                made[:] = type(unit)(0.0)
+                add_taps(line, at, weights, 0, begin[taps], made)
+                rounded(made, out[plane, v])
 
 
 @entry
@@ -82,8 +75,6 @@ def square_back(grad, kernels, channels, rows, threshold, out, scratch, at, weig
     An output row that read a row of the image through the border lies no farther from it than ``reach``, as mirroring brings places
     nearer: the rows around the strip are all that is needed.
     """
-    grad, kernels, out, scratch = without_refcount((grad, kernels, out, scratch))
-    at, weights, begin = without_refcount((at, weights, begin))
     (_, height, width), taps = grad.shape, kernels.shape[1]
     reach = taps // 2
     step, period = width + 4 * reach, max(2 * (height - 1), 1)
@@ -115,7 +106,6 @@ def square_back(grad, kernels, channels, rows, threshold, out, scratch, at, weig
 @entry
 def square_sums(grad, images, taps, rows, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
     """The kernel's gradient, a row of float64 sums per strip."""
-    grad, images, sums, scratch = without_refcount((grad, images, sums, scratch))
     reach = taps // 2
     step = grad.shape[2] + 2 * reach
     padded = scratch[: (rows + 2 * reach) * step].reshape(rows + 2 * reach, step)

@@ -9,8 +9,6 @@ the image, which lie in the cache already, and the horizontal pass then runs ove
 lies between. The adjoint is the same with the kernels reversed and the mirrored border folded back.
 """
 
-from __future__ import annotations
-
 from pellucid.kernels.convolve.cpu.rows import (
     add_nine,
     clip_row,
@@ -25,7 +23,7 @@ from pellucid.kernels.convolve.cpu.rows import (
     weigh_rows,
     weigh_rows_back,
 )
-from pellucid.kernels.jit import entry, fused, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.levels import rounded, units
 from pellucid.kernels.stages.sums import copy, mask_row
 
@@ -47,7 +45,6 @@ def separable(images, vertical, horizontal, channels, rows, threshold, out, scra
 
     ``lines``, of bytes, is room for the rows that a strip reads, as fractions, and for one that it makes.
     """
-    images, vertical, horizontal, out, scratch = without_refcount((images, vertical, horizontal, out, scratch))
     height, width, tall = images.shape[1], images.shape[2], vertical.shape[1] // 2
     line = scratch[: width + 2 * (horizontal.shape[1] // 2)]
     for s in range(start, stop):
@@ -58,7 +55,7 @@ def separable(images, vertical, horizontal, channels, rows, threshold, out, scra
             for v in range(first, last):
                 _filtered(images[plane], v, down, counted, across, beside, line, out[plane, v])
         else:
-            made, window = without_refcount(lines[0]), without_refcount(lines[1:])
+            made, window = lines[0], lines[1:]
             for r in range(counted[0], last - first - 1 + counted[1]):
                 units(images[plane, fold(first - tall + r, height)], scratch.dtype.type(1.0 / 255.0), window[r])
             for v in range(last - first):
@@ -75,7 +72,6 @@ def _turned(kernel, out):  # type: ignore[no-untyped-def]
 @entry
 def separable_back(grad, vertical, horizontal, channels, rows, threshold, out, scratch, start, stop):  # type: ignore[no-untyped-def]
     """The adjoint of :func:`separable`; the arguments are its own."""
-    grad, vertical, horizontal, out, scratch = without_refcount((grad, vertical, horizontal, out, scratch))
     width, taps = grad.shape[2], horizontal.shape[1]
     reach = taps // 2
     line, wide = scratch[: width + 4 * reach], scratch[width + 4 * reach : 2 * width + 6 * reach]
@@ -96,7 +92,6 @@ def separable_back(grad, vertical, horizontal, channels, rows, threshold, out, s
 @entry
 def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of both kernels, one row of float64 sums per strip: the vertical taps, then the horizontal ones."""
-    grad, images, sums, scratch, vertical, horizontal = without_refcount((grad, images, sums, scratch, vertical, horizontal))
     _, height, width = images.shape
     taps, others = vertical.shape[1], horizontal.shape[1]
     tall, reach = taps // 2, others // 2
@@ -145,12 +140,11 @@ def interior(images, kernels, channels, clipped, out, lines, start, stop):  # ty
 
     ``lines``, of bytes, is room for four rows: those that are read, as fractions, and the one that is made.
     """
-    images, kernels, out = without_refcount((images, kernels, out))
     _, height, width = images.shape
     for plane in range(start, stop):
         kernel, x = kernels[plane // channels % len(kernels)], images[plane]
         if lines is not None:
-            _interior_of_bytes(x, kernel, without_refcount(lines), out[plane])
+            _interior_of_bytes(x, kernel, lines, out[plane])
             continue
         for v in range(height):
             row = out[plane, v]
@@ -166,7 +160,6 @@ def interior(images, kernels, channels, clipped, out, lines, start, stop):  # ty
 @entry
 def interior_backward(grad, images, kernels, channels, clipped, needs, out, sums, scratch, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of planes [start, stop) and of their kernels: (planes, 9) float64 sums; ``needs`` is (images, kernels)."""
-    grad, images, kernels, out, sums, scratch = without_refcount((grad, images, kernels, out, sums, scratch))
     _, height, width = images.shape
     zero, wide = images.dtype.type(0.0), width + 2
     window, row, flipped = scratch[: 3 * wide].reshape(3, wide), scratch[3 * wide :][:width], scratch[3 * wide + width :][:9]

@@ -5,8 +5,6 @@ Must not: know about autograd, or import Triton before an operator runs.
 Read next: ``launch.py``.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from pellucid.kernels.explicit import TRITON_KEYS, register

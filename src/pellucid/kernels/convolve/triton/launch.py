@@ -5,8 +5,6 @@ Must not: synchronise with the device, or be imported where Triton is not.
 Read next: ``kernels.py``.
 """
 
-from __future__ import annotations
-
 import torch
 import triton
 from torch import Tensor

@@ -5,13 +5,11 @@ Must not: loop over an image.
 Read next: ``rows.py``.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline, wide
+from pellucid.kernels.jit import fused
 
 __all__ = ["parts_of_power", "slope_through_power"]
 
@@ -71,7 +69,7 @@ def _number(bits):  # type: ignore[no-untyped-def]
     return np.int32(bits).view(np.float32)
 
 
-@fused
+@fused.wide
 def _quickly(x, exponent, gain, y):  # type: ignore[no-untyped-def]
     """Y = gain * x ** exponent in float32 alone, to 2 units in the last place; for usual numbers, and whether all above 0 are.
 
@@ -80,7 +78,6 @@ def _quickly(x, exponent, gain, y):  # type: ignore[no-untyped-def]
     an fma adds before it rounds. The whole number n is guessed from the bits of x, which the rest need not wait for; polynomials go
     by halves, as what takes the time is waiting.
     """
-    wide()
     zero, one, shift, middle = np.float32(0.0), np.float32(1.0), np.int32(23), np.float32(_WHOLE)
     p = np.float64(exponent)
     coarse = _number(_bits(exponent) & np.int32(-4096))
@@ -112,10 +109,9 @@ def _quickly(x, exponent, gain, y):  # type: ignore[no-untyped-def]
     return (least >= np.int32(_LOW)) & (most < np.int32(_HIGH))
 
 
-@fused
+@fused.wide
 def _logarithms(x, out):  # type: ignore[no-untyped-def]
     """Log x in float32 alone; for usual numbers, 0 of what is not above 0."""
-    wide()
     zero, one, shift = np.float32(0.0), np.float32(1.0), np.int32(23)
     a, d, e, g, h, i, j, k, m = _FALL
     a0, a1, a2, a3, a4 = np.float32(a), np.float32(d), np.float32(e), np.float32(g), np.float32(h)
@@ -129,14 +125,12 @@ def _logarithms(x, out):  # type: ignore[no-untyped-def]
         out[u] = np.float32(_LN2) * (np.float32(whole) + r * (a0 + r * series))
 
 
-@fused
+@fused.noinline.wide
 def parts_of_power(x, exponent, gain, clip, y, logarithm):  # type: ignore[no-untyped-def]
     """The result y = gain * x ** exponent, 0 where x is not positive; where there is room for it, log x.
 
     An exponent of 1 changes nothing.
     """
-    noinline()
-    wide()
     cast = x.dtype.type
     zero, one = cast(0.0), cast(1.0)
     quick = x.itemsize == 4 and abs(exponent) <= cast(_MOST)
@@ -160,14 +154,12 @@ def parts_of_power(x, exponent, gain, clip, y, logarithm):  # type: ignore[no-un
             y[u] = one if z > one else z
 
 
-@fused
+@fused.noinline.wide
 def slope_through_power(clip, exponent, gain, x, y, g, inside, target):  # type: ignore[no-untyped-def]
     """The gradient of x from that of gain * y, y = x ** exponent, where that lies in [0, 1] (the ends count) or is not clipped.
 
     Where there is room for it, ``inside`` has the gradient that the clip lets through.
     """
-    noinline()
-    wide()
     zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
     for u in range(len(target)):
         z = gain * y[u]

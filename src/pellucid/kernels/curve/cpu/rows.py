@@ -5,31 +5,18 @@ Must not: loop over an image.
 Read next: ``../reference.py``.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from pellucid.kernels.curve.layout import POSTERIZE, SLACK, SOLARIZE
-from pellucid.kernels.jit import exact, fused, noinline, number, rank, summing
+from pellucid.kernels.jit import exact, fused, number, rank, summing
 from pellucid.kernels.lookups import through_registers
 from pellucid.kernels.stages.sums import copy
 
 __all__ = [
-    "counted",
-    "curved",
-    "extremes",
-    "flattened",
-    "levels_of",
-    "looked_up",
-    "mixed",
-    "mixed_slope",
-    "pulled",
-    "pulls",
-    "slope_of",
-    "sum_of_differences",
-    "sum_of_three",
+    *("counted", "curved", "extremes", "flattened", "levels_of", "looked_up", "mixed", "mixed_slope", "pulled", "pulls"),
+    *("slope_of", "sum_of_differences", "sum_of_three"),
 ]
 
 
@@ -42,18 +29,16 @@ def _level(x, scale):  # type: ignore[no-untyped-def]
     return np.uint8(np.int32(y if y < cast(255.0) else cast(255.0)))
 
 
-@exact
+@exact.noinline
 def levels_of(x, scale, out):  # type: ignore[no-untyped-def]
     """The grey levels that equalising counts."""
-    noinline()
     for u in range(len(out)):
         out[u] = _level(x[u], scale)
 
 
-@exact
+@exact.noinline
 def counted(row, parts, out):  # type: ignore[no-untyped-def]
     """How often each level occurs among bytes; by turns in four counts: one that has just been written is not read at once."""
-    noinline()
     parts[:4] = 0
     whole = len(row) - len(row) % 4
     for u in range(0, whole, 4):
@@ -65,10 +50,9 @@ def counted(row, parts, out):  # type: ignore[no-untyped-def]
         out[k] = parts[0, k] + parts[1, k] + parts[2, k] + parts[3, k]
 
 
-@exact
+@exact.noinline
 def extremes(row, weights):  # type: ignore[no-untyped-def]
     """The least and the greatest number that counts; no number where one is none."""
-    noinline()
     cast = row.dtype.type
     least, most = rank(cast(-np.inf)), rank(cast(np.inf))
     low, high = most, least
@@ -80,7 +64,7 @@ def extremes(row, weights):  # type: ignore[no-untyped-def]
     return (cast(np.nan), cast(np.nan)) if low < least or high > most else (number(low), number(high))
 
 
-@exact
+@exact.noinline
 def flattened(counts, below, table, rise):  # type: ignore[no-untyped-def]
     """Write the curve that flattens a histogram, and its slopes over one level to either side; whether it stays as it is.
 
@@ -88,7 +72,6 @@ def flattened(counts, below, table, rise):  # type: ignore[no-untyped-def]
         below: scratch (256,).
         table, rise: (256,), in [0, 1].
     """
-    noinline()
     total = brightest = np.int64(0)
     for k in range(256):
         below[k] = total  # before this level: the curve is one level late
@@ -114,22 +97,20 @@ def mixed(gate, x, y):  # type: ignore[no-untyped-def]
         y[u] = gate * y[u] + rest * x[u]
 
 
-@exact
+@exact.noinline
 def looked_up(levels, table, y):  # type: ignore[no-untyped-def]
     """Y = what a table holds for each level."""
-    noinline()
     for u in range(through_registers(levels, table, y, len(y)), len(y)):
         y[u] = table[levels[u]]
 
 
-@exact
+@exact.noinline
 def curved(kind, x, a, b, scale, y):  # type: ignore[no-untyped-def]
     """The reference's numbers, of all curves but equalising, which looks them up.
 
     Args:
         a, b: bits, or threshold; or the least and the greatest number.
     """
-    noinline()
     one, zero = type(scale)(1.0), type(scale)(0.0)
     if kind == POSTERIZE:
         _posterized(x, np.floor(a + type(scale)(0.5)), type(scale), y)
@@ -154,10 +135,9 @@ def _posterized(x, bits, cast, y):  # type: ignore[no-untyped-def]
         y[u] = np.floor((most if z > most else z) / step) * step / most
 
 
-@fused
+@fused.noinline
 def slope_of(kind, slope, x, a, scale, out):  # type: ignore[no-untyped-def]
     """The declared slope to the image, of posterising and solarising."""
-    noinline()
     cast = type(scale)
     one, zero = cast(1.0), cast(0.0)
     if kind == SOLARIZE:
@@ -192,10 +172,9 @@ def pulls(x, g, a, b):  # type: ignore[no-untyped-def]
     return np.float64(product), np.float64(whole), low, high
 
 
-@fused
+@fused.noinline
 def pulled(x, g, slope, a, down, b, up, into):  # type: ignore[no-untyped-def]
     """The gradient through a slope, and what each number that equals a or b gets beside it."""
-    noinline()
     zero = type(slope)(0.0)
     for u in range(len(x)):
         into[u] = g[u] * slope + (down if x[u] == a else zero) + (up if x[u] == b else zero)

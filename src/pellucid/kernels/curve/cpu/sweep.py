@@ -5,26 +5,12 @@ Must not: know of tensors; everything comes as contiguous arrays, a plane for ea
 Read next: ``rows.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.curve.cpu.rows import (
-    counted,
-    curved,
-    extremes,
-    flattened,
-    levels_of,
-    looked_up,
-    mixed,
-    mixed_slope,
-    pulled,
-    pulls,
-    sum_of_differences,
-)
+from pellucid.kernels.curve.cpu import rows
 from pellucid.kernels.curve.cpu.strips import bent, bent_backward
 from pellucid.kernels.curve.layout import AMOUNT, AUTOCONTRAST, EQUALIZE, GATE
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.stages.sums import copy
 
@@ -33,7 +19,7 @@ __all__ = ["STRIP", "backward", "by_levels", "forward", "look_up"]
 STRIP = 2048  # numbers that go through all phases together, in a close cache
 
 
-@fused
+@fused.noinline
 def _settle(kind, row, weights, scale, numbers, table, rise, room):  # type: ignore[no-untyped-def]
     """What a curve reads off its channel before it changes anything: two numbers, and for equalising a table with its slopes.
 
@@ -42,21 +28,20 @@ def _settle(kind, row, weights, scale, numbers, table, rise, room):  # type: ign
         weights: how often each of its numbers counts, or None: once.
         room: scratch for histograms and counts; and the plane's grey levels, which stay there where equalising looks them up.
     """
-    noinline()
     zero = row.dtype.type(0.0)
     if kind == AUTOCONTRAST:
-        return extremes(row, weights)
+        return rows.extremes(row, weights)
     if kind != EQUALIZE:
         return numbers[AMOUNT], zero
     parts, counts, levels = room
-    levels_of(row, scale, levels)
+    rows.levels_of(row, scale, levels)
     if weights is None:
-        counted(levels, parts, counts)
+        rows.counted(levels, parts, counts)
     else:
         counts[:] = 0
         for u in range(len(levels)):
             counts[levels[u]] += weights[u]
-    stays = flattened(counts, parts[0], table, rise)
+    stays = rows.flattened(counts, parts[0], table, rise)
     return row.dtype.type(1.0 if stays else 0.0), zero
 
 
@@ -69,17 +54,16 @@ def _room(kind, length):  # type: ignore[no-untyped-def]
 def _spread(kind, x, a, b, scale, levels, table, y):  # type: ignore[no-untyped-def]
     """A curve that read off its channel ``a`` and ``b``, or whether the channel stays as it is and a table."""
     if kind == AUTOCONTRAST:
-        curved(kind, x, a, b, scale, y)
+        rows.curved(kind, x, a, b, scale, y)
     elif a == type(scale)(1.0):
         copy(x, y)
     else:
-        looked_up(levels, table, y)
+        rows.looked_up(levels, table, y)
 
 
-@fused
+@fused.noinline
 def _stretched_back(row, grad, a, b, gate, into):  # type: ignore[no-untyped-def]
     """The gradient of a stretched plane, through its extremes too."""
-    noinline()
     cast = row.dtype.type
     rest, product, whole, darkest, brightest = cast(1.0) - gate, 0.0, 0.0, 0, 0
     if a == b:
@@ -88,13 +72,13 @@ def _stretched_back(row, grad, a, b, gate, into):  # type: ignore[no-untyped-def
         return
     for first in range(0, len(row), STRIP):
         x, g = row[first : first + STRIP], grad[first : first + STRIP]
-        found = pulls(x, g, a, b)
+        found = rows.pulls(x, g, a, b)
         product, whole = product + found[0], whole + found[1]
         darkest, brightest = darkest + found[2], brightest + found[3]
     span = b - a
     product /= span
     down, up = cast(gate * (product - whole) / span / max(darkest, 1)), cast(-gate * product / span / max(brightest, 1))
-    pulled(row, grad, gate * (cast(1.0) / span) + rest, a, down, b, up, into)
+    rows.pulled(row, grad, gate * (cast(1.0) / span) + rest, a, down, b, up, into)
 
 
 @fused
@@ -110,7 +94,7 @@ def _toned(kind, clip, scale, own, row, counts, scratch, out):  # type: ignore[n
         if kind in (AUTOCONTRAST, EQUALIZE):
             _spread(kind, x, a, b, scale, room[2][first : first + STRIP], table, y)
             if own[GATE] != cast(1.0):
-                mixed(own[GATE], x, y)
+                rows.mixed(own[GATE], x, y)
         else:
             bent(kind, clip, scale, own, x, y)
 
@@ -123,7 +107,6 @@ def forward(planes, numbers, options, scale, channels, out, start, stop):  # typ
         numbers: (samples or 1, 3), as ``layout.py`` has them.
         options: kind, slope, magnitude, whether to clip.
     """
-    planes, numbers, out = without_refcount((planes, numbers, out))
     cast, kind = planes.dtype.type, options[0]
     scratch = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room(kind, planes.shape[1])
     for p in range(start, stop):
@@ -133,15 +116,13 @@ def forward(planes, numbers, options, scale, channels, out, start, stop):  # typ
 @entry
 def look_up(planes, tables, out, start, stop):  # type: ignore[no-untyped-def]
     """Fill planes [start, stop) from their tables (planes, 256)."""
-    planes, tables, out = without_refcount((planes, tables, out))
     for p in range(start, stop):
-        looked_up(planes[p], tables[p], out[p])
+        rows.looked_up(planes[p], tables[p], out[p])
 
 
 @entry
 def by_levels(planes, numbers, options, channels, out, start, stop):  # type: ignore[no-untyped-def]
     """Planes [start, stop) of bytes under their curves: what these make of 256 levels, looked up; rounded where bytes come out."""
-    planes, numbers, out = without_refcount((planes, numbers, out))
     kind, unit = options[0], np.float32(1.0 / 255.0)
     levels, made, table = np.empty(256, np.float32), np.empty(256, np.float32), np.empty(256, out.dtype)
     scratch = np.empty(256, np.float32), np.empty(256, np.float32), _room(kind, 256)
@@ -151,16 +132,15 @@ def by_levels(planes, numbers, options, channels, out, start, stop):  # type: ig
     for p in range(start, stop):
         own = numbers[(p // channels) % len(numbers)]
         if kind in (AUTOCONTRAST, EQUALIZE) and own[GATE] != np.float32(0.0):
-            counted(planes[p], parts, counts)
+            rows.counted(planes[p], parts, counts)
         _toned(kind, options[3], np.float32(255.0), own, levels, counts, scratch, made)
         copy(made, steps(table))
-        looked_up(planes[p], table, out[p])
+        rows.looked_up(planes[p], table, out[p])
 
 
 @entry
 def backward(grad, planes, numbers, options, scale, h, channels, to_image, sums, wanted, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of planes [start, stop), and if ``wanted`` their sums (planes, 3) in float64 for the numbers of the sample."""
-    grad, planes, numbers, to_image, sums = without_refcount((grad, planes, numbers, to_image, sums))
     cast = planes.dtype.type
     kind, slope, magnitude, clip = options
     table, rise, room = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room(kind, planes.shape[1])
@@ -183,10 +163,10 @@ def backward(grad, planes, numbers, options, scale, h, channels, to_image, sums,
                 continue
             if wanted:
                 _spread(kind, x, a, b, cast(scale), levels, table, y)
-                along[GATE] += sum_of_differences(g, y, x)
+                along[GATE] += rows.sum_of_differences(g, y, x)
             if kind == EQUALIZE:
                 if slope == 2 and a != cast(1.0):
-                    looked_up(levels, rise, slopes)
+                    rows.looked_up(levels, rise, slopes)
                 else:
                     slopes[:] = cast(0.0) if slope == 0 else cast(1.0)
-                mixed_slope(gate, g, slopes, target)
+                rows.mixed_slope(gate, g, slopes, target)

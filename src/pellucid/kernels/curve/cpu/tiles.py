@@ -5,20 +5,17 @@ Must not: know of tensors; everything comes as contiguous arrays, a plane for ea
 Read next: ``../clahe.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pellucid.kernels.curve.cpu.rows import levels_of
-from pellucid.kernels.jit import entry, exact, noinline, without_refcount
+from pellucid.kernels.jit import entry, exact
 
 __all__ = ["clahe"]
 
 
-@exact
+@exact.noinline
 def _count(levels, row, tile, counts):  # type: ignore[no-untyped-def]
     """Add a row of levels to the histograms of its tiles (tiles, 256); columns beyond the picture are the mirrored ones."""
-    noinline()
     width = levels.shape[1]
     period = max(2 * (width - 1), 1)
     for t in range(len(counts)):
@@ -30,10 +27,9 @@ def _count(levels, row, tile, counts):  # type: ignore[no-untyped-def]
             counts[t, levels[row, x if x < width else period - x]] += 1
 
 
-@exact
+@exact.noinline
 def _curve(counts, most, scale, table):  # type: ignore[no-untyped-def]
     """The curve of a tile: what is beyond ``most`` is spread over all levels, and the sums are stretched to 255."""
-    noinline()
     spare = np.int64(0)
     for k in range(256):
         spare += max(counts[k] - most, 0)
@@ -51,10 +47,9 @@ def _slopes(table, rise):  # type: ignore[no-untyped-def]
         rise[k] = table[min(k + 1, 255)] - table[max(k - 1, 0)]
 
 
-@exact
+@exact.noinline
 def _between(tables, levels, row, across, left, right, out):  # type: ignore[no-untyped-def]
     """Of a row's levels what the curves (256, tiles) to the left and right of each pixel make of them, between the two."""
-    noinline()
     one = np.float32(1.0)
     for u in range(len(out)):
         level = levels[row, u]
@@ -86,7 +81,6 @@ def clahe(planes, limits, channels, size, tiles, steps, out, slopes, start, stop
         steps: along y and x, of every pixel: the tile before, the tile after, and how far it is on its way.
         slopes: of the curves at each pixel; without planes where nobody asks.
     """
-    planes, limits, out, slopes, steps = without_refcount((planes, limits, out, slopes, steps))
     (above, below, down), (left, right, across) = steps
     (_, height, width), (tall, wide) = planes.shape, (size[0] // tiles[0], size[1] // tiles[1])
     levels, counts, rows = (

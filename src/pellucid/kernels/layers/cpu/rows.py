@@ -5,30 +5,13 @@ Must not: know in which order rows are laid.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import exact, fused, noinline
+from pellucid.kernels.jit import exact, fused
 
 __all__ = [
-    "AXIS",
-    "cut",
-    "give",
-    "give_whole",
-    "lay",
-    "move",
-    "read",
-    "read_straight",
-    "read_whole",
-    "rest",
-    "slopes_of_share",
-    "span",
-    "tap",
-    "to_box",
-    "to_map",
-    "to_plane",
-    "whole",
+    *("AXIS", "cut", "give", "give_whole", "lay", "move", "read", "read_straight", "read_whole", "rest", "slopes_of_share"),
+    *("span", "tap", "to_box", "to_map", "to_plane", "whole"),
 ]
 
 (PLACE, FIRST, NEAR, FAR, AXIS) = range(5)
@@ -52,12 +35,11 @@ def _column(place, width):  # type: ignore[no-untyped-def]
     return np.int64(min(max(np.ceil(place), type(place)(0.0)), type(place)(width)))
 
 
-@exact
+@exact.noinline
 def span(opacity, box, k, covers, edge, y, width, line):  # type: ignore[no-untyped-def]
     """Where read k shows in row y: its columns, from and to, and its share there; or it goes into ``line`` if it varies, which is
     the last that is told.
     """
-    noinline()
     cast = opacity.dtype.type
     zero, half = cast(0.0), cast(0.5)
     if covers and k == 0:
@@ -78,10 +60,9 @@ def span(opacity, box, k, covers, edge, y, width, line):  # type: ignore[no-unty
     return first, last, zero, True
 
 
-@fused
+@fused.noinline
 def cut(plane, first, last, share, line, varies):  # type: ignore[no-untyped-def]
     """What `span` tells of a read whose share a row of a plane cuts out."""
-    noinline()
     cast = line.dtype.type
     zero, one = cast(0.0), cast(1.0)
     while first < last and plane[first] == zero:
@@ -116,17 +97,15 @@ def _seen(shift, first, last, width):  # type: ignore[no-untyped-def]
     return low, max(min(width - shift, last), low)
 
 
-@fused
+@fused.noinline
 def move(source, target):  # type: ignore[no-untyped-def]
     """Copy what lies apart; an assignment would look whether it does."""
-    noinline()
     for u in range(len(target)):
         target[u] = source[u]
 
 
-@fused
+@fused.noinline
 def _copy(source, unit, target):  # type: ignore[no-untyped-def]
-    noinline()
     cast = target.dtype.type
     for u in range(len(target)):
         target[u] = cast(source[u]) * unit
@@ -146,10 +125,9 @@ def read_whole(img, at, shape, unit, dx, dy, ground, y, first, last, lines):  # 
         line[high:last] = ground[c]
 
 
-@exact
+@exact.noinline
 def _places(m, y, first, x, down):  # type: ignore[no-untyped-def]
     """Where the pixels of a row read, from column ``first`` on."""
-    noinline()
     cast = x.dtype.type
     across, along = m[1] * cast(y) + m[2], m[4] * cast(y) + m[5]
     for u in range(len(x)):
@@ -157,13 +135,12 @@ def _places(m, y, first, x, down):  # type: ignore[no-untyped-def]
         down[u] = m[3] * cast(first + u) + along
 
 
-@fused
+@fused.noinline
 def _settle(place, first, near, far, length):  # type: ignore[no-untyped-def]
     """Which two neighbours places lie between along one axis, and how much these count; what lies outside of the picture: 0.
 
     The first is such that the second is there, too, if there are two at all.
     """
-    noinline()
     cast = place.dtype.type
     zero, one, before, after, last = cast(0.0), cast(1.0), cast(-2.0), cast(length), cast(max(length - 2, 0))
     for u in range(len(place)):
@@ -181,10 +158,9 @@ def _settle(place, first, near, far, length):  # type: ignore[no-untyped-def]
         far[:] = zero
 
 
-@fused
+@fused.noinline
 def tap(m, y, first, last, shape, taps, index):  # type: ignore[no-untyped-def]
     """What a row's pixels read: of ``taps`` the lines PLACE, FIRST, NEAR and FAR of each axis, and which pixel is the first."""
-    noinline()
     width = np.int32(shape[1])
     across, down = taps[:AXIS], taps[AXIS:]
     _places(m, y, first, across[PLACE][first:last], down[PLACE][first:last])
@@ -213,9 +189,8 @@ def read(img, at, shape, unit, ground, first, last, taps, index, lines):  # type
               lower[first:last], cast(unit), ground[c], lines[c][first:last])  # fmt: skip
 
 
-@fused
+@fused.noinline
 def _mean(img, base, across, down, index, left, right, upper, lower, unit, outside, line):  # type: ignore[no-untyped-def]
-    noinline()
     cast = line.dtype.type
     zero, one = cast(0.0), cast(1.0)
     for u in range(len(line)):
@@ -228,10 +203,9 @@ def _mean(img, base, across, down, index, left, right, upper, lower, unit, outsi
         line[u] = mixed if cover > zero else outside
 
 
-@fused
+@fused.noinline
 def read_straight(m, img, at, shape, unit, ground, y, first, last, taps, index, lines):  # type: ignore[no-untyped-def]
     """The same of a read whose rows are the picture's rows, which are mixed first: two pixels are looked up, not four."""
-    noinline()
     cast, (height, width) = taps.dtype.type, shape
     across, down, into, mixed = taps[:AXIS], taps[AXIS:], index[first:last], taps[AXIS + PLACE][:width]
     _places(m, y, first, across[PLACE][first:last], down[PLACE][first:last])
@@ -251,17 +225,15 @@ def read_straight(m, img, at, shape, unit, ground, y, first, last, taps, index, 
         _between(mixed, beside, into, left, right, upper + lower, ground[c], lines[c][first:last])
 
 
-@fused
+@fused.noinline
 def _mix(a, b, upper, lower, out):  # type: ignore[no-untyped-def]
-    noinline()
     cast = out.dtype.type
     for u in range(len(out)):
         out[u] = upper * cast(a[u]) + lower * cast(b[u])
 
 
-@fused
+@fused.noinline
 def _between(row, beside, index, left, right, there, outside, line):  # type: ignore[no-untyped-def]
-    noinline()
     zero, one = line.dtype.type(0.0), line.dtype.type(1.0)
     for u in range(len(line)):
         i = np.uint64(index[u])
@@ -270,10 +242,9 @@ def _between(row, beside, index, left, right, there, outside, line):  # type: ig
         line[u] = mean if cover > zero else outside
 
 
-@fused
+@fused.noinline
 def lay(lines, above, first, last, share, line, varies):  # type: ignore[no-untyped-def]
     """Lay a read over what is there, as ``torch.lerp`` does; what is covered, or not there, leaves no NaN."""
-    noinline()
     half, one, zero = line.dtype.type(0.5), line.dtype.type(1.0), line.dtype.type(0.0)
     for c in range(len(lines)):
         below, over = lines[c][first:last], above[c][first:last]
@@ -293,10 +264,9 @@ def lay(lines, above, first, last, share, line, varies):  # type: ignore[no-unty
                 below[u] = over[u] + (one - share) * (below[u] - over[u])
 
 
-@fused
+@fused.noinline
 def rest(factor, first, last, share, line, varies, low, high):  # type: ignore[no-untyped-def]
     """Multiply columns low to high by what a read leaves of those below it."""
-    noinline()
     one, low, high = factor.dtype.type(1.0), max(first, low), min(last, high)
     left, shares = factor[low:high], line[low:high]
     if varies:
@@ -307,7 +277,7 @@ def rest(factor, first, last, share, line, varies, low, high):  # type: ignore[n
             left[u] *= one - share
 
 
-@fused
+@fused.noinline
 def give_whole(into, at, shape, channels, dx, dy, grad, begin, y, first, last, weight):  # type: ignore[no-untyped-def]
     """Add a row's gradient, weighted, to the whole pixels that it had read.
 
@@ -315,7 +285,6 @@ def give_whole(into, at, shape, channels, dx, dy, grad, begin, y, first, last, w
         into: the gradient of the pictures, flat, and ``at`` where that of this one begins.
         grad: of the result, flat, and ``begin`` where that of this sample begins.
     """
-    noinline()
     height, width = shape
     cast = weight.dtype.type
     if not 0 <= y + dy < height:
@@ -328,10 +297,9 @@ def give_whole(into, at, shape, channels, dx, dy, grad, begin, y, first, last, w
             target[u] += shares[u] * cast(upstream[u])
 
 
-@fused
+@fused.noinline
 def give(into, at, shape, channels, grad, begin, y, first, last, weight, taps, index):  # type: ignore[no-untyped-def]
     """The same to the four pixels of each that had been interpolated."""
-    noinline()
     height, width = shape
     cast = weight.dtype.type
     left, right, upper, lower = taps[NEAR], taps[FAR], taps[AXIS + NEAR], taps[AXIS + FAR]
@@ -358,10 +326,9 @@ def finite(value):  # type: ignore[no-untyped-def]
     return min(max(value, -most), most)
 
 
-@fused
+@fused.noinline
 def slopes_of_share(above, lines, grad, first, last, found):  # type: ignore[no-untyped-def]
     """The gradient of a read's share in each pixel: upstream times what it shows less what it covers."""
-    noinline()
     found[first:last] = found.dtype.type(0.0)
     for c in range(len(lines)):
         over, below, upstream, into = above[c][first:last], lines[c][first:last], grad[c][first:last], found[first:last]
@@ -369,10 +336,9 @@ def slopes_of_share(above, lines, grad, first, last, found):  # type: ignore[no-
             into[u] += upstream[u] * (finite(over[u]) - finite(below[u]))
 
 
-@fused
+@fused.noinline
 def to_box(opacity, box, k, edge, y, first, last, slope, into):  # type: ignore[no-untyped-def]
     """Add a row's part in the gradients of a read's opacity (the first number) and of its rectangle (the next four)."""
-    noinline()
     if len(box) == 0:
         total = 0.0
         for u in range(first, last):
@@ -395,10 +361,9 @@ def to_box(opacity, box, k, edge, y, first, last, slope, into):  # type: ignore[
     into[4] += share * total * down
 
 
-@fused
+@fused.noinline
 def to_plane(plane, first, last, share, line, varies, slope, into):  # type: ignore[no-untyped-def]
     """A row's gradient of a plane, and of the share that it cuts out; of the latter before the plane came."""
-    noinline()
     into[:] = into.dtype.type(0.0)
     for u in range(first, last):
         into[u] = (line[u] if varies else share) * slope[u]
@@ -426,12 +391,11 @@ def _slopes(place, first, length):  # type: ignore[no-untyped-def]
     return near, far if length > 1 else 0.0
 
 
-@fused
+@fused.noinline
 def to_map(  # type: ignore[no-untyped-def]
     img, at, shape, unit, ground, y, first, last, share, line, varies, grad, taps, index, into
 ):
     """Add a row's part in the gradient of a read's map, six numbers."""
-    noinline()
     height, width = shape
     cast = taps.dtype.type
     left, right, upper, lower = taps[NEAR], taps[FAR], taps[AXIS + NEAR], taps[AXIS + FAR]

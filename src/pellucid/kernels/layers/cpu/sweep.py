@@ -5,13 +5,11 @@ Must not: allocate.
 Read next: ``rows.py``.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.layers.cpu import rows
 from pellucid.kernels.narrow import numbers, steps
 
@@ -81,10 +79,9 @@ def _shift(reads, i, k):  # type: ignore[no-untyped-def]
     return False, np.int64(0), np.int64(0)
 
 
-@fused
+@fused.noinline
 def _show(img, call, reads, i, k, y, first, last, room, lines):  # type: ignore[no-untyped-def]
     """Columns first to last of what read k of sample i shows in row y."""
-    noinline()
     shape = call.height, call.width
     at = (i + reads.offset[i, k]) * call.channels * call.height * call.width
     moves, dx, dy = _shift(reads, i, k)
@@ -99,12 +96,11 @@ def _show(img, call, reads, i, k, y, first, last, room, lines):  # type: ignore[
     rows.read(img, at, shape, call.unit, reads.ground, first, last, room.taps, room.index, lines)
 
 
-@fused
+@fused.noinline
 def _look(call, reads, i, y, spans, line):  # type: ignore[no-untyped-def]
     """Where each read shows in a row: from and to, whether it hides what is below (1) or varies (2), and whether it moves whole
     pixels that are there. Returns the last that hides the whole row; -1: the ground shows.
     """
-    noinline()
     lowest, one, zero = np.int64(-1), line.dtype.type(1.0), line.dtype.type(0.0)
     for k in range(len(spans)):
         first, last, share, varies = _span(call, reads, i, k, y, line)
@@ -134,8 +130,7 @@ def _straight(call, spans, lowest):  # type: ignore[no-untyped-def]
 @entry
 def forward(img, call, reads, out, room, start, stop):  # type: ignore[no-untyped-def]
     """Rows start to stop of all samples, into ``out``, flat."""
-    reads, raw, raw_out, room = without_refcount((reads, img, out, room))
-    img, out = numbers(img), steps(out)
+    raw, raw_out, img, out = img, out, numbers(img), steps(out)
     channels, height, width = call.channels, call.height, call.width
     line, under, above, spans = room.shares[0], room.lines[:channels], room.lines[channels:], room.spans
     for r in range(start, stop):
@@ -175,7 +170,7 @@ def to_sources(grad, call, reads, order, begins, into, room, start, stop):  # ty
         order: the places (sample * reads + read) in the table, source by source, and ``begins`` where each source's begin.
         into: flat, in the dtype in which everything is computed.
     """
-    grad, (reads, order, begins, into, room) = numbers(grad), without_refcount((reads, order, begins, into, room))
+    grad = numbers(grad)
     channels, height, width = call.channels, call.height, call.width
     count, shape, size = reads.opacity.shape[1], (height, width), channels * height * width
     line, factor = room.shares[0], room.shares[1]
@@ -205,7 +200,7 @@ def to_numbers(grad, img, call, reads, sums, cut_out, room, start, stop):  # typ
     """The gradients of the table's rows of samples start to stop: opacity, four numbers of the rectangle, six of the map; and of
     the plane.
     """
-    grad, img, (reads, sums, cut_out, room) = numbers(grad), numbers(img), without_refcount((reads, sums, cut_out, room))
+    grad, img = numbers(grad), numbers(img)
     channels, height, width = call.channels, call.height, call.width
     count, cast = reads.opacity.shape[1], room.lines.dtype.type
     line, slope, upstream, stack = room.shares[0], room.shares[1], room.lines[:channels], room.lines[channels:]

@@ -5,9 +5,7 @@ Must not: know of patches.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused
 
 __all__ = ["build", "give_back"]
 
@@ -21,10 +19,9 @@ def _row(source, row, height, width):  # type: ignore[no-untyped-def]
     return source[start : start + width]
 
 
-@fused
+@fused.noinline
 def _halve(source, low_y, low_x, height, width, target, to_y, to_x, rows, columns, line):  # type: ignore[no-untyped-def]
     """One level from the one above, flat arrays; ``line`` holds a blurred row of the source with room for its repeated ends."""
-    noinline()
     cast = line.dtype.type
     outer, inner, middle = cast(0.0625), cast(0.25), cast(0.375)
     first = 2 * to_x - 2 - low_x  # the source column of line[0]
@@ -46,10 +43,9 @@ def _halve(source, low_y, low_x, height, width, target, to_y, to_x, rows, column
             out[i] = outer * (line[k] + line[k + 4]) + inner * (line[k + 1] + line[k + 3]) + middle * line[k + 2]
 
 
-@fused
+@fused.noinline
 def _unhalve(gradient, low_y, low_x, height, width, lower, to_y, to_x, rows, columns, line):  # type: ignore[no-untyped-def]
     """Add to a level's gradient what the level below hands back: :func:`_halve` transposed."""
-    noinline()
     cast = line.dtype.type
     outer, inner, middle = cast(0.0625), cast(0.25), cast(0.375)
     first = 2 * to_x - 2 - low_x

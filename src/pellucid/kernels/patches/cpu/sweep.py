@@ -8,36 +8,32 @@ A patch is handled whole, in three steps that each run over flat buffers: where 
 sums.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.kernels.jit import entry, exact, fused, noinline, summing, without_refcount
+from pellucid.kernels.jit import entry, exact, fused, summing
 from pellucid.kernels.patches.cpu.pyramid import build, give_back
 
 __all__ = ["Call", "pyramids", "sample", "to_frames", "to_images"]
 
 
-@exact
+@exact.noinline
 def _locate(frame, u, v, shrink, low_x, low_y, x, y):  # type: ignore[no-untyped-def]
     """Coordinates of all samples in a level's own pixels, bit for bit the reference's."""
-    noinline()
     a, b, c, d, e, f = frame[0], frame[1], frame[2], frame[3], frame[4], frame[5]
     for k in range(len(x)):
         x[k] = (a * u[k] + (b * v[k] + c)) * shrink - low_x
         y[k] = (d * u[k] + (e * v[k] + f)) * shrink - low_y
 
 
-@fused
+@fused.noinline
 def _touch(x, y, height, width, start, index, right, down):  # type: ignore[no-untyped-def]
     """Turn coordinates into fractions, and find the first pixel and the steps to its neighbours.
 
     Outside, and on the ends, a step is 0: the neighbour is the pixel itself, so the value repeats and the slope is 0. What is not a
     number counts as 0.
     """
-    noinline()
     cast = x.dtype.type
     last_x, last_y, zero = cast(width - 1), cast(height - 1), cast(0)
     for k in range(len(x)):
@@ -52,9 +48,8 @@ def _touch(x, y, height, width, start, index, right, down):  # type: ignore[no-u
         x[k], y[k] = at_x - cast(column), at_y - cast(row)
 
 
-@fused
+@fused.noinline
 def _read(plane, index, right, down, tx, ty, out):  # type: ignore[no-untyped-def]
-    noinline()
     for k in range(len(out)):
         i, step = np.uint64(index[k]), np.uint64(right[k])
         j = i + np.uint64(down[k])
@@ -63,10 +58,9 @@ def _read(plane, index, right, down, tx, ty, out):  # type: ignore[no-untyped-de
         out[k] = top + ty[k] * (r + tx[k] * (s - r) - top)
 
 
-@fused
+@fused.noinline
 def _read_three(plane0, plane1, plane2, index, right, down, tx, ty, out0, out1, out2):  # type: ignore[no-untyped-def]
     """Three channels at once: the positions are read once."""
-    noinline()
     for k in range(len(out0)):
         i, step = np.uint64(index[k]), np.uint64(right[k])
         j = i + np.uint64(down[k])
@@ -82,17 +76,15 @@ def _read_three(plane0, plane1, plane2, index, right, down, tx, ty, out0, out1, 
         out0[k], out1[k], out2[k] = first, second, top + along * (r + across * (s - r) - top)
 
 
-@fused
+@fused.noinline
 def _mix(out, other, weight):  # type: ignore[no-untyped-def]
-    noinline()
     for k in range(len(out)):
         out[k] += weight * (other[k] - out[k])
 
 
-@fused
+@fused.noinline
 def _slopes(plane, index, right, down, tx, ty, g, value, along_x, along_y, first):  # type: ignore[no-untyped-def]
     """Gradient times value and slopes, summed over channels."""
-    noinline()
     for k in range(len(g)):
         i, step = np.uint64(index[k]), np.uint64(right[k])
         j = i + np.uint64(down[k])
@@ -106,10 +98,9 @@ def _slopes(plane, index, right, down, tx, ty, g, value, along_x, along_y, first
         along_y[k] = gy if first else along_y[k] + gy
 
 
-@fused
+@fused.noinline
 def _slopes_of_three(plane0, plane1, plane2, index, right, down, tx, ty, g0, g1, g2, value, along_x, along_y):  # type: ignore[no-untyped-def]
     """The same for three channels at once: their pixels are summed with the gradient first, because the rest is linear."""
-    noinline()
     for k in range(len(g0)):
         i, step = np.uint64(index[k]), np.uint64(right[k])
         j = i + np.uint64(down[k])
@@ -124,19 +115,17 @@ def _slopes_of_three(plane0, plane1, plane2, index, right, down, tx, ty, g0, g1,
         value[k], along_x[k], along_y[k] = top + ty[k] * fall, upper + ty[k] * (lower - upper), fall
 
 
-@summing
+@summing.noinline
 def _total(a):  # type: ignore[no-untyped-def]
-    noinline()
     total = a.dtype.type(0)
     for k in range(len(a)):
         total += a[k]
     return total
 
 
-@summing
+@summing.noinline
 def _totals(a, u, v):  # type: ignore[no-untyped-def]
     """Sums of a * u, a * v and a."""
-    noinline()
     with_u = with_v = alone = a.dtype.type(0)
     for k in range(len(a)):
         with_u += a[k] * u[k]
@@ -145,9 +134,8 @@ def _totals(a, u, v):  # type: ignore[no-untyped-def]
     return with_u, with_v, alone
 
 
-@fused
+@fused.noinline
 def _scatter(plane, index, right, down, tx, ty, g, weight):  # type: ignore[no-untyped-def]
-    noinline()
     for k in range(len(g)):
         i, step = np.uint64(index[k]), np.uint64(right[k])
         j = i + np.uint64(down[k])
@@ -181,7 +169,6 @@ def _blend(span, levels):  # type: ignore[no-untyped-def]
 @entry
 def pyramids(images, coarse, table, line, start, stop):  # type: ignore[no-untyped-def]
     """Build the pyramids of planes [start, stop)."""
-    images, coarse, line = without_refcount((images, coarse, line))
     for plane in range(start, stop):
         build(images[plane], coarse[plane], table, line)
 
@@ -225,7 +212,6 @@ def _pixels(call, n, level, channels):  # type: ignore[no-untyped-def]
 @entry
 def sample(call, out, floats, places, start, stop):  # type: ignore[no-untyped-def]
     """Patches [start, stop) of all images. out: (patches, channels, samples)."""
-    call, out, floats, places = without_refcount((call, out, floats, places))
     zero, other, channels = floats.dtype.type(0), floats[5:], out.shape[1]
     for n in range(start, stop):
         fine, weight, _ = _blend(call.span[n], len(call.table))
@@ -245,7 +231,6 @@ def sample(call, out, floats, places, start, stop):  # type: ignore[no-untyped-d
 @entry
 def to_frames(call, grad, sums, floats, places, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of the frames (six numbers) and of the span (one) of patches [start, stop), in float64."""
-    call, grad, sums, floats, places = without_refcount((call, grad, sums, floats, places))
     zero, value, along, channels = floats.dtype.type(0), floats[2], (floats[3], floats[4]), grad.shape[1]
     for n in range(start, stop):
         fine, weight, slope = _blend(call.span[n], len(call.table))
@@ -276,8 +261,6 @@ def to_images(call, grad, planes, coarse, line, floats, places, start, stop):  #
 
     ``coarse`` is one plane's scratch memory for the other levels.
     """
-    call, grad, planes, coarse = without_refcount((call, grad, planes, coarse))
-    line, floats, places = without_refcount((line, floats, places))
     cast, channels = floats.dtype.type, grad.shape[1]
     for plane in range(start, stop):
         image, channel = plane // channels, plane % channels

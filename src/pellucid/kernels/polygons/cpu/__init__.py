@@ -5,8 +5,6 @@ Must not: know about gradients (``../../explicit.py``) or import Numba before an
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

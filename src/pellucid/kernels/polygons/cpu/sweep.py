@@ -5,11 +5,9 @@ Must not: allocate.
 Read next: ``../reference.py`` one folder up.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 
 __all__ = ["cover", "to_corners"]
 
@@ -65,9 +63,8 @@ def _add(row, left, right, fall):  # type: ignore[no-untyped-def]
         row[column + 1] += share
 
 
-@fused
+@fused.noinline
 def _wind_edge(x0, y0, x1, y1, sums):  # type: ignore[no-untyped-def]
-    noinline()
     if y0 == y1:
         return
     height = len(sums)
@@ -85,10 +82,9 @@ def _wind_edge(x0, y0, x1, y1, sums):  # type: ignore[no-untyped-def]
         _add(sums[r], begin, end, leave - enter)
 
 
-@fused
+@fused.noinline
 def _wind(corners, sums):  # type: ignore[no-untyped-def]
     """Mean winding numbers, such that parts count above 0, in the rows from the first to the last of those that are returned."""
-    noinline()
     height, width = len(sums), sums.shape[1] - 1
     low, high, area, first = np.inf, -np.inf, 0.0, 0
     for k in range(len(corners)):
@@ -121,7 +117,6 @@ def _wind(corners, sums):  # type: ignore[no-untyped-def]
 @entry
 def cover(points, out, sums, start, stop):  # type: ignore[no-untyped-def]
     """Polygons start to stop."""
-    points, out, sums = without_refcount((points, out, sums))
     cast = out.dtype.type
     for i in range(start, stop):
         plane = out[i]
@@ -143,10 +138,9 @@ def _slope(wound):  # type: ignore[no-untyped-def]
     return 1.0 if (wound >= 0.0) & (wound <= 1.0) else 0.0
 
 
-@fused
+@fused.noinline
 def _moments(x0, y0, x1, y1, grad, sums):  # type: ignore[no-untyped-def]
     """The integral of a gradient to windings along an edge, and that of its product with the share of the way."""
-    noinline()
     height, width = grad.shape
     along, down = x1 - x0, y1 - y0
     whole, weighed = 0.0, 0.0
@@ -179,7 +173,6 @@ def _moments(x0, y0, x1, y1, grad, sums):  # type: ignore[no-untyped-def]
 @entry
 def to_corners(points, grad, into, sums, start, stop):  # type: ignore[no-untyped-def]
     """The gradients of polygons start to stop: along each edge, the incoming one times the way that the edge moves."""
-    points, grad, into, sums = without_refcount((points, grad, into, sums))
     for i in range(start, stop):
         corners, found = points[i], into[i]
         found[:] = 0.0

@@ -5,15 +5,13 @@ Must not: know where weights come from.
 Read next: ``lines.py``.
 """
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import add
 from typing import Any
 
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused
 from pellucid.kernels.vectors import Array, Lanes, take, woven
 
 __all__ = ["FEW", "across_many", "by_output"]
@@ -77,10 +75,9 @@ _dot8 = _dot(1)
 _of8, _of16, _of24 = map(_outputs, (1, 2, 3))
 
 
-@fused
+@fused.noinline
 def by_output(weights, taps, table):  # type: ignore[no-untyped-def]
     """Turn a table that lies tap by tap: each output's weights in a row, and zeros up to the next eight."""
-    noinline()
     pitch = (taps + 7) // 8 * 8
     outputs = len(table) // pitch
     for u in range(outputs):
@@ -90,10 +87,9 @@ def by_output(weights, taps, table):  # type: ignore[no-untyped-def]
         row[taps:] = table.dtype.type(0.0)
 
 
-@fused
+@fused.noinline
 def across_many(line, start, table, taps, first, out):  # type: ignore[no-untyped-def]
     """out[u] = sum over k of table[u, k] * line[first[u] - start + k]; the line has room for seven numbers more."""
-    noinline()
     pitch = (taps + 7) // 8 * 8
     if pitch == 8:
         _of8(line, start, table, first, out)

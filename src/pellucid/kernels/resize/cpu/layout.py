@@ -5,8 +5,6 @@ Must not: import Numba.
 Read next: ``op.py``.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 __all__ = ["BackwardRows", "Backwards", "Call", "DualRows", "ForwardRows", "Given", "Room", "Sums", "Tables"]

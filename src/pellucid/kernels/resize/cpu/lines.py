@@ -5,11 +5,9 @@ Must not: know where weights come from.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline, summing
+from pellucid.kernels.jit import fused, summing
 
 __all__ = ["across", "add_row", "combine", "correlate", "dot_row", "scatter"]
 
@@ -54,10 +52,9 @@ def _add4(a, b, c, d, w, out):  # type: ignore[no-untyped-def]
         out[x] += p * cast(a[x]) + q * cast(b[x]) + r * cast(c[x]) + s * cast(d[x])
 
 
-@fused
+@fused.noinline
 def _fetch(img, base, step, pitch, out, width):  # type: ignore[no-untyped-def]
     """Copy lines whose pixels are apart, so that they are summed like any other, bit for bit."""
-    noinline()
     cast = out.dtype.type
     for k in range(len(out) // width):
         row = out[k * width : (k + 1) * width]
@@ -88,10 +85,9 @@ def _sum(img, base, pitch, w, first, count, out):  # type: ignore[no-untyped-def
         _add4(a, b, c, d, w, out)
 
 
-@fused
+@fused.noinline
 def combine(img, base, step, pitch, w, spare, out):  # type: ignore[no-untyped-def]
     """out[x] = sum over k of w[k] * img[base + k * pitch + x * step]; ``spare`` has room for four lines."""
-    noinline()
     n, left = len(out), len(w)
     if left == 0 or n == 0:
         out[:] = out.dtype.type(0.0)
@@ -158,10 +154,9 @@ def _across_more(a, index, step, weights, taps, out):  # type: ignore[no-untyped
             out[u] += p[u] * a[index[u] + near]
 
 
-@fused
+@fused.noinline
 def across(t, plane, step, index, weights, taps, channels, out, at):  # type: ignore[no-untyped-def]
     """out[c, at + u] = sum over k of weights[k, u] * t[c * plane + index[u] + k * step], for as many u as ``index`` has."""
-    noinline()
     n = len(index)
     if channels == 3 and taps <= 4:
         a, b, c = t, t[plane:], t[2 * plane :]
@@ -180,10 +175,9 @@ def across(t, plane, step, index, weights, taps, channels, out, at):  # type: ig
         _across_more(t[channel * plane :], index, step, weights, taps, out[channel][at : at + n])
 
 
-@fused
+@fused.noinline
 def scatter(g, first, count, start, weights, out):  # type: ignore[no-untyped-def]
     """The adjoint of ``across`` on one channel: out[first[u] - start + k] collects weights[k, u] * g[u]."""
-    noinline()
     n = len(first)
     out[:] = out.dtype.type(0.0)
     for u in range(n):
@@ -191,10 +185,9 @@ def scatter(g, first, count, start, weights, out):  # type: ignore[no-untyped-de
             out[first[u] - start + k] += weights[k * n + u] * g[u]
 
 
-@fused
+@fused.noinline
 def correlate(g, t, index, step, taps, sums):  # type: ignore[no-untyped-def]
     """Add the gradient of ``across``'s weights on one channel to the float64 sums, laid out like the weights."""
-    noinline()
     n = len(index)
     for k in range(taps):
         row, near = sums[k * n : (k + 1) * n], np.uint64(k) * step
@@ -202,18 +195,16 @@ def correlate(g, t, index, step, taps, sums):  # type: ignore[no-untyped-def]
             row[u] += g[u] * t[index[u] + near]
 
 
-@fused
+@fused.noinline
 def add_row(weight, row, out):  # type: ignore[no-untyped-def]
     """Out += weight * row."""
-    noinline()
     for x in range(len(out)):
         out[x] += weight * row[x]
 
 
-@summing
+@summing.noinline
 def dot_row(img, base, step, row):  # type: ignore[no-untyped-def]
     """Sum over x of img[base + x * step] * row[x]."""
-    noinline()
     cast = row.dtype.type
     total = cast(0.0)
     if step == 1:

@@ -5,13 +5,11 @@ Must not: differ from a resize, a mean and a pass of colours one after the other
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import first_whole, paint
 from pellucid.kernels.color.sums import wide_sum
-from pellucid.kernels.jit import entry, exact, noinline, without_refcount
+from pellucid.kernels.jit import entry, exact
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.resize.cpu.sweep import cover_strip, prepare, read, strip_at, uncover
 
@@ -21,10 +19,9 @@ ALL, PIXELS, COLORS = range(3)
 """What a call does: samples from their pixels to their colours; strips of all samples up to their pixels; or on from there."""
 
 
-@exact
+@exact.noinline
 def _colors_at(numbers, slopes, sums, count, p):  # type: ignore[no-untyped-def]
     """Write a sample's colours at its mean to p, from the sums of its rows, channel after channel."""
-    noinline()
     cast, channels = p.dtype.type, slopes.shape[1]
     means = np.empty(channels)
     for c in range(channels):
@@ -53,8 +50,7 @@ def settle(given, call, slopes, bends, out, kept, sums, p, what, room, start, st
         what: as the names above say.
         room: whose rows are a strip's ones, and its colours.
     """
-    given, room, out, slopes = without_refcount(given), without_refcount(room), steps(out), without_refcount(slopes)
-    kept, sums, p = without_refcount((kept, sums, p))
+    out = steps(out)
     width, height, colors, lines, rows = call.width, call.height, given.colors, room.lines[:1], room.rows
     channels, wide, full = colors.channels, rows.height - rows.result, call.strip * width
     strips, ones = (height + call.strip - 1) // call.strip, room.floats[:full]

@@ -5,8 +5,6 @@ Must not: know about gradients, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any, TypeAlias

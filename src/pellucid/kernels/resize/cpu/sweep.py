@@ -8,14 +8,12 @@ A row of the output is two sums: over the few rows of the image that it covers, 
 few pixels that each of its pixels covers. So the only thing between image and output is a row in the first cache.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import back, first_back, first_mix, keep, paint
-from pellucid.kernels.jit import entry, fused, inlined, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.resize.cpu.dots import FEW, across_many, by_output
 from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
@@ -71,10 +69,9 @@ def _spread(call, given, b, room, axis, length, weights, seen):  # type: ignore[
     return spread(scale, shift, low, high, length, call.cubic, call.filled, call.sharp, first, count, weights, seen)
 
 
-@fused
+@fused.noinline
 def prepare(call, given, b, room, rows):  # type: ignore[no-untyped-def]
     """Fill a sample's tables; ``rows``: the lines it will read, of which what lies behind their last pixel is set to 0."""
-    noinline()
     picture, channels = given.pictures[b if len(given.pictures) > 1 else 0], given.colors.channels
     height, width, strides = picture[7], picture[8], (picture[4], picture[5], picture[6])
     (first, count, _, _), tables = room.places, room.tables
@@ -104,10 +101,9 @@ def prepare(call, given, b, room, rows):  # type: ignore[no-untyped-def]
     return Sample(base, own, strides, height, width, (taps, taps_y), start, n, plane, step, whole)
 
 
-@fused
+@fused.inlined
 def _read_row(img, call, sample, channels, v, room, down, line):  # type: ignore[no-untyped-def]
     """Sum the image's rows under output row v into a line, by weights ``down``."""
-    inlined()
     (_, _, first, count), w, n, step = room.places, room.tables.weights, sample.count, sample.step
     taps, (stride_c, stride_y, stride_x) = count[v], sample.strides
     for k in range(taps):
@@ -120,10 +116,9 @@ def _read_row(img, call, sample, channels, v, room, down, line):  # type: ignore
         combine(img, at + c * stride_c, stride_x, stride_y, w[:taps], room.tables.spare, line[c * call.line : c * call.line + n])
 
 
-@fused
+@fused.inlined
 def _sum_across(line, sample, room, weights, turned, channels, out, at):  # type: ignore[no-untyped-def]
     """The sums within a line, into ``out`` from place ``at`` on, by weights; ``turned`` are the same, output by output."""
-    inlined()
     taps, step = sample.taps[0], sample.step
     if taps <= FEW:
         across(line, sample.plane, np.uint64(step), room.index, weights, taps, channels, out, at)
@@ -137,10 +132,9 @@ def _sum_across(line, sample, room, weights, turned, channels, out, at):  # type
         across_many(channel, sample.low, turned, taps, room.places[0], out[c][at : at + len(room.index)])
 
 
-@fused
+@fused.inlined
 def read(img, call, sample, channels, v, room, lines, out):  # type: ignore[no-untyped-def]
     """Read the rows of a strip, from row v of the result on, each into a line (one line may do for all), and on into ``out``."""
-    inlined()
     tables, width = room.tables, call.width
     for row in range(len(out[0]) // width):
         line = lines[row if len(lines) > 1 else 0]
@@ -148,18 +142,16 @@ def read(img, call, sample, channels, v, room, lines, out):  # type: ignore[no-u
         _sum_across(line, sample, room, tables.across, tables.turned, channels, out, row * width)
 
 
-@fused
+@fused.noinline
 def cover_strip(sample, tables, v, width, cover):  # type: ignore[no-untyped-def]
     """Which pixels of a strip see something, where some do not."""
-    noinline()
     for i in range(0 if sample.whole else len(cover)):
         cover[i] = tables.seen[i % width] * tables.seen_down[v + i // width]
 
 
-@fused
+@fused.noinline
 def uncover(sample, cover, rows, count):  # type: ignore[no-untyped-def]
     """Set to 0 what sees nothing."""
-    noinline()
     if sample.whole:
         return
     zero = cover.dtype.type(0.0)
@@ -176,7 +168,7 @@ def forward(given, call, bends, out, room, start, stop):  # type: ignore[no-unty
     Args:
         bends: None where there is no curve among the colours, which is not compiled then.
     """
-    given, room, out = without_refcount(given), without_refcount(room), steps(out)
+    out = steps(out)
     colors, rows, lines, width = given.colors, room.rows, room.lines[:1], call.width
     one, before = room.floats.dtype.type(1.0), np.int64(0)
     known, _, _ = strip_at(call, start)
@@ -202,10 +194,9 @@ def forward(given, call, bends, out, room, start, stop):  # type: ignore[no-unty
         paint(colors, p, bends, ones, result, source, out, (b * colors.outputs, v * width, width, width))
 
 
-@fused
+@fused.inlined
 def _read_moved(given, change, call, sample, v, room, moves, moved, found, follow, near):  # type: ignore[no-untyped-def]
     """Read a strip into ``found``, and how it changes into ``follow``."""
-    inlined()
     img, channels, width, tables = given.img, given.colors.channels, call.width, room.tables
     line, other, last, moving = room.lines[0], room.lines[1], room.lines[2], len(moves[0]) > 0
     for row in range(len(found[0]) // width):
@@ -252,7 +243,6 @@ def dual(given, change, call, others, moves, out, along, room, moved, start, sto
         room: with three lines.
         moved: room for the changes of the tables: of x, of y, of x output by output.
     """
-    given, room, change = without_refcount(given), without_refcount(room), without_refcount(change)
     colors, rows, width, out, along = given.colors, room.rows, call.width, steps(out), steps(along)
     one, before, known = room.floats.dtype.type(1.0), np.int64(0), np.int64(-1)
     sample = prepare(call, given, strip_at(call, start)[0], room, room.lines)
@@ -284,10 +274,9 @@ def dual(given, change, call, others, moves, out, along, room, moved, start, sto
         store(shown, along, place, colors.outputs)
 
 
-@fused
+@fused.inlined
 def _turn(call, sample, channels, room, turned, upstream):  # type: ignore[no-untyped-def]
     """Transpose a sample's table across. Returns the taps of that, 0 where it has too many."""
-    inlined()
     first, count, _, _ = room.places
     n, width = sample.count, call.width
     taps = turn(first, count, room.tables.across, sample.low, n, turned.low, turned.high, turned.table)
@@ -298,10 +287,9 @@ def _turn(call, sample, channels, room, turned, upstream):  # type: ignore[no-un
     return taps
 
 
-@fused
+@fused.inlined
 def _give_down(given, call, sample, v, needs, room, turned, line, to_image):  # type: ignore[no-untyped-def]
     """A line's gradient, to the rows of the image that it sums and to the weights down."""
-    inlined()
     _, _, first, count = room.places
     stride_c, stride_y, stride_x = sample.strides
     n, area = sample.count, sample.height * sample.width
@@ -316,10 +304,9 @@ def _give_down(given, call, sample, v, needs, room, turned, line, to_image):  # 
                 turned.down[k * call.height + v] += np.float64(dot_row(given.img, at, stride_x, line[c])) * call.unit
 
 
-@fused
+@fused.inlined
 def _give_back(given, call, sample, v, needs, room, turned, taps, to_source, to_image):  # type: ignore[no-untyped-def]
     """A strip's gradient, to the image and to the weights of both axes."""
-    inlined()
     width, channels, n = call.width, given.colors.channels, sample.count
     upstream, line, pitch = room.lines[call.strip], room.lines[call.strip + 1], width + taps
     first, count, _, _ = room.places
@@ -357,8 +344,6 @@ def backward(grad, given, call, bends, needs, sums, room, turned, start, stop): 
         grad: of the output, (batch * channels, height * width).
         room: with a line for each row of a strip, and two more: the gradient of a row, and of a line.
     """
-    grad, given, sums = without_refcount(grad), without_refcount(given), without_refcount(sums)
-    room, turned = without_refcount(room), without_refcount(turned)
     colors, rows, width, lines = given.colors, room.rows, call.width, room.lines[: call.strip]
     channels, outputs = colors.channels, colors.outputs
     reads, one, before = needs[1] or needs[2] or colors.deep > 0, room.floats.dtype.type(1.0), np.int64(0)

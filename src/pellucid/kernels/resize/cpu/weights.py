@@ -8,11 +8,9 @@ A table of weights lies tap by tap: the weight of tap k of output u is ``weights
 ``first[u] + k``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import exact, noinline
+from pellucid.kernels.jit import exact
 
 __all__ = ["round_up", "spread", "spread_backward", "spread_moved", "turn"]
 
@@ -94,7 +92,7 @@ def _empty(pixel, centre, width, low, high, cubic):  # type: ignore[no-untyped-d
     return abs((at - centre) / width) >= (cast(2.0) if cubic else cast(1.0)) or _share(at, low, high) == 0
 
 
-@exact
+@exact.noinline
 def spread(scale, shift, low, high, length, cubic, filled, sharp, first, count, weights, seen):  # type: ignore[no-untyped-def]
     """Fill the table of one axis.
 
@@ -110,7 +108,6 @@ def spread(scale, shift, low, high, length, cubic, filled, sharp, first, count, 
     Returns:
         How many taps the table has.
     """
-    noinline()
     cast = type(scale)
     outputs = len(first)
     width = cast(1.0) if sharp else max(abs(scale), cast(1.0))
@@ -139,7 +136,7 @@ def spread(scale, shift, low, high, length, cubic, filled, sharp, first, count, 
     return taps
 
 
-@exact
+@exact.noinline
 def turn(first, count, weights, start, length, low, high, table):  # type: ignore[no-untyped-def]
     """Transpose a table: for each pixel of [start, start + length) the weights that outputs give it.
 
@@ -151,7 +148,6 @@ def turn(first, count, weights, start, length, low, high, table):  # type: ignor
     Returns:
         How many taps it has; 0 where it does not fit, which is where most of it would be zeros.
     """
-    noinline()
     outputs = len(first)
     for x in range(length):
         low[x], high[x] = outputs, 0
@@ -181,10 +177,9 @@ def _before(x, y):  # type: ignore[no-untyped-def]
     return 1.0 if x < y else (0.5 if x == y else 0.0)
 
 
-@exact
+@exact.noinline
 def spread_backward(scale, shift, low, high, cubic, sharp, first, count, sums, to_map, to_window, axis):  # type: ignore[no-untyped-def]
     """Add one axis' gradients to the float64 rows of map and window; ``sums`` are the gradients of the weights, laid out alike."""
-    noinline()
     outputs = len(first)
     size, a, b = 1.0 if sharp else max(abs(np.float64(scale)), 1.0), np.float64(low) - 0.5, np.float64(high) + 0.5
     for u in range(outputs):
@@ -224,12 +219,11 @@ def spread_backward(scale, shift, low, high, cubic, sharp, first, count, sums, t
             to_map[4 * axis] += to_size if scale > 0.0 else -to_size
 
 
-@exact
+@exact.noinline
 def spread_moved(  # type: ignore[no-untyped-def]
     scale, shift, low, high, by_scale, by_shift, by_low, by_high, cubic, sharp, first, count, taps, moved
 ):
     """How the table of :func:`spread` changes with the map and the window of one axis: its ``taps`` rows, laid out alike."""
-    noinline()
     outputs = len(first)
     size, a, b = 1.0 if sharp else max(abs(np.float64(scale)), 1.0), np.float64(low) - 0.5, np.float64(high) + 0.5
     by_size = 0.0

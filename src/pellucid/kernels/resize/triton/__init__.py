@@ -5,8 +5,6 @@ Must not: fall back, know about gradients, or import Triton before an operator r
 Read next: ``../../warp/triton/axes.py``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import Tensor

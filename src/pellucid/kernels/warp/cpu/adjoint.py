@@ -5,14 +5,13 @@ Must not: know of tensors; everything comes as flat arrays, and named numbers.
 Read next: ``op.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import back, first_back, first_mix, keep
-from pellucid.kernels.jit import entry, fused, inlined, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.stages.sums import copy_rows, dot, load, row_sum, store
+from pellucid.kernels.warp.cpu import strips
 from pellucid.kernels.warp.cpu.coordinates import held_beyond, locate, rule_of
 from pellucid.kernels.warp.cpu.copies import add_strip, copy_strip
 from pellucid.kernels.warp.cpu.footprint import add_table
@@ -21,29 +20,13 @@ from pellucid.kernels.warp.cpu.layout import ACROSS, COVER, DENOMINATOR, DOWN, O
 from pellucid.kernels.warp.cpu.links import blend, trace_back, unblend, undivide
 from pellucid.kernels.warp.cpu.staged import clear, unstage, unstaged_rows
 from pellucid.kernels.warp.cpu.stretched import add_stretched
-from pellucid.kernels.warp.cpu.strips import (
-    announce,
-    at_sample,
-    cut_out,
-    find_strip,
-    is_copy,
-    next_band,
-    place_of,
-    quads_of,
-    read_whole,
-    sample_of,
-    scatter_strip,
-    spot_of,
-    write_pixels,
-)
 
 __all__ = ["backward", "round_into"]
 
 
-@fused
+@fused.noinline
 def _to_cover(p, offset, fill, g, rows, to_cover):  # type: ignore[no-untyped-def]
     """The gradient of the coverage: what offset and fill make of it."""
-    noinline()
     to_cover[:] = p.dtype.type(0.0)
     for o in range(rows):
         weight, row = p[offset + o] - p[fill + o], g[o]
@@ -51,20 +34,18 @@ def _to_cover(p, offset, fill, g, rows, to_cover):  # type: ignore[no-untyped-de
             to_cover[u] += weight * row[u]
 
 
-@fused
+@fused.noinline
 def _keep(low, high, first, last, x, along):  # type: ignore[no-untyped-def]
     """Where the rule held a coordinate, moving it changes nothing; ``low`` and ``high`` are the window's, before."""
-    noinline()
     zero = along.dtype.type(0.0)
     for u in range(len(x)):
         a = min(max(x[u], low), high)
         along[u] = zero if (a < first) | (a >= last) else along[u]
 
 
-@fused
+@fused.noinline
 def _window_sums(sums, low, high, low_at, high_at, x, along):  # type: ignore[no-untyped-def]
     """Where the window held a coordinate, the gradient belongs to the window's edge."""
-    noinline()
     zero = along.dtype.type(0.0)
     for u in range(len(x)):
         if x[u] < low:
@@ -75,10 +56,9 @@ def _window_sums(sums, low, high, low_at, high_at, x, along):  # type: ignore[no
             along[u] = zero
 
 
-@fused
+@fused.inlined
 def _held(call, window, spot, strip, sums, along):  # type: ignore[no-untyped-def]
     """Where the image or the window held a point, its gradient belongs to nobody, or to the window's edge."""
-    inlined()
     x, y, zero, two = strip.rows[X], strip.rows[Y], np.int64(0), np.int64(2)  # variables: literals would be compiled once more
     cast = x.dtype.type
     low_x, low_y, high_x, high_y = -cast(np.inf), -cast(np.inf), cast(np.inf), cast(np.inf)
@@ -93,10 +73,9 @@ def _held(call, window, spot, strip, sums, along):  # type: ignore[no-untyped-de
         _window_sums(sums.windows[spot.b], low_y, high_y, zero + 1, two + 1, y, along[1])
 
 
-@fused
+@fused.noinline
 def _map_sums(sums, v, projective, rows, along, third):  # type: ignore[no-untyped-def]
     """Add a strip's gradients of the nine numbers of the map."""
-    noinline()
     us, vs = rows[US], rows[VS]
     if projective:
         undivide(rows[X], rows[Y], rows[DENOMINATOR], along[0], along[1], third)
@@ -108,17 +87,16 @@ def _map_sums(sums, v, projective, rows, along, third):  # type: ignore[no-untyp
             sums[k + 2] += whole
 
 
-@fused
+@fused.inlined
 def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, cubics, chain, what):  # type: ignore[no-untyped-def]
     """What forward did to a strip, as far as backward reads it; ``what``: is it copied, cut by canvases, all of it kept."""
-    inlined()
     whole, cut, all_of_it = what
     rows, cover, zero, outputs = strip.rows, strip.rows[COVER], np.int64(0), call.out_channels
     source, mixed = rows[lay.source : lay.source + call.channels], rows[lay.shown - outputs : lay.shown]
     if whole:
         copy_strip(img, call, sample.m, spot, len(cover) // spot.width, source, (zero, zero, spot.width), cover)
     else:
-        read_whole(img, call, sample, tables, shapes, spot, strip, cubics, source, None)
+        strips.read_whole(img, call, sample, tables, shapes, spot, strip, cubics, source, None)
     if colors.mixes:
         first_mix(colors, sample.p, cover, source, mixed)
     if chain is not None:
@@ -129,10 +107,9 @@ def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, c
     keep(colors, sample.p, bends, rows[ONES], rows[lay.later - outputs :], all_of_it)
 
 
-@fused
+@fused.inlined
 def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, shares, again, sums):  # type: ignore[no-untyped-def]
     """The gradients of places, footprints and the image from that of what was read."""
-    inlined()
     rows, to_cover, along = strip.rows, strip.rows[lay.to_cover], strip.rows[lay.along : lay.third]
     to_source, to_table = rows[lay.to_source : lay.grad], sums.tables[spot.b if shares[1] else 0]
     if tables is not None:
@@ -143,13 +120,12 @@ def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, shares,
         if cubics is not None and not again:
             weigh(rows[ACROSS], rows[DOWN], call.cubic, cubics)
         nothing = rows[lay.nothing]
-        scatter_strip(img, call, sample.window, strip, cubics, shares, to_source, to_cover, nothing, sums.image, along)
+        strips.scatter_strip(img, call, sample.window, strip, cubics, shares, to_source, to_cover, nothing, sums.image, along)
 
 
-@fused
+@fused.inlined
 def _to_moves(call, rows, lay, sample, spot, strip, fields, chain, needs, sums, g):  # type: ignore[no-untyped-def]
     """The gradients of maps, canvases and fields, from those of the places."""
-    inlined()
     b, along, third, grounds = spot.b, strip.rows[lay.along : lay.third], strip.rows[lay.third], rows.colors.grounds
     _, needs_map, needs_params, needs_field = needs
     if needs_field:
@@ -168,10 +144,9 @@ def _to_moves(call, rows, lay, sample, spot, strip, fields, chain, needs, sums, 
         _map_sums(sums.maps[row], spot.v, call.projective, strip.rows, along, third)
 
 
-@fused
+@fused.inlined
 def _recoloured(grad, call, colors, lay, bends, sample, spot, strip, chain, cut, needs, sums, place):  # type: ignore[no-untyped-def]
     """From the result's gradient to those of what was read, its coverage and the colours; returns that of what canvases show."""
-    inlined()
     rows, p, outputs, needs_params = strip.rows, sample.p, call.out_channels, needs[2]
     g, spare, to_params = rows[lay.grad : lay.spare], rows[lay.spare : lay.scratch], sums.params[spot.b if needs_params else 0]
     load(grad, place, g, outputs)
@@ -197,36 +172,35 @@ def backward(  # type: ignore[no-untyped-def]
     Args:
         grad: of the output, (batch * channels, height * width).
     """
-    grad, img, rows = numbers(grad), numbers(img), without_refcount(rows)
-    sums, room = without_refcount(sums), without_refcount(room)
+    grad, img = numbers(grad), numbers(img)
     colors, lay, frame, into = rows.colors, room.rows, room.frame, room.into
     shares, zero, nothing = (needs[0], needs[1] or needs[3]), np.int64(0), room.floats.dtype.type(0.0)
     again = needs[2] or colors.deep > 0 or (chain is not None and shares[1])  # what was read matters; else at most its slopes
     reads = shares[1] or again
     cleared, before, band, cut = (zero, zero), (0, 0), 0, False
-    strips = (call.out_height + call.strip - 1) // call.strip * call.blocks
-    for r in range(start * strips, stop * strips):
-        spot = spot_of(call, r)
-        call = at_sample(call, rows.pictures, spot.b)
-        sample, n = sample_of(call, rows, spot.b), min(call.strip, call.out_height - spot.v) * spot.width
-        strip, place = cut_out(room, n), place_of(call, spot)
+    parts = (call.out_height + call.strip - 1) // call.strip * call.blocks
+    for r in range(start * parts, stop * parts):
+        spot = strips.spot_of(call, r)
+        call = strips.at_sample(call, rows.pictures, spot.b)
+        sample, n = strips.sample_of(call, rows, spot.b), min(call.strip, call.out_height - spot.v) * spot.width
+        strip, place = strips.cut_out(room, n), strips.place_of(call, spot)
         if before[0] != n or (before[1] != spot.first and not call.still):
-            write_pixels(strip.rows, spot)
+            strips.write_pixels(strip.rows, spot)
             strip.rows[lay.to_cover] = strip.rows[lay.nothing] = nothing
             before = (n, spot.first)
         if spot.v == 0:
             frame[ROWS] = band = 0
             if spot.first == 0:
                 cleared = (zero, zero)
-        whole = not shares[1] and is_copy(call, sample, fields, chain)  # a copy has no slopes
+        whole = not shares[1] and strips.is_copy(call, sample, fields, chain)  # a copy has no slopes
         if tables is None and shapes is None and not whole and spot.v >= band:
-            next_band(img, call, sample, fields, chain, spot, call.out_height, strip, reads)
+            strips.next_band(img, call, sample, fields, chain, spot, call.out_height, strip, reads)
             band = spot.v + frame[ROWS]
             if frame[STAGED] == 1 and needs[0]:
                 into[: 8 + 2 * ((call.channels + 2) // 3) * frame[PLANE]] = nothing
-        announce(grad, place, n // spot.width, call.out_channels)
+        strips.announce(grad, place, n // spot.width, call.out_channels)
         if not whole:
-            cut = find_strip(call, sample, fields, chain, tables, shapes, spot, strip)
+            cut = strips.find_strip(call, sample, fields, chain, tables, shapes, spot, strip)
         if again:
             what = whole, cut, needs[2]
             _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, cubics, chain, what)
@@ -245,8 +219,8 @@ def backward(  # type: ignore[no-untyped-def]
         if staged and needs[0] and spot.v + call.strip >= band:
             top, bottom = unstaged_rows(rule_of(call, sample.window), frame, call.height)
             cleared = clear(sums.image, call, cleared, top, bottom)
-            unstage(call, rule_of(call, sample.window), strip, quads_of(strip), sums.image)
-        if needs[0] and (r + 1) % strips == 0:
+            unstage(call, rule_of(call, sample.window), strip, strips.quads_of(strip), sums.image)
+        if needs[0] and (r + 1) % parts == 0:
             cleared = clear(sums.image, call, cleared, zero, call.height)
 
 

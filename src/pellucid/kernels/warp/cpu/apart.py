@@ -6,11 +6,9 @@ Must not: interpolate, or know colours.
 Read next: ``gather.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, fold, half_up, nearer, rule_of
 from pellucid.kernels.warp.cpu.layout import X, Y
 from pellucid.kernels.warp.cpu.quads import lift, meet, soon_read
@@ -66,10 +64,9 @@ def _announce(img, a, b, c, strides, taps, x, y, last_x, last_y):  # type: ignor
         p += strides[0]
 
 
-@fused
+@fused.noinline
 def lay_apart(img, call, k, window, strip):  # type: ignore[no-untyped-def]
     """Fill the stage with a patch of channels 3 k to 3 k + 2 and the coverage for each point that sees any."""
-    noinline()
     x, y, seen, quad, taps, unit = strip.rows[X], strip.rows[Y], strip.seen, strip.quad, call.taps, call.unit
     height, width, shape, count = call.height, call.width, (call.height, call.width), min(call.channels - 3 * k, 3)
     cast, mode = quad.dtype.type, rule_of(call, window)
@@ -110,10 +107,9 @@ def lay_apart(img, call, k, window, strip):  # type: ignore[no-untyped-def]
                 to += np.uint64(4)
 
 
-@fused
+@fused.noinline
 def add_apart(call, k, window, strip, quads, gradient):  # type: ignore[no-untyped-def]
     """Add the patches' gradients of channels 3 k to 3 k + 2, laid out as ``unstage`` expects them, to ``gradient``."""
-    noinline()
     x, y, seen, pairs, taps, mode = strip.rows[X], strip.rows[Y], strip.seen, strip.into, call.taps, rule_of(call, window)
     height, width, shape, count = call.height, call.width, (call.height, call.width), min(call.channels - 3 * k, 3)
     at = call.own + 3 * k * height * width

@@ -9,11 +9,9 @@ read (``op.py``): each row of cells has, for every column of knots and every pow
 a point needs is then four vectors of eight numbers, those of the four columns around it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused
 from pellucid.kernels.vectors import Array, Lanes, take, woven
 from pellucid.kernels.warp.cpu.layout import SPLINES
 
@@ -83,10 +81,9 @@ def _gradients(c: Array, index: Lanes, row: Lanes, linear: Lanes, pairs: Array, 
         shares = shares * power
 
 
-@fused
+@fused.noinline
 def _place(x, y, shape, grid, index, pairs):  # type: ignore[no-untyped-def]
     """The cells of points, and where in them they lie: from 0 to 1 along either axis."""
-    noinline()
     cast = x.dtype.type
     zero, one = cast(0.0), cast(1.0)
     x0, y0, across, down = grid[0], grid[1], grid[2], grid[3]
@@ -98,7 +95,7 @@ def _place(x, y, shape, grid, index, pairs):  # type: ignore[no-untyped-def]
         index[u] = np.int32(np.int32(j) * step + np.int32(i) * two)
 
 
-@fused
+@fused.noinline
 def bend(c, shape, linear, grid, x, y, index, pairs):  # type: ignore[no-untyped-def]
     """Displace a row of finite points in place.
 
@@ -109,7 +106,6 @@ def bend(c, shape, linear, grid, x, y, index, pairs):  # type: ignore[no-untyped
         grid: x and y of the first knot, and the spacing.
         index, pairs: scratch, one integer and two numbers a point.
     """
-    noinline()
     _place(x, y, shape, grid, index, pairs)
     row = np.uint64(2 * shape[1])
     for u in range(len(x)):
@@ -119,7 +115,7 @@ def bend(c, shape, linear, grid, x, y, index, pairs):  # type: ignore[no-untyped
         y[u] += pairs[2 * u + 1]
 
 
-@fused
+@fused.noinline
 def unbend(c, shape, linear, grid, x, y, gx, gy, to_c, index, pairs, grads):  # type: ignore[no-untyped-def]
     """The gradient of displaced points, to the points (in place) and to the polynomials' numbers (added).
 
@@ -128,7 +124,6 @@ def unbend(c, shape, linear, grid, x, y, gx, gy, to_c, index, pairs, grads):  # 
         x, y: the points before.
         grads: scratch, two numbers a point.
     """
-    noinline()
     cast = x.dtype.type
     zero, end_x, end_y = cast(0.0), cast(shape[1] - 3), cast(shape[0] - 3)
     x0, y0, across, down = grid[0], grid[1], grid[2], grid[3]

@@ -5,8 +5,6 @@ Must not: check bounds; ``staged.py`` lays pixels out so that every index is goo
 Read next: ``gather.py``.
 """
 
-from __future__ import annotations
-
 from pellucid.kernels.vectors import Array, Lanes, take, woven
 
 __all__ = ["BLOCK", "lerps", "slopes_of"]

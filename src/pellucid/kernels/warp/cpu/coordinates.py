@@ -5,11 +5,9 @@ Must not: read an image.
 Read next: ``gather.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import exact, fused, inlined, noinline, wide
+from pellucid.kernels.jit import exact, fused
 from pellucid.kernels.warp.cpu.layout import ACROSS, COLUMNS, DOWN, LEFT, LINES, QUADS, RING, STAGED, TOP, US, VS, X, Y
 
 __all__ = ["BORDER", "FILLED", "boxes", "displace", "fold", "half_up", "held_beyond", "locate", "nearer", "rule_of", "settle"]
@@ -18,11 +16,9 @@ FILLED, BORDER, REFLECTION, REFLECT_101 = 0, 1, 2, 3  # and 4: wrap
 _FAR = float(1 << 22)  # as in taps.py
 
 
-@exact
+@exact.noinline.wide
 def locate(m, v, projective, us, vs, x, y, w):  # type: ignore[no-untyped-def]
     """Input coordinates x, y of the output pixels (us, v + vs) under the 3x3 map m (flat); w is the denominator if projective."""
-    noinline()
-    wide()
     top = us.dtype.type(v)
     m0, m1, m2, m3, m4, m5 = m[0], m[1], m[2], m[3], m[4], m[5]
     if projective:
@@ -43,21 +39,19 @@ def locate(m, v, projective, us, vs, x, y, w):  # type: ignore[no-untyped-def]
             y[u] = m3 * us[u] + (m4 * row + m5)
 
 
-@exact
+@exact.noinline
 def _shift(across, down, x, y):  # type: ignore[no-untyped-def]
-    noinline()
     for u in range(len(x)):
         x[u], y[u] = x[u] + across[u], y[u] + down[u]
 
 
-@exact
+@exact.noinline
 def displace(fields, row, at, width, step, x, y):  # type: ignore[no-untyped-def]
     """Add a field, whose rows ``row`` and the next hold the displacements along x and y.
 
     Args:
         at: the first pixel's place; lines of ``width`` pixels follow, ``step`` apart, to the field's end.
     """
-    noinline()
     for first in range(0, len(x), width):
         here = at + first // width * step
         n = max(min(width, fields.shape[1] - here), 0)
@@ -112,10 +106,9 @@ def held_beyond(call, window, cast):  # type: ignore[no-untyped-def]
     return -far, far, -far, far
 
 
-@exact
+@exact.noinline
 def nearer(x, length, mode):  # type: ignore[no-untyped-def]
     """A coordinate an image's size or two outside, by whole periods of the border rule nearer: exactly as far from pixels there."""
-    noinline()
     cast = type(x)
     size, far = cast(length), cast(_FAR)
     if mode <= BORDER or (x > -size and x < size + size) or not abs(x) < cast(np.inf):
@@ -125,19 +118,17 @@ def nearer(x, length, mode):  # type: ignore[no-untyped-def]
     return x - np.floor(x / period) * period
 
 
-@fused
+@fused.noinline
 def _strays(x, y, box):  # type: ignore[no-untyped-def]
     """Whether any point lies outside of a box, or nowhere."""
-    noinline()
     found, (low_x, high_x, low_y, high_y) = False, box
     for u in range(len(x)):
         found |= not ((x[u] > low_x) & (x[u] < high_x) & (y[u] > low_y) & (y[u] < high_y))
     return found
 
 
-@fused
+@fused.noinline
 def _bring_nearer(x, y, shape, mode, near_x, near_y):  # type: ignore[no-untyped-def]
-    noinline()
     for u in range(len(x)):
         near_x[u], near_y[u] = nearer(x[u], shape[1], mode), nearer(y[u], shape[0], mode)
 
@@ -149,14 +140,13 @@ def half_up(length, cast):  # type: ignore[no-untyped-def]
     return cast(0.5) + two * (np.nextafter(one, two) - one) * cast(length)
 
 
-@fused
+@fused.inlined
 def settle(call, m, v, window, strip):  # type: ignore[no-untyped-def]
     """Which pixels see anything, and which of the stage each reads.
 
     Args:
         m: an affine map, which is then done here as :func:`locate` does; None where the coordinates are known.
     """
-    inlined()
     rows, frame, taps, shape = strip.rows, strip.frame, call.taps, (call.height, call.width)
     corner, lines = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
     limits, x, y = boxes(call, window, rows.dtype.type), rows[X], rows[Y]
@@ -169,7 +159,7 @@ def settle(call, m, v, window, strip):  # type: ignore[no-untyped-def]
             strip.index[u] = u * 4 * taps * taps
 
 
-@exact
+@exact.noinline.wide
 def _settle(m, v, us, vs, x, y, taps, limits, whole, corner, shape, seen, index, shares):  # type: ignore[no-untyped-def]
     """The same of rows: as arguments they are compared before a loop that then is vectorised.
 
@@ -180,8 +170,6 @@ def _settle(m, v, us, vs, x, y, taps, limits, whole, corner, shape, seen, index,
         shape: (lines, columns) of the stage, its ring included; pixels that see nothing read the empty lines below.
         index, shares: the first staged pixel, and the position between it and the next along x and y.
     """
-    noinline()
-    wide()
     tx, ty = shares
     cast = tx.dtype.type
     (low_x, high_x, low_y, high_y), (first_x, last_x, first_y, last_y) = limits

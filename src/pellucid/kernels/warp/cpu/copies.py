@@ -5,11 +5,9 @@ Must not: interpolate: every bit arrives as it was, and what is not a number sta
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused
 from pellucid.kernels.warp.cpu.coordinates import FILLED
 
 __all__ = ["add_strip", "copy_strip", "moves_whole_pixels"]
@@ -17,7 +15,7 @@ __all__ = ["add_strip", "copy_strip", "moves_whole_pixels"]
 _FAR = float(1 << 22)  # as in taps.py; sums of whole numbers below are exact in float32
 
 
-@fused
+@fused.noinline
 def moves_whole_pixels(m, projective, mode, window, shape, size):  # type: ignore[no-untyped-def]
     """Whether each output pixel is exactly one pixel of the image, or (where outside is fill) none.
 
@@ -25,7 +23,6 @@ def moves_whole_pixels(m, projective, mode, window, shape, size):  # type: ignor
         m: the map's numbers, as in ``locate``.
         shape, size: (height, width) of the image and of the result.
     """
-    noinline()
     zero, one, far = m.dtype.type(0.0), m.dtype.type(1.0), m.dtype.type(_FAR)
     if projective and not (m[6] == zero and m[7] == zero and m[8] == one):
         return False
@@ -101,7 +98,7 @@ def _add(gradient, at, step, g):  # type: ignore[no-untyped-def]
             gradient[np.uint64(at + u * step)] += g[u]
 
 
-@fused
+@fused.noinline
 def copy_strip(img, call, m, spot, lines, out, place, cover):  # type: ignore[no-untyped-def]
     """Copy a strip, or more of its ``lines``.
 
@@ -109,7 +106,6 @@ def copy_strip(img, call, m, spot, lines, out, place, cover):  # type: ignore[no
         place: where it goes: (the first channel's row of ``out``, the first pixel's place in it, from line to line).
         cover: for its coverage, a number per pixel, or empty.
     """
-    noinline()
     cast, shape, sy, sx = m.dtype.type, (call.height, call.width), call.stride_y, call.stride_x
     zero, one = cast(0.0), cast(1.0)
     _, v, start, width = spot
@@ -133,10 +129,9 @@ def copy_strip(img, call, m, spot, lines, out, place, cover):  # type: ignore[no
                 row[u] = zero
 
 
-@fused
+@fused.noinline
 def add_strip(gradient, call, m, spot, g):  # type: ignore[no-untyped-def]
     """Add a strip's gradient to that of the pixels it showed; ``gradient`` is contiguous."""
-    noinline()
     shape, plane, (_, v, start, width) = (call.height, call.width), call.height * call.width, spot
     for first in range(0, len(g[0]), width):
         x, y, right, down, low, high = _line(m, v + first // width, start, shape, width)

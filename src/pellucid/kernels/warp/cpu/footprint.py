@@ -5,13 +5,11 @@ Must not: know how tables are made (``../footprint.py``), or colours.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline, without_refcount
+from pellucid.kernels.jit import fused
 from pellucid.kernels.vectors import Array, Lanes, Sum, woven
 from pellucid.kernels.warp.cpu.coordinates import FILLED, fold
 from pellucid.kernels.warp.cpu.layout import COVER, X, Y
@@ -91,15 +89,14 @@ def _tilt(
     return [along_x.found.sums(), along_y.found.sums()]
 
 
-@fused
+@fused.noinline
 def _table_of(tables, b):  # type: ignore[no-untyped-def]
     """A sample's weights, and (rows, columns with padding, used rows, used columns, where rows lie in image and gradient)."""
-    noinline()
     flat, rows, columns, used, read, written = tables
     at = b if len(flat) > 1 else 0
-    table, (top, bottom, left, right) = without_refcount(flat)[at], without_refcount(used)[at]
+    table, (top, bottom, left, right) = flat[at], used[at]
     at = b if len(read) > 1 else 0
-    return table, (rows, columns, top, bottom, left, right, without_refcount(read)[at], without_refcount(written)[at])
+    return table, (rows, columns, top, bottom, left, right, read[at], written[at])
 
 
 @fused
@@ -163,10 +160,9 @@ def _inside(left, top, lines, columns, shape, strides):  # type: ignore[no-untyp
     return (strides[2] == 1) & (left >= 0) & (left + columns <= shape[1]) & (top >= 0) & (top + lines <= shape[0])
 
 
-@fused
+@fused.noinline
 def read_table(img, call, tables, b, strip, out):  # type: ignore[no-untyped-def]
     """Write the weighted sums around a strip's points, and the weights inside of the image."""
-    noinline()
     table, (rows, right, first, last, begin, end, offsets, _) = _table_of(tables, b)
     base, channels, shape, unit, mode = np.uint64(call.base), call.channels, (call.height, call.width), call.unit, call.mode
     x, y, cover, strides = strip.rows[X], strip.rows[Y], strip.rows[COVER], (call.stride_c, call.stride_y, call.stride_x)
@@ -214,7 +210,7 @@ def read_table(img, call, tables, b, strip, out):  # type: ignore[no-untyped-def
             cover[u] = one
 
 
-@fused
+@fused.noinline
 def add_table(img, call, tables, b, needs, strip, g, to_cover, to_image, sums, along):  # type: ignore[no-untyped-def]
     """Pass on what a strip's pixels got: the adjoint of :func:`read_table`.
 
@@ -225,7 +221,6 @@ def add_table(img, call, tables, b, needs, strip, g, to_cover, to_image, sums, a
         sums: to which the table's gradient is added.
         along: where the points' gradients are written.
     """
-    noinline()
     table, (rows, right, first, last, begin, end, offsets, written) = _table_of(tables, b)
     base, channels, shape, unit, mode = np.uint64(call.base), call.channels, (call.height, call.width), call.unit, call.mode
     x, y, along_x, along_y, own = strip.rows[X], strip.rows[Y], along[0], along[1], call.own

@@ -5,11 +5,9 @@ Must not: apply colour or write to an image.
 Read next: ``scatter.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused
 from pellucid.kernels.warp.cpu.blocks import BLOCK, lerps
 from pellucid.kernels.warp.cpu.quads import cubic, cubic_moved, lerp, moved, pick, soon_written
 
@@ -65,10 +63,9 @@ def _lerp_all(pixels, row, index, tx, ty, a, b, c, cover, soon):  # type: ignore
     lerps(pixels, row, index, tx, ty, np.uint64(last), a, b, c, cover)
 
 
-@fused
+@fused.noinline
 def weigh(tx, ty, parameter, cubics):  # type: ignore[no-untyped-def]
     """Cubic weights along x and y (rows 0 to 3, 4 to 7) and their slopes (8 to 11, 12 to 15) at positions between pixels; flat."""
-    noinline()
     weights = cubics[: 16 * len(tx)].reshape(16, len(tx))
     cast = tx.dtype.type
     one, two, three, a = cast(1.0), cast(2.0), cast(3.0), cast(parameter)
@@ -86,7 +83,7 @@ def weigh(tx, ty, parameter, cubics):  # type: ignore[no-untyped-def]
             s2[u] = -s * (three * (a + two) * s - two * (a + three))
 
 
-@fused
+@fused.noinline
 def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cover, soon):  # type: ignore[no-untyped-def]
     """Read what was laid out of up to three channels, the rows of ``out``. Pixels that see nothing become zeros.
 
@@ -96,7 +93,6 @@ def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cove
         soon: (array, its first row, place, width, from line to line, rows, up to three): memory that will be written, which
             linear interpolation asks for while it computes; None: there is none, and it is not compiled.
     """
-    noinline()
     row, count = np.uint64(4 * columns), np.uint64(len(index))
     if cubics is not None:
         for u in range(len(index)):
@@ -114,10 +110,9 @@ def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cove
     _take_apart(quads, out, cover)
 
 
-@fused
+@fused.noinline
 def gather_moved(pixels, columns, index, tx, ty, dx, dy, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
     """How what :func:`gather_staged` reads changes while its points move by (dx, dy); not of the nearest pixel."""
-    noinline()
     row, count = np.uint64(4 * columns), np.uint64(len(index))
     if cubics is not None:
         for u in range(len(index)):

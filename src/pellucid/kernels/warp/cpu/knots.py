@@ -5,18 +5,15 @@ Must not: know of tensors.
 Read next: ``bends.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 
 __all__ = ["from_polynomials", "polynomials"]
 
 
-@fused
+@fused.noinline
 def _sum(knots, spline, cell, power, out):  # type: ignore[no-untyped-def]
-    noinline()
     a, b, c, d = knots[cell], knots[cell + 1], knots[cell + 2], knots[cell + 3]
     cast = out.dtype.type
     p, q, r, s = cast(spline[power, 0]), cast(spline[power, 1]), cast(spline[power, 2]), cast(spline[power, 3])
@@ -34,7 +31,6 @@ def polynomials(control, spline, numbers, most, knots):  # type: ignore[no-untyp
         knots: scratch of (rows, 2 * columns): x and y side by side, as they are written, or nothing is vectorised.
     """
     rows, columns = control.shape[2:]
-    knots, control, numbers = without_refcount(knots), without_refcount(control), without_refcount(numbers)
     for b in range(len(control)):
         for side in range(2):
             most[b, side] = np.abs(control[b, side]).max()

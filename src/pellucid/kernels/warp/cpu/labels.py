@@ -5,11 +5,9 @@ Must not: interpolate.
 Read next: ``op.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, exact, fused
 from pellucid.kernels.stages.sums import copy
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, displace, fold, half_up, locate, nearer, rule_of
 from pellucid.kernels.warp.cpu.links import follow
@@ -21,10 +19,9 @@ _FEW = 1 << 31  # places in a plane that 32 bits hold
 _FAR = 1 << 20
 
 
-@fused
+@fused.noinline
 def _nearest(x, y, call, window, index):  # type: ignore[no-untyped-def]
     """The offset of the pixel nearest to each coordinate, or -1 where nothing of the image is seen."""
-    noinline()
     cast, whole, held = x.dtype.type, index.dtype.type, rule_of(call, window) != FILLED
     (low_x, high_x, low_y, high_y), (first_x, last_x, first_y, last_y) = boxes(call, window, cast)
     stride_x, stride_y, none = whole(call.stride_x), whole(call.stride_y), whole(-1)
@@ -40,10 +37,9 @@ def _nearest(x, y, call, window, index):  # type: ignore[no-untyped-def]
         index[u] = at if seen else none
 
 
-@fused
+@fused.noinline
 def _nearest_folded(x, y, call, index):  # type: ignore[no-untyped-def]
     """The same under a rule that folds, which shows the image everywhere."""
-    noinline()
     cast, whole, mode, width, height = x.dtype.type, index.dtype.type, call.mode, call.width, call.height
     zero, far, half_x, half_y = cast(0.0), cast(np.inf), half_up(width, cast), half_up(height, cast)
     for u in range(len(x)):
@@ -53,9 +49,8 @@ def _nearest_folded(x, y, call, index):  # type: ignore[no-untyped-def]
         index[u] = whole(j * call.stride_y + i * call.stride_x) if seen else whole(-1)
 
 
-@fused
+@fused.noinline
 def _copy(img, base, index, fill, out):  # type: ignore[no-untyped-def]
-    noinline()
     zero = index.dtype.type(0)
     for u in range(len(index)):
         found = img[base + np.uint64(max(index[u], zero))]
@@ -73,10 +68,9 @@ def _look(img, call, window, fill, x, y, index, out):  # type: ignore[no-untyped
         _copy(img, np.uint64(call.base + c * call.stride_c), index, fill[c], out[c * call.out_height])
 
 
-@exact
+@exact.noinline
 def _places(m, v, ramp, last, half, held, strides, index):  # type: ignore[no-untyped-def]
     """As `locate` and `_nearest` for an affine map, in one loop and in 32 bits."""
-    noinline()
     cast = m.dtype.type
     zero, far, top = cast(0.0), cast(np.inf), cast(v)
     last_x, last_y, half_x, half_y = last[0], last[1], half[0], half[1]
@@ -127,17 +121,15 @@ def _fill_ends(fill, first, end, row):  # type: ignore[no-untyped-def]
         row[u] = fill
 
 
-@fused
+@fused.noinline
 def _gather(img, base, index, row):  # type: ignore[no-untyped-def]
-    noinline()
     for u in range(len(row)):
         row[u] = img[base + np.uint64(np.uint32(index[u]))]
 
 
-@fused
+@fused.noinline
 def copy_plainly(img, call, pictures, maps, fills, ramp, cells, out, start, stop):  # type: ignore[no-untyped-def]
     """Rows under affine maps: some of them at a time, a channel after the other, while what they see is in the closest cache."""
-    noinline()
     cast, width, height, channels = ramp.dtype.type, call.out_width, call.out_height, call.channels
     held = call.mode == BORDER
     most = len(cells) // width
@@ -168,11 +160,9 @@ def copy_plainly(img, call, pictures, maps, fills, ramp, cells, out, start, stop
 @entry
 def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, start, stop):  # type: ignore[no-untyped-def]
     """Compute the output rows start <= b * height + v < stop; the parameters are the fills: the image's, then the canvases'."""
-    img, out, floats, index = without_refcount(img), without_refcount(out), without_refcount(floats), without_refcount(index)
-    maps, windows, fills = without_refcount(rows.maps), without_refcount(rows.windows), without_refcount(rows.params)
+    pictures, maps, windows, fills, _ = rows
     channels, height, width, mode = call.channels, call.out_height, call.out_width, call.mode
-    pictures = without_refcount(rows.pictures)
-    lines, pairs, cells = floats[: 8 * width].reshape(8, width), floats[8 * width :], without_refcount(cells)
+    lines, pairs = floats[: 8 * width].reshape(8, width), floats[8 * width :]
     ramp, zeros, x, y, w = lines[0], lines[1], lines[2], lines[3], lines[4]
     for u in range(width):
         ramp[u], zeros[u] = u, 0

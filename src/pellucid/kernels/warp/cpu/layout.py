@@ -14,10 +14,9 @@ from pellucid.kernels.stages.chain import Colors, colors_of, has_curve
 from pellucid.kernels.stages.strip import laid
 
 __all__ = [
-    *("COLUMNS", "FRAME", "LEFT", "LINES", "PLANE", "RING", "ROWS", "STAGED", "TOP"),
-    *("ACROSS", "CAPACITY", "COVER", "DENOMINATOR", "DOWN", "ONES", "QUADS", "SHARED", "SPLINES", "US", "VS", "X", "Y"),
-    *("BackwardRows", "Call", "Chain", "DualRows", "ForwardRows", "Room", "Rows", "Sample", "Spot", "Strip", "Sums"),
-    *("backward_rows", "forward_rows"),
+    *("COLUMNS", "FRAME", "LEFT", "LINES", "PLANE", "RING", "ROWS", "STAGED", "TOP", "ACROSS", "CAPACITY", "COVER"),
+    *("DENOMINATOR", "DOWN", "ONES", "QUADS", "SHARED", "SPLINES", "US", "VS", "X", "Y", "BackwardRows", "Call", "Chain"),
+    *("DualRows", "ForwardRows", "Room", "Rows", "Sample", "Spot", "Strip", "Sums", "backward_rows", "forward_rows"),
 ]
 
 

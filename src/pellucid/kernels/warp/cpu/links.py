@@ -8,11 +8,9 @@ A strip's chain has rows of its own: the share of the source, a canvas's cover, 
 each canvas where the pixels fell on it (x, y), the denominator there (0: nowhere) and the share beyond.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import exact, fused, noinline, summing
+from pellucid.kernels.jit import exact, fused, summing
 from pellucid.kernels.stages.sums import copy, dot, row_sum
 from pellucid.kernels.warp.cpu.bends import bend, unbend
 from pellucid.kernels.warp.cpu.coordinates import displace, locate
@@ -35,13 +33,12 @@ def _unmoved(m):  # type: ignore[no-untyped-def]
     return found
 
 
-@exact
+@exact.noinline
 def _project(m, x, y, w):  # type: ignore[no-untyped-def]
     """A row of points through a map, in place; infinite where they have no image. ``w`` are the denominators, 0 there.
 
     Returns whether any has none.
     """
-    noinline()
     cast, lost = x.dtype.type, False  # a count would be wider than the points, of which fewer then fit a vector
     zero, one, far, most = cast(0.0), cast(1.0), cast(np.inf), cast(_MOST)
     m0, m1, m2, m3, m4, m5 = m[0], m[1], m[2], m[3], m[4], m[5]
@@ -73,10 +70,9 @@ def _fold(x, length, half):  # type: ignore[no-untyped-def]
     return t - half if t < length else period - t - half
 
 
-@fused
+@fused.noinline
 def _cross(x, y, w, covers, window, kind):  # type: ignore[no-untyped-def]
     """A row of points on a canvas: how much of each it covers, and the points clamped to it."""
-    noinline()
     cast = x.dtype.type
     zero, one, half = cast(0.0), cast(1.0), cast(0.5)
     x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
@@ -96,10 +92,9 @@ def _cross(x, y, w, covers, window, kind):  # type: ignore[no-untyped-def]
         x[u], y[u] = min(max(a, x0), x1), min(max(b, y0), y1)
 
 
-@summing
+@summing.noinline
 def _lost(w):  # type: ignore[no-untyped-def]
     """How many of a row of points are nowhere."""
-    noinline()
     zero, one = w.dtype.type(0.0), w.dtype.type(1.0)
     count = zero
     for u in range(len(w)):
@@ -107,10 +102,9 @@ def _lost(w):  # type: ignore[no-untyped-def]
     return count
 
 
-@summing
+@summing.noinline
 def _beyond(x, y, w, window, sloped):  # type: ignore[no-untyped-def]
     """How many of a row of points are nowhere or outside of a canvas; ``sloped``: or on its end, where slopes are those outside."""
-    noinline()
     cast = x.dtype.type
     zero, one, far = cast(0.0), cast(1.0), cast(np.inf)
     x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
@@ -123,10 +117,9 @@ def _beyond(x, y, w, window, sloped):  # type: ignore[no-untyped-def]
     return count
 
 
-@fused
+@fused.noinline
 def _hold(x, y, window):  # type: ignore[no-untyped-def]
     """Clamp a row of points to a canvas."""
-    noinline()
     x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
     for u in range(len(x)):
         x[u], y[u] = min(max(x[u], x0), x1), min(max(y[u], y0), y1)
@@ -200,7 +193,7 @@ def _begin(own, grounds):  # type: ignore[no-untyped-def]
         own[2 + c, :] = own.dtype.type(0.0)
 
 
-@fused
+@fused.noinline
 def follow(chain, m, b, v, size, fills, grounds, points, index, pairs, own):  # type: ignore[no-untyped-def]
     """Where output pixels read the source, and by how much; the rest is ``fills`` of the canvases.
 
@@ -215,7 +208,6 @@ def follow(chain, m, b, v, size, fills, grounds, points, index, pairs, own):  # 
         index, pairs: scratch of ``bend``.
         own: the rows of the strip's chain.
     """
-    noinline()
     us, vs, x, y, w = points
     cast = x.dtype.type
     zero, far = cast(0.0), cast(np.inf)
@@ -341,7 +333,7 @@ def _side(x, low, high, kind, one, half):  # type: ignore[no-untyped-def]
     return cover, slope, turn, one if below else zero, one if above else zero
 
 
-@summing
+@summing.noinline
 def _slopes(x, y, w, beyond, window, kind, shown, to_rest, cover, gx, gy):  # type: ignore[no-untyped-def]
     """Back over a canvas: from points clamped to it to points on it. Returns the gradient of its rectangle.
 
@@ -349,7 +341,6 @@ def _slopes(x, y, w, beyond, window, kind, shown, to_rest, cover, gx, gy):  # ty
         shown: what a unit of uncovered share is worth; ``cover`` becomes the share that is uncovered.
         to_rest: the gradient of the share that is left below, which becomes that of the share beyond.
     """
-    noinline()
     cast = gx.dtype.type
     zero, one, half = cast(0.0), cast(1.0), cast(0.5)
     x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
@@ -400,10 +391,9 @@ def _onwards(m, gx, gy, gw):  # type: ignore[no-untyped-def]
         gx[u], gy[u] = a * m0 + b * m3 + c * m6, a * m1 + b * m4 + c * m7
 
 
-@fused
+@fused.noinline
 def _pull(m, px, py, x, y, w, gx, gy, gw, sums):  # type: ignore[no-untyped-def]
     """The gradient of mapped points, to the map and, in place, to the points (px, py) they came from."""
-    noinline()
     undivide(x, y, w, gx, gy, gw)
     for k, g in ((0, gx), (3, gy), (6, gw)):
         if k < len(m):
@@ -448,7 +438,7 @@ def _over(chain, b, k, grounds, strip, fills, g, rests, along, wanted, into):  #
         sums[LINK - 1] += s3
 
 
-@fused
+@fused.noinline
 def trace_back(chain, sample, spot, grounds, strip, g, rests, along, gw, wanted, into):  # type: ignore[no-untyped-def]
     """The gradients of maps, rectangles, fills and knots, from those of the place (gx, gy), of its share and of the result (g).
 
@@ -460,7 +450,6 @@ def trace_back(chain, sample, spot, grounds, strip, g, rests, along, gw, wanted,
         wanted: whether maps and rectangles, and whether fills want theirs.
         into: where those of the map, the canvases, the fills and the knots go.
     """
-    noinline()
     rows, b, (moves, _), (gx, gy), (to_map, to_links, _, _) = strip.rows, spot.b, wanted, along, into
     canvases, links, px, py = len(chain.kinds), chain.links[b * chain.step], rows[ACROSS], rows[DOWN]
     if moves:

@@ -5,11 +5,9 @@ Must not: look at what an element means; a batch that is not all moved, or has c
 Read next: ``shifts.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.vectors import Array, Lanes, woven
 from pellucid.kernels.warp.cpu.copies import moves_whole_pixels
 
@@ -54,9 +52,8 @@ def _seen(first, step, length, count):  # type: ignore[no-untyped-def]
     return low, max(min(high, count), low)
 
 
-@fused
+@fused.noinline
 def _straight(img, base, strides, shape, m, width, out):  # type: ignore[no-untyped-def]
-    noinline()
     height, (sy, sx) = len(out) // width, strides
     left, right = _seen(m[2], m[0], shape[1], width)
     top, bottom = _seen(m[5], m[4], shape[0], height)
@@ -72,9 +69,8 @@ def _straight(img, base, strides, shape, m, width, out):  # type: ignore[no-unty
         out[v * width + right : (v + 1) * width] = 0
 
 
-@fused
+@fused.noinline
 def _turned(img, base, strides, shape, m, width, out):  # type: ignore[no-untyped-def]
-    noinline()
     height, (sy, sx) = len(out) // width, strides
     left, right = _seen(m[5], m[3], shape[0], width)
     top, bottom = _seen(m[2], m[1], shape[1], height)
@@ -98,7 +94,6 @@ def move(img, pictures, channels, maps, width, out, start, stop):  # type: ignor
         img: flat; ``pictures`` says where samples lie in it, as ``../../sources.py`` describes it.
         maps: (batch or 1, 6), the affine maps as whole numbers.
     """
-    img, maps, out, pictures = without_refcount((img, maps, out, pictures))
     for p in range(start, stop):
         b = p // channels
         row, m = pictures[b if len(pictures) > 1 else 0], maps[b if len(maps) > 1 else 0]

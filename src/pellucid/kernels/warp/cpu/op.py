@@ -22,20 +22,7 @@ from pellucid.kernels.sources import Sources, own_memory, sources_of
 from pellucid.kernels.stages.chain import colors_of, has_curve, of_levels
 from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_loop, run_split, scratch, written
-from pellucid.kernels.warp.cpu.layout import (
-    CAPACITY,
-    FRAME,
-    SHARED,
-    SPLINES,
-    Call,
-    Chain,
-    DualRows,
-    Room,
-    Rows,
-    Sums,
-    backward_rows,
-    forward_rows,
-)
+from pellucid.kernels.warp.cpu import layout
 from pellucid.kernels.warp.cpu.shifts import Shifts, shifts, undone
 from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
 from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
@@ -99,13 +86,13 @@ class _Call:
         plain = mapping.shape[1] == 6 and not (folds or self.cubics)
         # What one staging may need: four numbers a pixel, with the ring and the empty lines; where rules fold, of nine images.
         tall = wide = 3 if folds else 1
-        self.quads = min(CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
+        self.quads = min(layout.CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
         self.quads = max(self.quads, 4 * taps * taps * self.strip) if not still else 0  # or those around every pixel of a strip
         own_fields = field is not None and field.shape[0] > 1 and field.stride(0) != 0
         windowed, unit = window is not None and window.shape[0] > 1, image.dtype == torch.uint8 and not of_levels(flags)
         steps = int(mapping.shape[0] > 1), int(windowed), int(params.shape[0] > 1), int(own_fields)
         sizes, projective = (channels, out_channels, size[0], size[1], taps, mode), mapping.shape[1] == 9
-        call = Call(
+        call = layout.Call(
             0, 0, 0, 0, 0, 0, 0, *sizes, projective, *steps, rows, block, blocks, still, cubic, work(1 / 255 if unit else 1)
         )
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
@@ -113,7 +100,7 @@ class _Call:
         fields = None if plain or links is not None else np.empty((1, 0), work)
         if field is not None:  # one for all may also come expanded
             fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
-        rows_of = Rows(pictures, mapping.contiguous().numpy(), windows, params.contiguous().numpy(), self.colors)
+        rows_of = layout.Rows(pictures, mapping.contiguous().numpy(), windows, params.contiguous().numpy(), self.colors)
         # None, too, where nothing is antialiased.
         weights = _weights(table, pictures[:, 5], pictures[:, 8]) if spread and table is not None and table.ndim != 3 else None
         shapes = table.contiguous().numpy() if spread and table is not None and table.ndim == 3 else None
@@ -125,12 +112,12 @@ class _Call:
         work = self.work
         quad, into = scratch("stage", self.quads, work), scratch("stage's gradient", 2 * self.quads + 8 if gradients else 0, work)
         index, seen = scratch("index", self.strip, np.int32), scratch("seen", self.strip, np.int32)
-        floats, frame = scratch("floats", rows.height * self.strip, work), scratch("frame", FRAME, np.int64)
+        floats, frame = scratch("floats", rows.height * self.strip, work), scratch("frame", layout.FRAME, np.int64)
         cubics = scratch("cubics", 16 * self.strip, work) if self.cubics else None
-        return Room(rows, floats, quad, into, index, seen, frame), cubics, self.bends
+        return layout.Room(rows, floats, quad, into, index, seen, frame), cubics, self.bends
 
 
-def _chain(links: Tensor | None, control: Tensor | None, kinds: list[int], work: Any) -> Chain | None:
+def _chain(links: Tensor | None, control: Tensor | None, kinds: list[int], work: Any) -> layout.Chain | None:
     """The canvases of a call; ``control``: displacements of the one that bends."""
     if links is None:
         return None
@@ -143,12 +130,12 @@ def _chain(links: Tensor | None, control: Tensor | None, kinds: list[int], work:
         given = control.contiguous().numpy()
         polynomials(given, _spline(kinds), knots, most, np.empty((shape[0], 2 * shape[1]), given.dtype))
     steps = int(links.shape[0] > 1), int(len(knots) > 1)
-    return Chain(links.contiguous().numpy(), np.array(kinds, np.int64), steps[0], knots, shape, most, steps[1])
+    return layout.Chain(links.contiguous().numpy(), np.array(kinds, np.int64), steps[0], knots, shape, most, steps[1])
 
 
 def _spline(kinds: list[int]) -> np.ndarray[Any, Any]:
     """The one of the call's field: what the knots around a cell count, by the power of the place in it."""
-    return np.array(next(spline for name, spline in SPLINES.items() if CANVASES[name] in kinds))
+    return np.array(next(spline for name, spline in layout.SPLINES.items() if CANVASES[name] in kinds))
 
 
 def _in_rows(image: Tensor) -> Tensor:
@@ -209,7 +196,7 @@ def direct(*given: Any) -> Tensor:
     out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device))
     if out.numel():
         planes = written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2]))
-        rows = forward_rows(*call.colored, call.canvases)
+        rows = layout.forward_rows(*call.colored, call.canvases)
 
         total, room = image.shape[0] * call.strips, partial(call.scratch, rows, gradients=False)
         run_loop(forward, total, _PIXELS // call.strip + 1, *call.arguments, planes, room=room)
@@ -263,7 +250,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
     if bends:
         tables = np.zeros((image.shape[0], (to_table.shape[2] - 3) * 8 * to_table.shape[3]))
     traces = shares[1] or (shares[2] and call.colors.grounds > 0)
-    rows = backward_rows(*call.colored, call.canvases, traces=traces)
+    rows = layout.backward_rows(*call.colored, call.canvases, traces=traces)
     to_image, apart = memory(results[0]).reshape(-1), needs[0] and image.dtype != mapping.dtype
     ends = own_memory(image) if apart else []  # summed in full precision, rounded once
 
@@ -273,7 +260,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
             last = first + 1 if apart else stop
             if apart:
                 into = scratch("gradient", ends[first].stop - ends[first].start, call.work)
-            found = Sums(into, sums[0], sums[1], sums[2], to_field, to_links, tables)
+            found = layout.Sums(into, sums[0], sums[1], sums[2], to_field, to_links, tables)
             backward(planes, *call.arguments, shares, found, *call.scratch(rows, gradients=True), first, last)
             if apart:
                 round_into(into, to_image[ends[first]])
@@ -305,7 +292,7 @@ def _dual(*given: Any) -> tuple[Tensor, Tensor]:
             bends = by_field.expand(batch, -1, -1, -1).contiguous().view(-1, pixels).numpy()
         img, numbers, rows_of, fields, *_ = call.arguments
         wide = max(call.colors.channels, call.colors.outputs)
-        lay = laid(DualRows, 2, 1, wide, wide, wide, wide, 0, after=SHARED)
+        lay = laid(layout.DualRows, 2, 1, wide, wide, wide, wide, 0, after=layout.SHARED)
         change, moves = img[:0] if by_image is None else elements(by_image), (*rows, bends)
         others, planes = differences.contiguous().numpy(), (memory(out.view(-1, pixels)), memory(along.view(-1, pixels)))
 

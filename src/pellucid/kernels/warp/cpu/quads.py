@@ -5,8 +5,6 @@ Must not: check bounds; ``staged.py`` lays pixels out so that every index is goo
 Read next: ``staged.py``.
 """
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import Any
 

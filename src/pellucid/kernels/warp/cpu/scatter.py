@@ -5,11 +5,9 @@ Must not: need atomics; the order is always row by row, pixel by pixel.
 Read next: ``../../color/cpu/paint.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused
 from pellucid.kernels.warp.cpu.blocks import BLOCK, slopes_of
 from pellucid.kernels.warp.cpu.quads import cubic_slopes, cubic_spread, drop, slopes, spread
 
@@ -29,7 +27,7 @@ def _join(a, lane, quads):  # type: ignore[no-untyped-def]
         quads[4 * u + lane] = a[u]
 
 
-@fused
+@fused.noinline
 def scatter_staged(stage, taps, needs, shares, cubics, g, to_cover, quads, along):  # type: ignore[no-untyped-def]
     """For pixels that were laid out, of up to three channels: add to ``along`` (x, y) if ``needs[1]``, and their shares to the
     pixels' gradients if ``needs[0]``.
@@ -41,7 +39,6 @@ def scatter_staged(stage, taps, needs, shares, cubics, g, to_cover, quads, along
         g, to_cover: gradients of the channels and of the coverage; the latter counts only for coordinates.
         quads: scratch, four numbers per pixel.
     """
-    noinline()
     (pixels, into, columns, index), (tx, ty), along_x, along_y = stage, shares, along[0], along[1]
     row, count, n = np.uint64(4 * columns), np.uint64(len(index)), len(index)
     whole = n - n % BLOCK if taps == 2 and len(g) == 3 else 0  # so many have their slopes taken in blocks, the others one by one

@@ -10,11 +10,9 @@ outside fades, the nearest pixel where coordinates are clamped. Under a rule tha
 seen. Below are rows of nothing, for output pixels that see nothing, so that reading needs no branch.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, fold, rule_of
 from pellucid.kernels.warp.cpu.layout import COLUMNS, LEFT, LINES, PLANE, RING, ROWS, STAGED, TOP, X, Y
 from pellucid.kernels.warp.cpu.quads import meet, soon_read
@@ -32,10 +30,9 @@ _AHEAD = 8  # rows of a field that are asked for before they are looked at
 _OFTEN = 2  # unless smaller bands would stage every pixel more often than this
 
 
-@fused
+@fused.noinline
 def _least(row):  # type: ignore[no-untyped-def]
     """The smallest number of a row, which is overwritten: halves are compared, so that it is vectorised."""
-    noinline()
     n = len(row)
     while n > 1:
         half = (n + 1) // 2
@@ -46,14 +43,13 @@ def _least(row):  # type: ignore[no-untyped-def]
     return row[0]
 
 
-@fused
+@fused.noinline
 def _shifts(field, at, rows, width, step, low, high):  # type: ignore[no-untyped-def]
     """The least and the largest displacement along one axis in some rows of a field; those that are no numbers do not count.
 
     Args:
         low, high: scratch of ``width``.
     """
-    noinline()
     zero, far = field.dtype.type(0.0), field.dtype.type(np.inf)
     low[:] = far
     high[:] = far
@@ -89,10 +85,9 @@ def _extent(box, shape, mode, back, ring):  # type: ignore[no-untyped-def]
     return left, top, columns, lines
 
 
-@fused
+@fused.noinline
 def _judge(call, box, rule, pixels, rows, strip):  # type: ignore[no-untyped-def]
     """Whether a band of so many rows and output pixels is good to stage; if it is, or is one strip, the frame says so."""
-    noinline()
     frame, taps, planes = strip.frame, call.taps, (call.channels + 2) // 3
     back, ring = (1, 3) if taps == 4 else (0, 1)  # pixels further than two, and the ring they need
     left, top, columns, lines = _extent(box, (call.height, call.width), rule, back, ring)
@@ -152,7 +147,7 @@ def _mapped(n, xs, ys, room):  # type: ignore[no-untyped-def]
     return (a[0], b[0], c[0], d[0]), (a[1], b[1], c[1], d[1]), (room_x, room_y)
 
 
-@fused
+@fused.noinline
 def _reach(call, sample, fields, chain, spot, rows, strip):  # type: ignore[no-untyped-def]
     """The box (x0, x1, y0, y1) of what so many rows from the spot's on may read, clamped as :func:`boxes` says.
 
@@ -160,7 +155,6 @@ def _reach(call, sample, fields, chain, spot, rows, strip):  # type: ignore[no-u
     (where it folds, twice as far; where it shows fill, by less than a pixel if the point still shows something of the source), and
     by no more than the largest displacement.
     """
-    noinline()
     b, width, cast = spot.b, spot.width, strip.rows.dtype.type
     _, limits = boxes(call, sample.window, cast)
     x0, x1, y0, y1 = float(spot.first), float(spot.first + width - 1), float(spot.v), float(spot.v + rows - 1)
@@ -279,10 +273,9 @@ def _announce(img, at, strides, count, n):  # type: ignore[no-untyped-def]
             soon_read(img, at + c * sc + u)
 
 
-@fused
+@fused.noinline
 def stage(img, call, mode, frame, quad):  # type: ignore[no-untyped-def]
     """Fill ``quad`` with the band's pixels, in units of the result; ``mode`` as `rule_of` says it."""
-    noinline()
     columns, lines, plane, ring = frame[COLUMNS], frame[LINES], frame[PLANE], frame[RING]
     height, width, unit, sc, sy, sx = call.height, call.width, call.unit, call.stride_c, call.stride_y, call.stride_x
     row, x = 4 * columns, frame[LEFT] - ring
@@ -302,13 +295,12 @@ def stage(img, call, mode, frame, quad):  # type: ignore[no-untyped-def]
             _outside(img, at, (sc, sx), count, unit, mode, width, x + high, out[4 * high :])
 
 
-@fused
+@fused.noinline
 def clear(gradient, call, cleared, first, last):  # type: ignore[no-untyped-def]
     """Write zeros to rows of a sample's part of ``gradient`` until the rows first to last are ``cleared``; returns those that are.
 
     So zeros are written just before what is added to them, while they are close.
     """
-    noinline()
     zero = gradient.dtype.type(0.0)
     width, (low, high) = call.width, cleared
     if low == high:
@@ -340,7 +332,7 @@ def _add_outside(pairs, at, first, last, x, width, mode, count, plane, quads, gr
             gradient[to + lane * plane] += quads[lane]
 
 
-@fused
+@fused.noinline
 def unstage(call, mode, strip, quads, gradient):  # type: ignore[no-untyped-def]
     """Add the staged gradients, two numbers for each of a pixel's, to the sample's part of ``gradient``.
 
@@ -349,7 +341,6 @@ def unstage(call, mode, strip, quads, gradient):  # type: ignore[no-untyped-def]
         strip: of whose stage's gradients the first eight numbers are no pixel's.
         quads: scratch of at least a pixel.
     """
-    noinline()
     height, width, channels, own, pairs, frame = call.height, call.width, call.channels, call.own, strip.into, strip.frame
     columns, lines, plane, ring = frame[COLUMNS], frame[LINES], frame[PLANE], frame[RING]
     piece, x = len(quads) // 4, frame[LEFT] - ring

@@ -5,11 +5,9 @@ Must not: know how footprints are made (``../footprint.py``), or colours.
 Read next: ``footprint.py``, where all of them have one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import fused, noinline
+from pellucid.kernels.jit import fused
 from pellucid.kernels.warp.cpu.coordinates import FILLED, fold
 from pellucid.kernels.warp.cpu.layout import COVER, X, Y
 
@@ -83,10 +81,9 @@ def _pixel(call, spot, u):  # type: ignore[no-untyped-def]
     return spot.v * call.out_width + spot.first + u // spot.width * call.out_width + u % spot.width
 
 
-@fused
+@fused.noinline
 def _read(img, call, frame, cubic, share, x, y, u, out, cover):  # type: ignore[no-untyped-def]
     """Add a share of the mean around a point, three channels at a time."""
-    noinline()
     base, channels, shape, unit, mode = np.uint64(call.base), call.channels, (call.height, call.width), call.unit, call.mode
     number, zero = type(x), type(x)(0.0)
     left, right, top, bottom, x, y = _place(x, y, frame, cubic)
@@ -118,14 +115,13 @@ def _read(img, call, frame, cubic, share, x, y, u, out, cover):  # type: ignore[
             out[c + 2, u] += unit * part * blue
 
 
-@fused
+@fused.noinline
 def read_stretched(img, call, shapes, spot, strip, out):  # type: ignore[no-untyped-def]
     """Write the weighted means around a strip's points, and the weights inside of the image.
 
     Args:
         shapes: (samples or 1, 7, pixels), as ``../footprint.py`` describes them.
     """
-    noinline()
     x, y, cover, channels, mode = strip.rows[X], strip.rows[Y], strip.rows[COVER], call.channels, call.mode
     zero, one, cubic, row = x.dtype.type(0.0), x.dtype.type(1.0), _parameter(call, x), spot.b if len(shapes) > 1 else 0
     for u in range(len(x)):
@@ -143,14 +139,13 @@ def read_stretched(img, call, shapes, spot, strip, out):  # type: ignore[no-unty
             cover[u] = one
 
 
-@fused
+@fused.noinline
 def _add(img, call, frame, cubic, share, needs_image, to_image, x, y, u, g, to_cover):  # type: ignore[no-untyped-def]
     """Pass on one share of what a pixel got: the adjoint of :func:`_read`.
 
     Returns:
         What the mean got in all, and the gradients of the frame's four numbers, of x and of y.
     """
-    noinline()
     base, channels, shape, unit, mode = np.uint64(call.base), call.channels, (call.height, call.width), call.unit, call.mode
     number, zero, own = type(x), type(x)(0.0), call.own
     place = _place(x, y, frame, cubic)
@@ -194,7 +189,7 @@ def _add(img, call, frame, cubic, share, needs_image, to_image, x, y, u, g, to_c
     return total, to_frame, -(frame[0] * along_one + frame[2] * along_two), -(frame[1] * along_one + frame[3] * along_two)
 
 
-@fused
+@fused.noinline
 def add_stretched(img, call, shapes, spot, needs, strip, g, to_cover, to_image, sums, along):  # type: ignore[no-untyped-def]
     """Pass on what a strip's pixels got: the adjoint of :func:`read_stretched`.
 
@@ -205,7 +200,6 @@ def add_stretched(img, call, shapes, spot, needs, strip, g, to_cover, to_image, 
         sums: (7 * pixels,), where the footprints' gradients are written.
         along: where the points' gradients are written.
     """
-    noinline()
     x, y, along_x, along_y, pixels = strip.rows[X], strip.rows[Y], along[0], along[1], shapes.shape[2]
     zero, one, cubic, row = x.dtype.type(0.0), x.dtype.type(1.0), _parameter(call, x), spot.b if len(shapes) > 1 else 0
     for u in range(len(x)):

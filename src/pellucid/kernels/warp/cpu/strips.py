@@ -5,33 +5,15 @@ Must not: apply colour.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from pellucid.kernels.jit import fused, inlined, noinline
+from pellucid.kernels.jit import fused
+from pellucid.kernels.warp.cpu import layout
 from pellucid.kernels.warp.cpu.apart import add_apart, lay_apart
 from pellucid.kernels.warp.cpu.coordinates import FILLED, rule_of, settle
 from pellucid.kernels.warp.cpu.copies import moves_whole_pixels
 from pellucid.kernels.warp.cpu.footprint import read_table
 from pellucid.kernels.warp.cpu.gather import LINE, gather_staged, weigh
-from pellucid.kernels.warp.cpu.layout import (
-    ACROSS,
-    COLUMNS,
-    COVER,
-    DOWN,
-    ONES,
-    PLANE,
-    QUADS,
-    SHARED,
-    STAGED,
-    US,
-    VS,
-    Call,
-    Sample,
-    Spot,
-    Strip,
-)
 from pellucid.kernels.warp.cpu.links import find
 from pellucid.kernels.warp.cpu.quads import soon_written
 from pellucid.kernels.warp.cpu.scatter import scatter_staged
@@ -44,12 +26,11 @@ __all__ = [
 ]
 
 
-@fused
+@fused.inlined
 def at_sample(call, pictures, b):  # type: ignore[no-untyped-def]
     """The call with what belongs to one sample."""
-    inlined()
     row = pictures[b if len(pictures) > 1 else 0]
-    return Call(
+    return layout.Call(
         row[0] + b * row[1], row[2] + b * row[3], row[4], row[5], row[6], row[7], row[8],
         call.channels, call.out_channels, call.out_height, call.out_width, call.taps, call.mode, call.projective,
         call.map_step, call.window_step, call.param_step, call.field_step, call.strip, call.block, call.blocks, call.still,
@@ -57,13 +38,12 @@ def at_sample(call, pictures, b):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-@fused
+@fused.inlined
 def sample_of(call, rows, b):  # type: ignore[no-untyped-def]
     """A sample's numbers."""
-    inlined()
     p = rows.params[b * call.param_step]
     fills = p[rows.colors.fills :] if rows.colors.grounds > 0 else p[:0]
-    return Sample(rows.maps[b * call.map_step], rows.windows[b * call.window_step], p, fills)
+    return layout.Sample(rows.maps[b * call.map_step], rows.windows[b * call.window_step], p, fills)
 
 
 @fused
@@ -72,7 +52,7 @@ def spot_of(call, r):  # type: ignore[no-untyped-def]
     strips = (call.out_height + call.strip - 1) // call.strip
     b, k = r // (strips * call.blocks), r % (strips * call.blocks)
     first = k // strips * call.block
-    return Spot(b, k % strips * call.strip, first, min(call.block, call.out_width - first))
+    return layout.Spot(b, k % strips * call.strip, first, min(call.block, call.out_width - first))
 
 
 @fused
@@ -81,19 +61,18 @@ def place_of(call, spot):  # type: ignore[no-untyped-def]
     return spot.b * call.out_channels, spot.v * call.out_width + spot.first, spot.width, call.out_width
 
 
-@fused
+@fused.inlined
 def cut_out(room, n):  # type: ignore[no-untyped-def]
     """A strip of n pixels in a thread's memory."""
-    inlined()
     height = room.rows.height
     rows = room.floats[: n * height].reshape(height, n)  # contiguous rows, or nothing is vectorised
-    return Strip(rows, room.seen[:n], room.index[:n], room.frame, room.quad, room.into, rows[room.rows.canvases :])
+    return layout.Strip(rows, room.seen[:n], room.index[:n], room.frame, room.quad, room.into, rows[room.rows.canvases :])
 
 
 @fused
 def quads_of(strip):  # type: ignore[no-untyped-def]
     """Room for pixels of four numbers."""
-    return strip.rows[QUADS:SHARED].reshape(-1)
+    return strip.rows[layout.QUADS : layout.SHARED].reshape(-1)
 
 
 @fused
@@ -105,22 +84,20 @@ def is_copy(call, sample, fields, chain):  # type: ignore[no-untyped-def]
     return moves_whole_pixels(sample.m, call.projective, call.mode, sample.window, shape, size)
 
 
-@fused
+@fused.noinline
 def next_band(img, call, sample, fields, chain, spot, last, strip, reads):  # type: ignore[no-untyped-def]
     """Choose the next band of a sample, from the spot's row to ``last`` at most, and stage it if it is to be read."""
-    noinline()
     choose_band(call, sample, fields, chain, spot, last, strip)
-    if strip.frame[STAGED] == 1 and reads:
+    if strip.frame[layout.STAGED] == 1 and reads:
         stage(img, call, rule_of(call, sample.window), strip.frame, strip.quad)
 
 
-@fused
+@fused.inlined
 def find_strip(call, sample, fields, chain, tables, shapes, spot, strip):  # type: ignore[no-untyped-def]
     """Where a strip reads, as `find`; and, but for footprints, as `settle` which pixels see anything.
 
     Both are one loop where the map is affine and nothing else moves points.
     """
-    inlined()
     if tables is not None or shapes is not None:
         return find(call, sample.m, sample.fills, fields, chain, spot, strip)
     if chain is None and fields is None:
@@ -131,10 +108,9 @@ def find_strip(call, sample, fields, chain, tables, shapes, spot, strip):  # typ
     return cut
 
 
-@fused
+@fused.inlined
 def read_whole(img, call, sample, tables, shapes, spot, strip, cubics, out, soon):  # type: ignore[no-untyped-def]
     """Read what :func:`find_strip` found, with or without footprints, into ``out``; and its coverage."""
-    inlined()
     if tables is not None:
         read_table(img, call, tables, spot.b, strip, out)
     elif shapes is not None:
@@ -143,25 +119,23 @@ def read_whole(img, call, sample, tables, shapes, spot, strip, cubics, out, soon
         read_strip(img, call, sample.window, strip, cubics, out, soon)
 
 
-@fused
+@fused.noinline
 def lay_out(img, call, window, strip, k):  # type: ignore[no-untyped-def]
     """Where the pixels of channels 3 k to 3 k + 2 are, after laying out those that were not staged."""
-    noinline()
-    if strip.frame[STAGED] == 1:
-        return strip.quad[k * strip.frame[PLANE] :]
+    if strip.frame[layout.STAGED] == 1:
+        return strip.quad[k * strip.frame[layout.PLANE] :]
     lay_apart(img, call, k, window, strip)
     return strip.quad
 
 
-@fused
+@fused.inlined
 def read_strip(img, call, window, strip, cubics, out, soon):  # type: ignore[no-untyped-def]
     """Read one settled strip into ``out``, and its coverage into the strip.
 
     Where ``cubics`` and ``soon``, as in ``gather_staged``, are None, what would need them is not compiled.
     """
-    inlined()
-    rows, channels, columns = strip.rows, call.channels, strip.frame[COLUMNS]
-    tx, ty, cover = rows[ACROSS], rows[DOWN], rows[COVER]
+    rows, channels, columns = strip.rows, call.channels, strip.frame[layout.COLUMNS]
+    tx, ty, cover = rows[layout.ACROSS], rows[layout.DOWN], rows[layout.COVER]
     if cubics is not None:
         weigh(tx, ty, call.cubic, cubics)
     for k in range((channels + 2) // 3):
@@ -171,7 +145,7 @@ def read_strip(img, call, window, strip, cubics, out, soon):  # type: ignore[no-
         _cover_fully(strip.seen, cover)
 
 
-@fused
+@fused.inlined
 def scatter_strip(img, call, window, strip, cubics, needs, g, to_cover, nothing, to_image, along):  # type: ignore[no-untyped-def]
     """The adjoint of :func:`read_strip`: a settled strip's gradients of x and y, and of the image, as far as they were not staged.
 
@@ -179,47 +153,43 @@ def scatter_strip(img, call, window, strip, cubics, needs, g, to_cover, nothing,
         nothing: zeros.
         along: along x and along y.
     """
-    inlined()
-    channels, rule, shares = call.channels, rule_of(call, window), (strip.rows[ACROSS], strip.rows[DOWN])
+    channels, rule, shares = call.channels, rule_of(call, window), (strip.rows[layout.ACROSS], strip.rows[layout.DOWN])
     zero, size, quads, frame = strip.rows.dtype.type(0.0), 4 * call.taps * call.taps * len(strip.seen), quads_of(strip), strip.frame
-    staged = frame[STAGED] == 1
+    staged = frame[layout.STAGED] == 1
     along[:] = zero
     for k in range((channels + 2) // 3):
         pixels, found, part = strip.quad, strip.into, g[3 * k : min(3 * k + 3, channels)]
         if staged:
-            pixels, found = strip.quad[k * frame[PLANE] :], strip.into[2 * k * frame[PLANE] :]
+            pixels, found = strip.quad[k * frame[layout.PLANE] :], strip.into[2 * k * frame[layout.PLANE] :]
         else:
             if needs[1]:
                 pixels = lay_out(img, call, window, strip, k)
             strip.into[: 8 + 2 * size] = zero
         covered = to_cover if (k == 0) & (rule == FILLED) else nothing
-        stage = pixels, found[8:], frame[COLUMNS], strip.index
+        stage = pixels, found[8:], frame[layout.COLUMNS], strip.index
         scatter_staged(stage, call.taps, needs, shares, cubics, part, covered, quads, along)
         if needs[0] and not staged:
             add_apart(call, k, window, strip, quads, to_image)
 
 
-@fused
+@fused.noinline
 def _cover_fully(seen, cover):  # type: ignore[no-untyped-def]
     """Where nothing fades, the sum of weights is one but for rounding."""
-    noinline()
     for u in range(len(cover)):
         cover[u] = seen[u]
 
 
-@fused
+@fused.noinline
 def write_pixels(rows, spot):  # type: ignore[no-untyped-def]
     """Write what a strip's pixels have whatever the sample: their columns, their rows from 0, and ones."""
-    noinline()
-    us, vs, ones, first, width = rows[US], rows[VS], rows[ONES], spot.first, spot.width
+    us, vs, ones, first, width = rows[layout.US], rows[layout.VS], rows[layout.ONES], spot.first, spot.width
     for u in range(len(us)):
         us[u], vs[u], ones[u] = first + u % width, u // width, 1
 
 
-@fused
+@fused.noinline
 def announce(target, place, lines, rows):  # type: ignore[no-untyped-def]
     """Ask for the memory of a strip's ``place`` (as `store` takes it) in the output, or in its gradient."""
-    noinline()
     first, at, width, step = place
     for o in range(rows):
         row = target[first + o]

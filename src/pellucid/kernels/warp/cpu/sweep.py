@@ -5,46 +5,31 @@ Must not: know of tensors; everything comes as flat arrays, and named numbers.
 Read next: ``adjoint.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import first_mix, first_whole, paint
-from pellucid.kernels.jit import entry, fused, inlined, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import numbers, steps
+from pellucid.kernels.warp.cpu import strips
 from pellucid.kernels.warp.cpu.copies import copy_strip
 from pellucid.kernels.warp.cpu.layout import COVER, ONES, ROWS
 from pellucid.kernels.warp.cpu.links import blend
-from pellucid.kernels.warp.cpu.strips import (
-    announce,
-    at_sample,
-    cut_out,
-    find_strip,
-    is_copy,
-    next_band,
-    place_of,
-    read_whole,
-    sample_of,
-    spot_of,
-    write_pixels,
-)
 
 __all__ = ["forward"]
 
 _ENOUGH = 64  # pixels that are read in blocks
 
 
-@fused
+@fused.inlined
 def _read(img, call, sample, fields, chain, tables, shapes, spot, strip, place, out, cubics, read):  # type: ignore[no-untyped-def]
     """Find and read a strip, and ask for the memory that it will be written to; whether canvases show something of their own."""
-    inlined()
     n, wide = len(strip.seen), max(call.channels, call.out_channels)
     while_reading = (tables is None) & (shapes is None) & (call.taps == 2) & (wide <= 3) & (n > _ENOUGH)
     if not while_reading:
-        announce(out, place, n // spot.width, call.out_channels)
+        strips.announce(out, place, n // spot.width, call.out_channels)
     soon = out, place[0], place[1], spot.width, call.out_width, call.out_channels if while_reading else 0
-    cut = find_strip(call, sample, fields, chain, tables, shapes, spot, strip)
-    read_whole(img, call, sample, tables, shapes, spot, strip, cubics, read, soon)
+    cut = strips.find_strip(call, sample, fields, chain, tables, shapes, spot, strip)
+    strips.read_whole(img, call, sample, tables, shapes, spot, strip, cubics, read, soon)
     return cut
 
 
@@ -55,7 +40,7 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, b
     Args:
         bends: None where there is no curve, which is not compiled then.
     """
-    img, out, rows, room = numbers(img), steps(out), without_refcount(rows), without_refcount(room)
+    img, out = numbers(img), steps(out)
     outputs, colors, lay, frame = call.out_channels, rows.colors, room.rows, room.frame
     before, band, zero, cut = (0, 0), 0, np.int64(0), False
     coloured = colors.mixes or len(colors.steps) > 0
@@ -63,15 +48,15 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, b
     for r in range(start, stop):
         if r < copied:
             continue
-        spot = spot_of(call, r)
+        spot = strips.spot_of(call, r)
         v, first, width = spot.v, spot.first, spot.width
-        call = at_sample(call, rows.pictures, spot.b)
-        sample, n = sample_of(call, rows, spot.b), min(call.strip, call.out_height - v) * width
-        strip = cut_out(room, n)
+        call = strips.at_sample(call, rows.pictures, spot.b)
+        sample, n = strips.sample_of(call, rows, spot.b), min(call.strip, call.out_height - v) * width
+        strip = strips.cut_out(room, n)
         if before[0] != n or (before[1] != first and not call.still):
-            write_pixels(strip.rows, spot)
+            strips.write_pixels(strip.rows, spot)
             before = (n, first)
-        whole, place = is_copy(call, sample, fields, chain), place_of(call, spot)
+        whole, place = strips.is_copy(call, sample, fields, chain), strips.place_of(call, spot)
         if whole and not coloured:  # all strips of this block at once
             lines, at = min(call.out_height - v, (stop - r) * call.strip), (place[0], place[1], call.out_width)
             copy_strip(img, call, sample.m, spot, lines, out, at, strip.rows[COVER][:0])
@@ -80,13 +65,13 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, b
         if v == 0 or r == start:
             frame[ROWS] = band = 0
         if tables is None and shapes is None and not whole and v >= band:
-            next_band(img, call, sample, fields, chain, spot, min(call.out_height, v + (stop - r) * call.strip), strip, True)
+            strips.next_band(img, call, sample, fields, chain, spot, min(call.out_height, v + (stop - r) * call.strip), strip, True)
             band = v + frame[ROWS]
         ones, source, result = strip.rows[ONES], strip.rows[lay.source : lay.result], strip.rows[lay.result : lay.canvases]
         read, cover, p = source if colors.mixes else result, ones if call.still else strip.rows[COVER], sample.p
         straight = call.still & (colors.matrix >= 0) & (call.channels == 3) & (outputs == 3) & (call.stride_x == 1)
         if whole:
-            announce(out, place, n // width, outputs)
+            strips.announce(out, place, n // width, outputs)
         if straight:
             at, step = call.base + first, call.stride_c
             pixels = img[at : at + n], img[at + step : at + step + n], img[at + 2 * step : at + 2 * step + n]

@@ -5,40 +5,25 @@ Must not: know how the colours change: the pass is linear in them.
 Read next: ``sweep.py``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import first_mix
-from pellucid.kernels.jit import entry, fused, noinline, without_refcount
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.stages.sums import add_rows, store
+from pellucid.kernels.warp.cpu import strips
 from pellucid.kernels.warp.cpu.coordinates import FILLED, displace, held_beyond, locate, rule_of, settle
 from pellucid.kernels.warp.cpu.copies import copy_strip
 from pellucid.kernels.warp.cpu.gather import gather_moved
 from pellucid.kernels.warp.cpu.layout import ACROSS, COLUMNS, COVER, DENOMINATOR, DOWN, ROWS, STAGED, US, VS, Strip, X, Y
 from pellucid.kernels.warp.cpu.staged import stage
-from pellucid.kernels.warp.cpu.strips import (
-    at_sample,
-    cut_out,
-    is_copy,
-    lay_out,
-    next_band,
-    place_of,
-    quads_of,
-    read_strip,
-    sample_of,
-    spot_of,
-    write_pixels,
-)
 
 __all__ = ["tangent"]
 
 
-@fused
+@fused.noinline
 def _move(d, v, projective, us, vs, x, y, w, dx, dy):  # type: ignore[no-untyped-def]
     """How the points that ``locate`` found move while the map changes by d."""
-    noinline()
     top = us.dtype.type(v)
     for u in range(len(us)):
         row = vs[u] + top
@@ -51,14 +36,13 @@ def _move(d, v, projective, us, vs, x, y, w, dx, dy):  # type: ignore[no-untyped
             dy[u] = (dy[u] - y[u] * change) / w[u]
 
 
-@fused
+@fused.noinline
 def _hold(seen, x, window, moved, held, dx):  # type: ignore[no-untyped-def]
     """A point beyond the window moves with its edge; one that sees nothing, or that the rule holds, does not move.
 
     Args:
         window, moved, held: the low and the high edge, how they move, and between what coordinates a point is not held.
     """
-    noinline()
     zero, (low, high), (low_moved, high_moved), (first, last) = dx.dtype.type(0.0), window, moved, held
     for u in range(len(x)):
         step = low_moved if x[u] < low else (high_moved if x[u] > high else dx[u])
@@ -97,8 +81,8 @@ def _read_moved(img, call, sample, moves, spot, strip, cubics, lay):  # type: ig
     _hold(strip.seen, rows[X], (low_x, high_x), (by_left, by_right), (first_x, last_x), dx)
     _hold(strip.seen, rows[Y], (low_y, high_y), (by_top, by_bottom), (first_y, last_y), dy)
     for k in range((call.channels + 2) // 3):
-        pixels, part = lay_out(img, call, window, strip, k), moved[3 * k : min(3 * k + 3, call.channels)]
-        columns, quads = strip.frame[COLUMNS], quads_of(strip)
+        pixels, part = strips.lay_out(img, call, window, strip, k), moved[3 * k : min(3 * k + 3, call.channels)]
+        columns, quads = strip.frame[COLUMNS], strips.quads_of(strip)
         gather_moved(pixels, columns, strip.index, rows[ACROSS], rows[DOWN], dx, dy, cubics, quads, part, cover)
     if rule != FILLED:
         cover[:] = cast(0.0)
@@ -119,23 +103,22 @@ def tangent(  # type: ignore[no-untyped-def]
     """
     changes, points_move, channels, outputs = len(change) > 0, moves[0].size > 0, call.channels, call.out_channels
     img, change, out, along = numbers(img), numbers(change), steps(out), steps(along)
-    rows, room = without_refcount(rows), without_refcount(room)
     colors, lay, frame, zero = rows.colors, room.rows, room.frame, np.int64(0)
     before, band = (0, 0), 0
     for r in range(start, stop):
-        spot = spot_of(call, r)
-        v, width, call = spot.v, spot.width, at_sample(call, rows.pictures, spot.b)
-        sample, n = sample_of(call, rows, spot.b), min(call.strip, call.out_height - v) * width
-        strip = cut_out(room, n)
+        spot = strips.spot_of(call, r)
+        v, width, call = spot.v, spot.width, strips.at_sample(call, rows.pictures, spot.b)
+        sample, n = strips.sample_of(call, rows, spot.b), min(call.strip, call.out_height - v) * width
+        strip = strips.cut_out(room, n)
         other = Strip(strip.rows, strip.seen, strip.index, frame, strip.into, strip.into, strip.own)
         if before != (n, spot.first):
-            write_pixels(strip.rows, spot)
+            strips.write_pixels(strip.rows, spot)
             before = (n, spot.first)
-        whole = is_copy(call, sample, fields, None)
+        whole = strips.is_copy(call, sample, fields, None)
         if v == 0 or r == start:
             frame[ROWS] = band = 0
         if v >= band:
-            next_band(img, call, sample, fields, None, spot, min(call.out_height, v + (stop - r) * call.strip), strip, True)
+            strips.next_band(img, call, sample, fields, None, spot, min(call.out_height, v + (stop - r) * call.strip), strip, True)
             if changes and frame[STAGED] == 1:
                 stage(change, call, rule_of(call, sample.window), frame, strip.into)
             band = v + frame[ROWS]
@@ -144,10 +127,10 @@ def tangent(  # type: ignore[no-untyped-def]
         moved = strip.rows[lay.moved : lay.moved + channels]
         _find(call, sample, fields, moves, spot, strip, strip.rows[lay.moves], strip.rows[lay.moves + 1])
         if changes:
-            read_strip(change, call, sample.window, other, cubics, changed, None)
+            strips.read_strip(change, call, sample.window, other, cubics, changed, None)
             if whole:
                 copy_strip(change, call, sample.m, spot, n // width, changed, (zero, zero, width), cover)
-        read_strip(img, call, sample.window, strip, cubics, source, None)
+        strips.read_strip(img, call, sample.window, strip, cubics, source, None)
         moved_cover[:] = strip.rows.dtype.type(0.0)
         if points_move:
             _read_moved(img, call, sample, moves, spot, strip, cubics, lay)
@@ -155,7 +138,7 @@ def tangent(  # type: ignore[no-untyped-def]
                 add_rows(changed, moved)
         if whole:
             copy_strip(img, call, sample.m, spot, n // width, source, (zero, zero, width), cover)
-        following, place = moved if points_move else changed, place_of(call, spot)
+        following, place = moved if points_move else changed, strips.place_of(call, spot)
         if colors.mixes:
             first_mix(colors, sample.p, cover, source, result)
             store(result, out, place, outputs)
