@@ -19,7 +19,8 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "RandomHorizontalFlip": ("Flip", "RandomFlip"),
     "Pipeline": ("AugmentationSequential", "Compose", "ImageSequential", "ReplayCompose", "Sequential", "VideoSequential"),
     _NOTHING: ("ConvertImageDtype", "PILToTensor", "ToDtype", "ToImage", "ToTensor", "ToTensorV2"),
-    **{f"policy.{name}": (name,) for name in ("AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide")},
+    **{f"policy.{name}": (name,) for name in ("AugMix", "AutoAugment", "RandAugment")},
+    "policy.TrivialAugmentWide": ("TrivialAugment", "TrivialAugmentWide"),
 }
 
 

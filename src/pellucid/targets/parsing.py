@@ -7,6 +7,7 @@ Read next: ``../pipeline/records.py``.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -117,6 +118,7 @@ def sort(batch: object, options: Options) -> Sorted:
             "batch",
             expected="a tensor, an array, a PIL image, a list of them, a dict of targets, or (image, target)",
             got=type(batch).__name__,
+            fix="pellucid.data.decode(path) reads a file." if isinstance(batch, str | bytes | os.PathLike) else "",
         )
     named = Sorted({}, {}, {}, {}, form)
     for key, value in batch.items():

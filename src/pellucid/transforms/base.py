@@ -376,7 +376,9 @@ def as_transforms(value: object, name: str = "transforms") -> tuple[Transform, .
                 f"{name}[{i}]",
                 expected="a Pellucid transform",
                 got=repr(transform),
-                fix="For example RandomAffine(degrees=15).",
+                fix=f"Call it: {transform.__name__}(...)."
+                if isinstance(transform, type)
+                else "For example RandomAffine(degrees=15).",
             )
         check_kind(f"{name}[{i}]", type(transform))
     return transforms

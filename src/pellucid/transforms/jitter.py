@@ -18,7 +18,7 @@ from pellucid.color.maps import luma_map
 from pellucid.errors import invalid
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, Range, around_one, confined, interval, probability, symmetric
-from pellucid.random.numbers import is_number
+from pellucid.random.numbers import as_number, is_number
 from pellucid.segments import Color, ColorSpec, ColorSteps
 from pellucid.transforms.base import Names, Params, Transform, by_options, drawn, gated, slopes
 from pellucid.transforms.color import Coloring
@@ -32,6 +32,9 @@ _RESTING = {"brightness": 1.0, "contrast": 1.0, "saturation": 1.0, "hue": 0.0}
 
 def hue_turns(name: str, value: Range) -> Distribution:
     """A number h means turns from (-h, h); at most half a turn."""
+    number = as_number(name, value) if is_number(value) else 0.0
+    if isinstance(number, int | float) and number > 0.5:
+        raise invalid(name, expected="a number from 0 to 0.5", got=value, fix="It counts turns: 0.5 reaches every hue.")
     return interval(name, symmetric(name, confined(name, value, 0.0, 0.5)), low=-0.5, high=0.5)
 
 

@@ -140,6 +140,9 @@ def _list(key: str, value: Any, named: Sorted, opens: bool) -> Sequence[Any]:
     )
 
 
+_ALIKE = "Convert them alike first, as image.convert('RGB') does, or decode(path)."
+
+
 def _check(sample: Parsed, first: Parsed) -> None:
     """One picture of at least one pixel, of the channels and the numbers that all have."""
     for entry, model in zip(sample.entries, first.entries, strict=True):
@@ -151,7 +154,9 @@ def _check(sample: Parsed, first: Parsed) -> None:
         if not entry.kind.move and 0 in (shape if entry.kind.name != "mask" else shape[-2:]):
             raise invalid(name, expected="at least one row and column", got=f"shape {tuple(shape)}")
         if not entry.kind.move and entry.kind.name != "mask" and shape[:-axes] != wanted[:-axes]:
-            raise invalid(name, expected=f"{_channels(wanted[:-axes])} channels, like sample 0", got=_channels(shape[:-axes]))
+            raise invalid(
+                name, expected=f"{_channels(wanted[:-axes])} channels, like sample 0", got=_channels(shape[:-axes]), fix=_ALIKE
+            )
         if entry.kind.move and shape[-1] != wanted[-1]:
             raise invalid(name, expected=f"{wanted[-1]} numbers each, like sample 0", got=shape[-1])
         for what, other in ((entry.tensor.dtype, model.tensor.dtype), (entry.tensor.device, model.tensor.device)):
