@@ -12,16 +12,21 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pellucid.interop import read_albumentations, read_torchvision
+from pellucid.interop import read_albumentations, read_kornia, read_torchvision
 from pellucid_bench.configurations import PIPELINES, TARGET, Configuration
+from pellucid_bench.peers.torchvision_import import torchvision_v2
 
-__all__ = ["DRAWS", "END", "START", "chosen", "distance", "main", "operations", "table"]
+__all__ = [
+    "DRAWS", "END", "LEVEL", "SIDE", "START", "chosen", "distance", "fitted", "main", "operations", "original", "photograph",
+    "reader_of", "table",
+]  # fmt: skip
 
 START, END = "<!-- side by side -->", "<!-- /side by side -->"
 SHEET = TARGET.parent / "img" / "coming-from.jpg"
@@ -70,23 +75,43 @@ def chosen() -> list[Pair]:
     return found
 
 
-def _pair(one: Configuration) -> Pair | None:
+def reader_of(library: str) -> Any:
+    """The importer of a library."""
+    return {"albumentations": read_albumentations, "torchvision": read_torchvision, "kornia": read_kornia}[library]
+
+
+def original(one: Configuration) -> Any:
+    """The library's own pipeline without its conversions; None where the installed version has a word about an option."""
     os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")
     scope: dict[str, Any] = {}
     try:
+        if one.library == "torchvision":
+            torchvision_v2()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            warnings.filterwarnings("ignore", message=".*ToTensor")  # deprecated, and left out
+            warnings.filterwarnings(
+                "ignore", message=".*(ToTensor|is a special case of|indexing argument)"
+            )  # deprecated, or advice
             exec(one.text, scope)  # our own list of calls, in this repository
             compose = scope["augment"]
-            steps = [step for step in compose.transforms if type(step).__name__ not in _CONVERSIONS]
-            compose = scope["Compose"](steps)
-            _changed(one.library, compose, _photograph())
-    except Exception:  # an option or a name of another version, or a crop larger than the picture
+            every = compose.children() if one.library == "kornia" else compose.transforms
+            steps = [step for step in every if type(step).__name__ not in _CONVERSIONS]
+            whole = scope["ImageSequential"](*steps) if one.library == "kornia" else scope["Compose"](steps)
+    except Exception:  # an option or a name of another version
         return None
-    read: Any = read_albumentations if one.library == "albumentations" else read_torchvision
-    imported = read(compose, size=(SIDE, SIDE))
-    if imported.missing or not steps:
+    return whole if steps else None
+
+
+def _pair(one: Configuration) -> Pair | None:
+    compose = original(one)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            _changed(one.library, compose, photograph())
+    except Exception:  # none, or a crop larger than the picture
+        return None
+    imported = reader_of(one.library)(compose, size=(SIDE, SIDE))
+    if imported.missing:
         return None
     pipeline = imported.pipeline
 
@@ -102,7 +127,8 @@ def _changed(library: str, compose: Any, picture: Picture) -> Picture:
     if library == "albumentations":
         result: Picture = compose(image=picture)["image"]
         return result
-    return _array(compose(torch.from_numpy(picture).movedim(-1, 0).contiguous()))
+    planes = torch.from_numpy(picture).movedim(-1, 0).contiguous()
+    return _array(compose(planes[None] / 255.0)[0] if library == "kornia" else compose(planes))
 
 
 def _array(image: torch.Tensor) -> Picture:
@@ -110,13 +136,16 @@ def _array(image: torch.Tensor) -> Picture:
     return image.movedim(0, -1).contiguous().numpy()
 
 
-def _photograph() -> Picture:
+@cache
+def photograph() -> Picture:
+    """A photograph of `SIDE` x `SIDE` pixels."""
     from skimage.data import astronaut
 
     return np.ascontiguousarray(astronaut()[30:286, 110:366][::2, ::2])
 
 
-def _fitted(image: Picture) -> Picture:
+def fitted(image: Picture) -> Picture:
+    """Of the same size again."""
     from PIL import Image
 
     return np.asarray(Image.fromarray(image).resize((SIDE, SIDE), Image.Resampling.BILINEAR))
@@ -124,16 +153,16 @@ def _fitted(image: Picture) -> Picture:
 
 def _measured(draw: Callable[[Picture], Picture], picture: Picture) -> tuple[list[float], list[Picture]]:
     """How much each draw changes the picture, in levels of 255 on average, and the first draws."""
-    results = [_fitted(draw(picture)) for _ in range(DRAWS)]
+    results = [fitted(draw(picture)) for _ in range(DRAWS)]
     return [float(np.abs(result.astype(int) - picture).mean()) for result in results], results[:SHOWN]
 
 
-def distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """Kolmogorov and Smirnov's distance of two samples whose values may each be off by `LEVEL`."""
+def distance(one: NDArray[np.float64], other: NDArray[np.float64], slack: float = LEVEL) -> float:
+    """Kolmogorov and Smirnov's distance of two samples whose values may each be off by so much."""
 
     def above(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-        at = np.concatenate((first, second - LEVEL))
-        shares = [np.searchsorted(np.sort(each), at + off, side="right") / len(each) for each, off in ((first, 0), (second, LEVEL))]
+        at = np.concatenate((first, second - slack))
+        shares = [np.searchsorted(np.sort(each), at + off, side="right") / len(each) for each, off in ((first, 0), (second, slack))]
         return float((shares[0] - shares[1]).max())
 
     return max(above(one, other), above(other, one))
@@ -143,7 +172,7 @@ def table(pairs: list[Pair]) -> tuple[str, list[tuple[str, list[Picture], list[P
     """The table in Markdown, and the pictures of each row."""
     lines = ["| | pipeline | changes there | here | distance of the distributions | notes |", "|---|---|---|---|---|---|"]
     rows = []
-    picture = _photograph()
+    picture = photograph()
     for number, pair in enumerate(pairs, 1):
         (theirs, left), (ours, right) = _measured(pair.theirs, picture), _measured(pair.ours, picture)
         names = ", ".join(operations(pair.one))

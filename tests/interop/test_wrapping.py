@@ -23,11 +23,27 @@ def test_the_original_of_albumentations_is_a_step():
     assert np.array_equal(out.movedim(0, -1).numpy(), wanted)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "options"), [("Spatter", {}), ("Superpixels", {"p_replace": [1.0, 1.0]})])
+def test_what_draws_on_pictures_is_a_step_on_request(name, options):
+    albumentations()
+    described = {"name": "Compose", "transforms": [{"name": name, "p": 1.0, **options}]}
+    assert read_albumentations(described).missing[0].name == name
+    found = read_albumentations(described, unknown="wrap")
+    image = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+    out = found.pipeline(image=image, mask=image[..., 0])
+    assert (out["image"].shape, out["image"].dtype) == (image.shape, image.dtype)
+    assert (out["image"] != image).any()
+    assert np.array_equal(out["mask"], image[..., 0])
+
+
 def test_the_reason_where_it_cannot_be():
     albumentations()
     for name, word in (("MaskDropouts", "has no MaskDropouts either"), ("RandomCropNearBBox", "moves masks, boxes and points")):
         found = read_albumentations({"name": name, "p": 1.0}, unknown="wrap")
         assert word in found.missing[0].reason
+    asking = read_albumentations({"name": "TextImage", "font_path": "font.ttf"}, unknown="wrap")
+    assert "asks for textimage_metadata with each call" in asking.missing[0].reason
     wrong = read_albumentations({"name": "RingingOvershoot", "cutoff": "wide"}, unknown="wrap")
     assert "does not take its options" in wrong.missing[0].reason
 

@@ -25,7 +25,7 @@ from pellucid.random.arguments import is_number, plain
 
 ours: Any = transforms  # whose options are only known when they are read
 
-__all__ = ["described", "from_albumentations", "read_albumentations"]
+__all__ = ["KNOWN", "described", "from_albumentations", "read_albumentations"]
 
 
 def from_albumentations(
@@ -492,3 +492,6 @@ _TABLE: Table = {
     "ToTensor": _nothing,
     "NoOp": _nothing,
 }
+
+KNOWN = frozenset((*_TABLE, *NEAR, *NEAREST, "BboxParams", "KeypointParams"))
+"""Names that are read, or refused with a reason."""

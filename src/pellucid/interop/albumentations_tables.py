@@ -118,7 +118,9 @@ def read_targets(given: Given, reader: Reader) -> None:
 
 
 def _options(value: Any, name: str, reader: Reader) -> Given | None:
-    return Given(name, value, reader) if isinstance(value, Mapping) else None
+    if value is not None and not isinstance(value, Mapping):
+        raise Cannot(f"{name}={value!r}", "it is no table of options")
+    return None if value is None else Given(name, value, reader)
 
 
 def _labels(options: Given, kind: str) -> dict[str, str]:

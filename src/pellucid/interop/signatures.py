@@ -7,9 +7,10 @@ Read next: ``source.py``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-__all__ = ["SIGNATURES", "order_of"]
+__all__ = ["SIGNATURES", "call_of", "order_of"]
 
 
 def _table(text: str) -> dict[str, tuple[str, ...]]:
@@ -23,6 +24,7 @@ def _table(text: str) -> dict[str, tuple[str, ...]]:
 
 _ALBUMENTATIONS = """
 Compose, ReplayCompose: transforms bbox_params keypoint_params additional_targets p
+BboxParams, KeypointParams: format label_fields
 OneOf, Sequential: transforms p
 SomeOf: transforms n replace p
 OneOrOther: first second transforms p
@@ -160,3 +162,10 @@ def order_of(library: str, name: str, first: object) -> tuple[str, ...]:
     order = SIGNATURES[library].get(name, ())
     single = not isinstance(first, list | tuple)
     return _OLD[name] if library == "albumentations" and name in _OLD and single else order
+
+
+def call_of(library: str, name: str, places: Sequence[Any], words: Mapping[str, Any]) -> dict[str, Any]:
+    """A call's arguments by name; those that stand further back than is known here as ``argument 7``, which no reader knows."""
+    order = order_of(library, name, places[0] if places else None)
+    extra = {f"argument {i + 1}": value for i, value in enumerate(places[len(order) :], len(order))}
+    return {**dict(zip(order, places, strict=False)), **extra, **words}

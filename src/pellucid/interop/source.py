@@ -16,7 +16,7 @@ from pellucid.errors import InvalidArgument, InvalidType, invalid
 from pellucid.interop.albumentations import read_albumentations
 from pellucid.interop.kornia import read_kornia
 from pellucid.interop.reading import Imported, Match, Missing, Unread
-from pellucid.interop.signatures import order_of
+from pellucid.interop.signatures import call_of
 from pellucid.interop.torchvision import read_torchvision
 from pellucid.pipeline import Pipeline
 from pellucid.random.arguments import is_number
@@ -330,7 +330,7 @@ class _Values:
                 words |= value
         places = self._several(node.args)
         if name in ("BboxParams", "KeypointParams"):
-            return dict(zip(("format", "label_fields"), places, strict=False)) | words
+            return call_of(library, name, places, words)
         if library:
             return self._transform(library, name, places, words)
         function = _FUNCTIONS[ast.unparse(node.func)]
@@ -341,9 +341,7 @@ class _Values:
     def _transform(self, library: str, name: str, places: list[Any], words: dict[str, Any]) -> dict[str, Any]:
         if library == "kornia" and name in _WHOLE:
             words["transforms"], places = places, []
-        order = order_of(library, name, places[0] if places else None)
-        extra = {f"argument {i + 1}": value for i, value in enumerate(places[len(order) :], len(order))}
-        found = {"name": name, **dict(zip(order, places, strict=False)), **extra, **words}
+        found = {"name": name, **call_of(library, name, places, words)}
         if isinstance(found.get("transforms"), list | tuple):
             inner = found["transforms"]
             found["transforms"] = [self._step(one) for one in inner if one is not None]

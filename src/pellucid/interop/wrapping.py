@@ -55,4 +55,6 @@ def wrapped(library: str, name: str, options: Mapping[str, Any]) -> Lambda | str
             one.p = 1.0
     except (TypeError, ValueError, LookupError) as error:
         return f"the original does not take its options ({error})"
+    if asked := getattr(one, "targets_as_params", ()):
+        return f"the original asks for {', '.join(asked)} with each call"
     return Lambda(_Original(one, library == "albumentations"), gradients="none", p=chance)
