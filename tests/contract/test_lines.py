@@ -9,7 +9,7 @@ import torch
 import pellucid as P
 from pellucid.data import collate
 from pellucid.errors import InvalidArgument
-from pellucid.functional import rasterize
+from pellucid.functional import polygon_boxes, rasterize
 from pellucid.geometry.clipping import clipped, densified, without
 from pellucid.geometry.polygons import lengths, rings_of, stacked
 from tests.cases import CASES, IDS, images
@@ -216,3 +216,15 @@ def test_wrong_lines_and_quads_are_told():
     for key, kind in (("lanes", "polylines"), ("text_quad", "quads")):
         with pytest.raises(InvalidArgument, match=f"targets={{'{key}': '{kind}'}}"):
             augment({"image": image, key: torch.zeros(2, 4, 2)})
+
+
+@pytest.mark.parametrize("degrees", range(-170, 181, 35))
+def test_boxes_along_text_turn_with_it(degrees):
+    word = torch.tensor([[30.0, 30], [60, 30], [60, 38], [30, 38]])[None]
+    turn = P.Pipeline([P.RandomRotation((degrees, degrees))])
+    out = turn({"image": torch.zeros(1, 1, 96, 96), "quads": word[None], "boxes": polygon_boxes(word)[None]})["quads"]
+    found = polygon_boxes(out, format="cxcywhr", reading=True)[0, 0]
+    assert torch.allclose(found[2:4], torch.tensor([30.0, 8.0]), atol=1e-3)
+    assert torch.allclose(found[:2], out[0, 0].mean(0), atol=1e-3)
+    apart = found[4] - math.radians(degrees)
+    assert torch.allclose(torch.stack((apart.cos(), apart.sin())), torch.tensor([1.0, 0.0]), atol=1e-4)

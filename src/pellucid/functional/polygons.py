@@ -90,13 +90,19 @@ def polygon_areas(polygons: Polygons) -> Float[Tensor, "*b"]:
     return signed_areas(_read(polygons)).abs()
 
 
-def polygon_boxes(polygons: Polygons, *, format: BoxFormat = "xyxy") -> Float[Tensor, "*b k"]:  # noqa: A002 - the word users know
+def polygon_boxes(
+    polygons: Polygons,
+    *,
+    format: BoxFormat = "xyxy",  # noqa: A002 - the word users know
+    reading: bool = False,
+) -> Float[Tensor, "*b k"]:
     """The least boxes around polygons, in pixel edges.
 
     Args:
         polygons: as in `rasterize`.
         format: ``xyxy``, ``xywh`` or ``cxcywh`` for upright boxes; ``cxcywhr`` for boxes of the least area, whose angle (radians,
             counter-clockwise) is an eighth of a turn at most.
+        reading: of ``cxcywhr``: the width lies along the first edge, from the first corner on, as text does; any angle.
 
     Returns:
         One box each; zeros for what has no corner.
@@ -111,6 +117,8 @@ def polygon_boxes(polygons: Polygons, *, format: BoxFormat = "xyxy") -> Float[Te
         >>> from pellucid.functional import polygon_boxes
         >>> polygon_boxes([[1, 0, 4, 0, 2, 3]])
         tensor([[1., 0., 4., 3.]])
+        >>> polygon_boxes([[2, 9, 2, 1, 4, 1, 4, 9]], format="cxcywhr", reading=True)  # a word that is read upwards
+        tensor([[3.0000, 5.0000, 8.0000, 2.0000, 1.5708]])
     """
     points = _read(polygons)
     if format != "cxcywhr":
@@ -120,7 +128,17 @@ def polygon_boxes(polygons: Polygons, *, format: BoxFormat = "xyxy") -> Float[Te
         return points.new_zeros((*points.shape[:-2], 5))
     first = torch.take_along_dim(corners, there.long().argmax(-1)[..., None, None], -2)
     full = torch.where(there[..., None], corners, first)[None].flatten(0, -3)
-    return least(full[None])[0].reshape(*points.shape[:-2], 5)
+    boxes = least(full[None])[0].reshape(*points.shape[:-2], 5)
+    return _along_first(boxes, points) if reading else boxes
+
+
+def _along_first(boxes: Float[Tensor, "*b 5"], points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b 5"]:
+    """The same boxes, turned by quarters until the width lies along the first edge."""
+    start, end, _ = edges(points)
+    x, y = (end - start)[..., 0, :].detach().unbind(-1)
+    turns = ((torch.atan2(-y, x) - boxes[..., 4].detach()) / (torch.pi / 2)).round()
+    width, height = (torch.where(turns % 2 == 1, boxes[..., b], boxes[..., a]) for a, b in ((2, 3), (3, 2)))
+    return torch.stack((boxes[..., 0], boxes[..., 1], width, height, boxes[..., 4] + turns * (torch.pi / 2)), -1)
 
 
 def _read(polygons: Polygons) -> Float[Tensor, "*b v 2"]:
