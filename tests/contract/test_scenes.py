@@ -232,8 +232,13 @@ def test_what_a_box_cannot_follow_beside_a_pose_is_refused():
         P.Pipeline([P.Mosaic(p=1.0)])(batch)
     with pytest.raises(InvalidArgument, match="4, 5, 8 or 12"):
         P.Pipeline([])({"image": batch["image"], "lens": torch.zeros(2, 14)})
-    with pytest.raises(InvalidArgument, match=r"targets=\{'pose_ext': 'extrinsics'\}|extrinsics"):
-        P.Pipeline([])({"image": batch["image"], "camera_pose": torch.zeros(2, 4, 4)})
+    for key, words in (
+        ("camera_extrinsics", "'camera_extrinsics': 'extrinsics'"),
+        ("distCoeffs", "'lens'"),
+        ("pose", "'extrinsics'"),
+    ):
+        with pytest.raises(InvalidArgument, match=words):
+            P.Pipeline([])({"image": batch["image"], key: torch.zeros(2, 4, 4)})
 
 
 def test_gradients_of_what_turns():

@@ -147,9 +147,9 @@ _BARE = Options()  # which say nothing of its key: it has none
 _WORDS = (
     ("quads", "quad quadrilateral"),
     ("", "path file filename fname url meta metadata info caption text prompt"),
-    ("intrinsics", "intrinsic camera cam k calib calibration"),
     ("extrinsics", "extrinsic"),
-    ("camera", "pose distortion"),
+    ("camera", "pose distortion dist distcoeff coeff"),
+    ("intrinsics", "intrinsic camera cam k calib calibration"),
     ("labels", "label class classe category categorie cls score y"),
     ("", "name id idx index size shape time timestamp"),
     ("boxes", "box boxe bbox bboxe bndbox detection roi rect"),
