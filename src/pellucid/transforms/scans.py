@@ -83,10 +83,12 @@ def _gamma_in_range(image: Tensor, gamma: Tensor, *, invert: bool, retain_stats:
     length = high - low
     begin, length = (high, -length) if invert else (low, length)
     scale = 1.0 / torch.where(length.abs() < 1e-7, 1e-7, length)
-    share = torch.addcmul(-begin * scale, image, scale)
-    found = torch.exp(torch.log(torch.clamp(share, min=_LEAST)) * wide(gamma))  # half a power's time
+    found = torch.clamp(torch.addcmul(-begin * scale, image, scale), min=_LEAST)
+    mean, spread = _moments(found) if retain_stats else (0.0, 1.0)
+    found = torch.log(found)  # a logarithm takes with its exponential half a power's time
+    found = torch.exp(found * wide(gamma))
     if retain_stats:
-        (mean, spread), (here, now) = _moments(share), _moments(found)
+        here, now = _moments(found)
         ratio = spread / torch.clamp(now, min=1e-7)
         begin, length = begin + length * (mean - ratio * here), length * ratio
     return torch.addcmul(begin, found, length)
