@@ -7,6 +7,7 @@ import torch
 
 import pellucid as P
 from pellucid import Bernoulli, Key, Learnable, Pipeline
+from pellucid.policy import RandomChoice
 
 X = torch.full((512, 1, 1, 1), 0.5, dtype=torch.float64)
 
@@ -131,3 +132,45 @@ def test_choices_come_as_often_as_their_weights_say_under_every_estimator():
         for count, weight in zip(torch.bincount(drawn.argmax(1), minlength=3).tolist(), (1, 2, 5), strict=True):
             p = weight / 8
             assert abs(count - n * p) < 4 * (n * p * (1 - p)) ** 0.5, estimator
+
+
+class PerPicture(torch.nn.Module):
+    """Raw weights of three branches: a row that depends on the picture's brightness."""
+
+    def __init__(self):
+        super().__init__()
+        self.slope = torch.nn.Parameter(torch.tensor([0.5, -0.2, 1.0]))
+
+    def forward(self, images):
+        return images.mean((1, 2, 3))[:, None] * self.slope
+
+
+@pytest.mark.parametrize("form", ["module", "learnable", "random choice", "lists"])
+@pytest.mark.parametrize("estimator", ["exact", "arm", "reinforce"])
+def test_weights_predicted_from_each_picture_have_the_gradient_of_the_expectation(form, estimator):
+    """The mean over pictures of sum_k softplus(net(x))_k / sum * f_k(x), by torch's autograd."""
+    net, exact = PerPicture(), estimator == "exact"
+    branches = [[P.RandomBrightness((s, s), clip="none")] for s in (0.2, 0.6, 1.0)]
+    weights = P.Learnable(by=net) if form == "learnable" else net
+    if form == "random choice":
+        augment = RandomChoice(branches, weights=net, seed=0)
+        estimator, exact = "exact", True
+    else:
+        augment = P.Pipeline([P.OneOf(branches, weights, estimator=estimator)], seed=0)
+    count = 6 if exact else 6000
+    x = (0.2 + 0.1 * (torch.arange(count) % 6)).reshape(-1, 1, 1, 1).expand(count, 3, 2, 2)
+    batch = x if form != "lists" or not exact else [torch.full((3, 2 + i % 2, 2), float(0.2 + 0.1 * i)) for i in range(6)]
+
+    def loss(out):
+        return 50 * torch.stack([one.mean() for one in out]) ** 2
+
+    augment.expected(loss, batch, key=P.Key(3)).backward()
+    found = net.slope.grad.clone()
+    brightness = x[:6, 0, 0, 0]
+    shares = torch.nn.functional.softplus(net(x[:6]))
+    values = 50 * (brightness[:, None] * torch.tensor([0.2, 0.6, 1.0])) ** 2
+    (wanted,) = torch.autograd.grad((shares / shares.sum(1, keepdim=True) * values).sum(1).mean(), net.slope)
+    assert torch.allclose(found, wanted, atol=1e-5 if exact else 0.15)
+    assert wanted.abs().max() > 0.5
+    shown = augment.ranges(batch if isinstance(batch, torch.Tensor) else x[:6])["0.choice"]
+    assert shown["weight_0"].shape == (len(x[:6]) if not isinstance(batch, torch.Tensor) else count,)

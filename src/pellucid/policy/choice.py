@@ -13,7 +13,7 @@ from typing import Any
 from pellucid.errors import InvalidArgument, InvalidType, invalid
 from pellucid.pipeline import Pipeline
 from pellucid.random.arguments import check_flag, finite_numbers, whole_number
-from pellucid.random.learnable import Learnable
+from pellucid.random.learnable import Given, Learnable
 from pellucid.transforms import OneOf, SomeOf
 from pellucid.transforms.base import Transform
 
@@ -23,7 +23,7 @@ __all__ = ["RandomChoice"]
 def RandomChoice(
     branches: Sequence[Sequence[Transform]],
     *,
-    weights: Sequence[float] | None = None,
+    weights: Sequence[float] | Learnable | Given | None = None,
     learn: bool = False,
     times: int = 1,
     temperature: float | None = None,
@@ -37,7 +37,8 @@ def RandomChoice(
 
     Args:
         branches: lists of transforms.
-        weights: of the branches, not negative, normalised here; default equal.
+        weights: of the branches, not negative, normalised here; default equal. A module, or ``Learnable(by=module)``, predicts
+            them from each picture, as in `OneOf`.
         learn: train the weights: ``OneOf(weights=Learnable(...))``, whose gradient under `Pipeline.expected` is exact. A plain call
             takes the share of a branch for the choice, which is biased.
         times: how often a branch is drawn and applied, 1 to 64; what is learned is the same each time.
@@ -64,8 +65,9 @@ def RandomChoice(
     check_flag("learn", learn)
     times = whole_number("times", times, 1, 64)
     estimator = "relaxed" if temperature is not None else "exact"
-    starts: Sequence[Any] | None = None if weights is None else finite_numbers("weights", weights)
-    if learn:
+    predicted = isinstance(weights, Learnable) or (callable(weights) and not isinstance(weights, type))
+    starts: Any = weights if weights is None or predicted else finite_numbers("weights", weights)
+    if learn and not predicted:
         starts = (1.0,) * len(branches) if starts is None else starts
         if min(starts, default=1.0) <= 0:
             raise invalid(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 import torch.distributions as D
@@ -21,10 +21,10 @@ from pellucid.core.constants import constant, scalar
 from pellucid.errors import invalid
 from pellucid.random.arguments import check_choice, finite_number, finite_numbers
 from pellucid.random.distribution import Distribution
-from pellucid.random.learnable import Learnable, Number, flat, nested, shape_of
+from pellucid.random.learnable import Given, Learnable, Number, flat, nested, shape_of
 from pellucid.random.numbers import Raw, as_number, as_numbers, at_least, value_of
 
-__all__ = ["ESTIMATORS", "Bernoulli", "Categorical"]
+__all__ = ["ESTIMATORS", "Bernoulli", "Categorical", "one_each"]
 
 ESTIMATORS = ("exact", "arm", "reinforce", "relaxed", "straight_through")
 _COLDEST = 1e-6
@@ -136,7 +136,9 @@ class Categorical(Distribution):
 
     Args:
         values: the numbers to choose from, or rows of numbers of one length.
-        weights: non-negative, one per value, normalised here; default equal. A `Learnable` weight gets the lower bound 0.
+        weights: non-negative, one per value, normalised here; default equal. A `Learnable` weight gets the lower bound 0. One for
+            all is a `Learnable` of as many numbers, or a module (or ``Learnable(by=module)``) that predicts as many from the
+            images, (B, C, H, W) to (B, k); softplus makes weights of its output.
         estimator: how learned weights get their gradient: ``exact`` (the loss at every other value, too), ``arm`` (once more with
             every such draw antithetic) or ``reinforce``, all three in ``pipeline.expected``; ``relaxed`` or ``straight_through``
             (the value is taken to be linear in the probabilities) need no further evaluation and are biased.
@@ -162,7 +164,7 @@ class Categorical(Distribution):
     """
 
     values: tuple[Any, ...]
-    weights: tuple[Number, ...] | None = None
+    weights: tuple[Number, ...] | Learnable | Given | None = None
     estimator: str = "exact"
     temperature: float | None = None
 
@@ -173,7 +175,7 @@ class Categorical(Distribution):
         _read_estimator(self)
         if self.weights is None:
             return
-        weights = as_numbers("Categorical.weights", self.weights)
+        weights = as_numbers("Categorical.weights", one_each(self.weights, len(self.values)))
         if len(weights) != len(self.values):
             raise invalid(
                 "Categorical.values and weights", expected="one weight per value", got=f"{len(self.values)} and {len(weights)}"
@@ -196,7 +198,7 @@ class Categorical(Distribution):
         return count if self.temperature is not None else max(1, count - 1) if self.estimator == "arm" else 1
 
     def _weights(self) -> tuple[Number, ...]:
-        return self.weights or (1.0,) * len(self.values)
+        return cast(Any, self.weights) or (1.0,) * len(self.values)
 
     def numbers(self) -> dict[str, Number]:
         return {f"weight_{i}": w for i, w in enumerate(self._weights())}
@@ -294,6 +296,23 @@ class Categorical(Distribution):
 
     def span(self) -> tuple[float, float]:
         return (min(flat(self.values)), max(flat(self.values)))
+
+
+def one_each(weights: Any, count: int) -> Any:
+    """A weight for each of so many values, where one `Learnable` or module stands for all of them."""
+    if not isinstance(weights, Learnable):
+        if not callable(weights) or isinstance(weights, Tensor | type):
+            return weights
+        weights = Learnable(by=weights)
+    if not weights.shape and not weights.predicted:
+        return weights
+    starts = weights.value if weights.shape else (weights.value,) * count
+    return tuple(
+        Learnable(start, weights.low, weights.high, weights.by, weights.column + i)
+        if weights.predicted
+        else Learnable(start, weights.low, weights.high)
+        for i, start in enumerate(starts)
+    )
 
 
 class _StraightThroughChoice(torch.autograd.Function):

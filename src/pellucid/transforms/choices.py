@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.random.arguments import whole_number
+from pellucid.random.discrete import one_each
 from pellucid.random.distributions import Categorical, Permutation
 from pellucid.random.fields import Chance
-from pellucid.random.learnable import Learnable, Number, flat
+from pellucid.random.learnable import Given, Learnable, Number
 from pellucid.transforms.base import Names, Params, Transform, as_transforms, by_options, ordered
 
 __all__ = ["Apply", "OneOf", "Shuffle", "SomeOf"]
@@ -104,8 +105,8 @@ class OneOf(Choice):
     Args:
         transforms: the branches: transforms, or lists of them, which may hold choices again; an empty list leaves the picture
             alone. Their own probabilities hold: where a picture is not to be left alone, say ``p=1.0``. All end in one size.
-        weights: of the branches, not negative, normalised here; default equal. Numbers, `Learnable`s, or one `Learnable` of
-            as many numbers.
+        weights: of the branches, not negative, normalised here; default equal. Numbers, `Learnable`s, one `Learnable` of
+            as many numbers, or a module that predicts as many from each picture, as in `Categorical`.
         estimator: how learned weights get their gradient, as in `Categorical`.
         temperature: of relaxed choices, which mix the branches, as in `Categorical`.
         rounded: pictures of bytes are rounded to bytes after every transform in the branches, as published policies do, not
@@ -130,7 +131,7 @@ class OneOf(Choice):
     """
 
     transforms: tuple[Branch, ...]
-    weights: Learnable | Sequence[Number] | None = None
+    weights: Learnable | Given | Sequence[Number] | None = None
     _: KW_ONLY
     estimator: str = "exact"
     temperature: float | None = None
@@ -153,9 +154,8 @@ class OneOf(Choice):
 
 def _one_of(owner: OneOf | SomeOf) -> Categorical:
     """The draw of one branch, as a row of shares."""
-    count, name, weights = len(owner.transforms), f"{type(owner).__name__}.weights", owner.weights
-    if isinstance(weights, Learnable) and len(weights.shape) == 1:
-        weights = tuple(Learnable(start, weights.low, weights.high) for start in flat(weights.value))
+    count, name = len(owner.transforms), f"{type(owner).__name__}.weights"
+    weights = one_each(owner.weights, count)
     if weights is not None:
         weights = ordered(name, weights, "a sequence of numbers, or a Learnable of as many", "For example (1.0, 3.0).")
         object.__setattr__(owner, "weights", weights)
@@ -199,7 +199,7 @@ class SomeOf(Choice):
     n: int = 1
     _: KW_ONLY
     replace: bool = False
-    weights: Learnable | Sequence[Number] | None = None
+    weights: Learnable | Given | Sequence[Number] | None = None
     estimator: str = "exact"
     temperature: float | None = None
     rounded: bool = False
