@@ -137,6 +137,8 @@ FLAT = (
     Row("keypoints", "keypoints_seen", _points(5, seen=True), back=None),
     Row("keypoints", "keypoints_persons", _points(2, 3, seen=True), back=None),
     Row("polygons", "polygons", _polygons, back=None),
+    Row("polylines", "polylines", lambda count, size: _polygons(count, size)[:, :, :4], back=None),
+    Row("quads", "quads", lambda count, size: _polygons(count, size)[:, :, ::2], back=None),
     Row("heatmap", "heatmap", _ramp(2)),
     Row("depth", "depth", _ramp(0)),
     Row("flow", "flow", _constant(0.6, -0.4)),

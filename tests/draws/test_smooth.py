@@ -207,3 +207,26 @@ def test_pictures_alone_have_the_first_frame_in_every_call():
     whole = augment(x, key=key)
     for _ in range(3):
         assert torch.equal(augment(x[:, 0], key=key), whole[:, 0])
+
+
+def test_cameras_polygons_and_boxes_follow_the_map_of_their_own_frame():
+    """Under a map that moves: a clip's targets are those of each frame alone, and none is like the first."""
+    shake = P.Pipeline([P.RandomAffine(P.Smooth(P.Uniform(-20.0, 20.0)), translate=(P.Smooth(P.Uniform(-0.1, 0.1)), 0.0))], seed=0)
+    frames, f64 = 5, torch.float64
+    camera = torch.tensor([[50.0, 0.0, 10.0], [0.0, 55.0, 8.0], [0.0, 0.0, 1.0]], dtype=f64).expand(2, frames, 3, 3)
+    ring = torch.tensor([[4.0, 4.0], [14.0, 5.0], [12.0, 12.0], [5.0, 11.0]], dtype=f64).expand(2, frames, 1, 4, 2)
+    points = torch.rand(20, 3, dtype=f64) + torch.tensor([-0.5, -0.5, 4.0], dtype=f64)
+    pixels = (points @ camera[0, 0].T)[:, :2] / points[:, 2:]
+    clip = {"image": torch.rand(2, frames, 3, 16, 20, dtype=f64), "intrinsics": camera, "polygons": ring}
+    clip["keypoints"] = pixels.expand(2, frames, -1, 2)
+    out, record = shake(clip, return_record=True)
+    seen = points @ out["intrinsics"].mT
+    assert torch.allclose(seen[..., :2] / seen[..., 2:], out["keypoints"], atol=1e-9)
+    each = record.frames(frames)
+    alone = shake.apply({key: value.flatten(0, 1) for key, value in clip.items()}, each)
+    for key, value in out.items():
+        assert torch.equal(value.flatten(0, 1).nan_to_num(7.7), alone[key].nan_to_num(7.7)), key
+    assert (out["intrinsics"][:, 1:] - out["intrinsics"][:, :1]).abs().amax((-2, -1)).min() > 0.1
+    assert (out["polygons"][:, 1:, 0, 0] - out["polygons"][:, :1, 0, 0]).abs().amax(-1).min() > 0.01
+    back = shake.inverse(out, record)
+    assert torch.allclose(back["intrinsics"], camera, atol=1e-9)
