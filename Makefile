@@ -76,12 +76,16 @@ platform-wheel: $(STAMP)
 	for level in $(LEVELS); do $(BIN)/pellucid warmup --export build/kernels --processor $$level || exit 1; done
 	PELLUCID_KERNELS=$(CURDIR)/build/kernels $(BIN)/python -m build --wheel --outdir build/platform-wheel . > build/wheel.log
 
-# What is released: sdist and wheel, their metadata and contents checked.
+# What is released: sdist and wheel, their metadata and contents checked; a bill of materials and the hashes of all of it, signed where
+# SIGN names a key of gpg. The time of the last commit stands for the time of building, so that two builds have equal bytes.
+dist: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1577836800)
 dist: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt twine
 	mkdir -p build && rm -rf dist && $(BIN)/python -m build --outdir dist . > build/dist.log
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python -m pellucid_bench.contents dist
+	$(BIN)/python -m pellucid_bench.sbom dist
+	test -z "$(SIGN)" || gpg --local-user "$(SIGN)" --armor --detach-sign dist/SHA256SUMS
 
 # The peers are extras of the benchmark alone.
 bench: $(STAMP)

@@ -6,6 +6,7 @@ from dataclasses import fields
 import pellucid
 from pellucid import ALL, VOLUMES, Pipeline, Record
 from pellucid.targets.options import Options
+from tests import signatures
 
 NAMES = {
     *(kind.__name__ for kind in (*ALL, *VOLUMES)),
@@ -109,3 +110,17 @@ def test_a_pipeline_takes_the_options_there_are():
     told = [p for p in taken if p.name not in ("out", "drop_invalid")]  # which ``like`` says where they do not
     plain, given = Options(), Options(**{p.name: {} if p.name in ("targets", "interpolation") else p.default for p in told})
     assert plain == given == Pipeline([]).options
+
+
+def test_signatures_are_as_they_were():
+    found = "\n".join(signatures.changes(signatures.FILE.read_text().splitlines(), signatures.lines()))
+    assert not found, f"{found}\nThen run python -m tests.signatures --write."
+
+
+def test_what_changed_is_told():
+    before, now = ["a.f(x)", "a.g(x)", "a.h(x)"], ["a.f(x)", "a.g(x, *, y=1)", "a.i(x)"]
+    gone, new, changed = signatures.changes(before, now)
+    assert gone.startswith("gone: a.h(x)")
+    assert new.startswith("new: a.i(x)")
+    assert changed.startswith("changed: a.g(x)")
+    assert "now: a.g(x, *, y=1)" in changed

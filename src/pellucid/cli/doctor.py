@@ -38,17 +38,21 @@ def doctor(
     device: Annotated[
         str, typer.Option(help="Also launch the kernels of this device, such as cuda, and tell each one's check.")
     ] = "",
+    hashes: Annotated[
+        Path | None, typer.Option(help="SHA256SUMS of a release: hold the object code that came with the package against it.")
+    ] = None,
 ) -> None:
     """Print versions, backends, threads and caches, and run a self test, for bug reports. Exit code 1 if a test fails."""
     for name, fact in _facts():
         typer.echo(f"{name:<12} {fact}")
-    if quick:
-        return
     failed = 0
-    for name, fault, seconds in _tests():
+    for name in [] if hashes is None else _strange(hashes):
+        failed += 1
+        typer.echo(f"{'FAILED':<12} compiled/{name}: not as in {hashes}")
+    for name, fault, seconds in () if quick else _tests():
         failed += bool(fault)
         typer.echo(f"{'FAILED' if fault else 'ok':<12} {name} ({seconds:.1f} s)" + (f": {fault}" if fault else ""))
-    for variant, found in _launched(device).items() if device else ():
+    for variant, found in _launched(device).items() if device and not quick else ():
         failed += found != "agrees"
         typer.echo(f"{'ok' if found == 'agrees' else 'FAILED':<12} {variant}" + ("" if found == "agrees" else f": {found}"))
     if failed:
@@ -75,6 +79,17 @@ def _facts() -> Iterator[tuple[str, str]]:
         yield "cuda", "no device"
     yield "cache", _cache(compiled)
     yield "set", ", ".join(f"{name}={os.environ[name]}" for name in _SETTINGS if name in os.environ) or "none of our variables"
+
+
+def _strange(hashes: Path) -> list[str]:
+    """Which files of shipped object code the list of a release does not have, with their hash."""
+    import hashlib
+
+    from pellucid.core.compilers.kept import COMPILED
+
+    listed = {tuple(line.split(maxsplit=1)) for line in hashes.read_text().splitlines()}
+    found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(COMPILED.glob("*.nbc"))}
+    return [name for name, one in found.items() if (one, f"pellucid/compiled/{name}") not in listed]
 
 
 def _version(package: str) -> str:

@@ -1,4 +1,4 @@
-"""``pellucid export``: an evaluation pipeline as a graph for other programs.
+"""``pellucid export``: a pipeline as a graph for other programs.
 
 Owns: the command.
 Must not: make the graph; ``pellucid.export`` does.
@@ -20,8 +20,14 @@ def export(
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Ending in .onnx or .pt2.")],
     floats: Annotated[bool, typer.Option("--floats", help="Pictures are float32 in [0, 1]; bytes otherwise.")] = False,
     channels: Annotated[int, typer.Option(min=1, help="Channels of the pictures.")] = 3,
+    size: Annotated[
+        tuple[int, int] | None, typer.Option(help="Height and width of all pictures; then the pipeline may draw.")
+    ] = None,
+    draws: Annotated[str, typer.Option(help="Inputs that decide the draw: key (seed, step, index), or values.")] = "key",
 ) -> None:
-    """Write an evaluation pipeline as ONNX or as a torch.export program, for pictures of any size, to be run without Pellucid."""
+    """Write a pipeline as ONNX or as a torch.export program, to be run without Pellucid: evaluation for pictures of any size, draws
+    for one.
+    """
     import torch
 
     from pellucid import presets
@@ -29,5 +35,7 @@ def export(
     from pellucid.pipeline import Pipeline
 
     made = Pipeline.load(pipeline) if Path(pipeline).suffix in (".toml", ".json") else presets.load(pipeline)
-    export_pipeline(made, output, dtype=torch.float32 if floats else torch.uint8, channels=channels)
-    typer.echo(f"wrote {output}: image (B, {channels}, H, W) -> pixels, src_from_dst (3, 3)")
+    dtype = torch.float32 if floats else torch.uint8
+    export_pipeline(made, output, dtype=dtype, channels=channels, size=size, draws=draws)
+    sizes = "H, W" if size is None else f"{size[0]}, {size[1]}"
+    typer.echo(f"wrote {output}: image (B, {channels}, {sizes}) -> pixels, src_from_dst")

@@ -17,7 +17,10 @@ import torch
 from pellucid.core.files import written
 from pellucid.errors import invalid, needs
 
-__all__ = ["save_graph"]
+__all__ = ["OPSET", "save_graph"]
+
+OPSET = 20
+"""The version of ONNX's operators that is written."""
 
 
 def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inputs: Sequence[str], outputs: Sequence[str]) -> Path:
@@ -33,7 +36,8 @@ def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inpu
     """
     path = Path(path)
     if path.suffix not in (".onnx", ".pt2"):
-        raise invalid("path", expected="a file name ending in .onnx or .pt2", got=str(path))
+        fix = "StableHLO: write .pt2, and give the program to torch_xla.stablehlo.exported_program_to_stablehlo."
+        raise invalid("path", expected="a file name ending in .onnx or .pt2", got=str(path), fix=fix)
     if path.suffix == ".onnx":
         with needs("ONNX export", "'pellucid[onnx]'"):
             import onnxscript  # noqa: F401
@@ -41,10 +45,27 @@ def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inpu
 
     def save(draft: Path) -> None:
         if path.suffix == ".onnx":
-            model: Any = torch.onnx.export(made, dynamo=True, verbose=False, input_names=list(inputs), output_names=list(outputs))
+            options = {"input_names": list(inputs), "output_names": list(outputs), "opset_version": OPSET}
+            table = {torch.ops.aten.sort.stable: _sorted, torch.ops.aten.hypot.default: _hypotenuse}
+            model: Any = torch.onnx.export(made, dynamo=True, verbose=False, custom_translation_table=table, **options)  # type: ignore[arg-type]
             model.save(str(draft), external_data=False)
         else:
             with draft.open("wb") as file:  # by its name, torch expects another ending than a draft's
                 torch.export.save(made, file)
 
     return written(path, save)
+
+
+def _hypotenuse(this: Any, other: Any) -> Any:
+    from onnxscript import opset20 as op
+
+    return op.Sqrt(op.Add(op.Mul(this, this), op.Mul(other, other)))
+
+
+def _sorted(this: Any, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    """Sorting in a graph of ONNX, whose TopK keeps equal values in their order; torch's translations lack the stable one."""
+    from onnxscript import opset20 as op
+
+    del stable
+    count = op.Reshape(op.Gather(op.Shape(this), dim), op.Constant(value_ints=[1]))
+    return op.TopK(this, count, axis=dim, largest=int(descending), sorted=1)

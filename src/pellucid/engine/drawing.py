@@ -74,7 +74,7 @@ def draw_each(
     plan, index = plans[0], indices[0] if len(indices) == 1 else torch.cat(list(indices))
     if not plan.draws:
         return [tuple({} for _ in plan.steps)] * len(plans)
-    if index.is_cpu and len(index) and not plan.volumes and is_plain_eager() and numba_works():
+    if index.is_cpu and is_plain_eager() and len(index) and not plan.volumes and numba_works():
         tape = DrawTape.of(plan)
         if tape is not None:
             return _replayed(tape, plans, int(seed), int(step), index, indices)

@@ -1,4 +1,4 @@
-"""Our pipelines as torchvision's or albumentations', where both do the same.
+"""Our pipelines as torchvision's, albumentations' or Hugging Face's, where both do the same.
 
 Owns: what each of our transforms is called there.
 Must not: export what would only look alike.
@@ -8,6 +8,8 @@ Read next: ``torchvision.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from pellucid import transforms as ours
@@ -15,9 +17,9 @@ from pellucid.interop.reading import Cannot, Missing, Unsupported
 from pellucid.pipeline import Pipeline
 from pellucid.random import Constant, Uniform
 from pellucid.random.arguments import is_number
-from pellucid.transforms.base import Transform, as_padding
+from pellucid.transforms.base import Transform, as_padding, as_size
 
-__all__ = ["to_albumentations", "to_torchvision"]
+__all__ = ["to_albumentations", "to_huggingface", "to_torchvision"]
 
 Described = dict[str, Any]
 
@@ -71,6 +73,39 @@ def to_albumentations(pipeline: Pipeline | Sequence[Transform], *, plain: bool =
     import albumentations
 
     return albumentations.from_dict(found)
+
+
+def to_huggingface(pipeline: Pipeline | Sequence[Transform]) -> dict[str, Any]:
+    """Return an evaluation pipeline as the contents of a ``preprocessor_config.json``, which ``AutoImageProcessor`` reads.
+
+    Args:
+        pipeline: Resize, CenterCrop and Normalize, in this order; each may be absent. Or a list of them.
+
+    Returns:
+        What ``json.dump`` writes beside a model's ``config.json``. Its class is ``CLIPImageProcessor``, which knows these steps.
+        Pillow rounds and clips to bytes after each axis, ours at the end alone. Where the margins of a crop are odd, theirs
+        begins half a pixel before the middle, ours at the even one of the two places.
+
+    Errors:
+        Unsupported for other steps, another order, a fill, and resizing that is not antialiased.
+
+    Source:
+        ``transformers``, within 1.13 levels of bytes where bicubic does not leave their range
+        (``tests/interop/test_huggingface.py``).
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.interop import to_huggingface
+        >>> to_huggingface([pellucid.Resize(256), pellucid.CenterCrop(224)])["crop_size"]
+        {'height': 224, 'width': 224}
+    """
+    found = _exported(pipeline, "huggingface", _HUGGINGFACE)
+    order = [next(iter(one)) for one in found]
+    if order != sorted(set(order), key=list(_HUGGINGFACE_OFF).index):
+        reason = "each step stands once there, in this order: resize, crop, normalize"
+        raise Unsupported([Missing("pipeline", ", ".join(order), "", reason, "")])
+    always = {"image_processor_type": "CLIPImageProcessor", "do_convert_rgb": True, "do_rescale": True}
+    return reduce(or_, found, always | _HUGGINGFACE_OFF)
 
 
 class _Export(NamedTuple):
@@ -194,6 +229,38 @@ def _resize(one: Any, where: str, export: _Export) -> Described:
     mode = "nearest-exact" if one.interpolation == "nearest" else one.interpolation
     size = [one.size] if isinstance(one.size, int) else list(one.size)
     return {"name": "Resize", "size": size, "interpolation": mode, "antialias": one.antialias}
+
+
+_HUGGINGFACE_OFF = {"do_resize": False, "do_center_crop": False, "do_normalize": False}
+
+
+def _sides(size: int | tuple[int, int]) -> dict[str, int]:
+    height, width = as_size("size", size)
+    return {"height": height, "width": width}
+
+
+def _resize_there(one: Any, where: str, export: _Export) -> Described:
+    if not one.antialias or one.interpolation == "nearest":
+        raise Cannot("antialias", "Pillow always shrinks by means", "antialias=True")
+    size = {"shortest_edge": one.size} if isinstance(one.size, int) else _sides(one.size)
+    return {"do_resize": True, "size": size, "resample": {"bilinear": 2, "bicubic": 3}[one.interpolation]}
+
+
+def _center_crop_there(one: Any, where: str, export: _Export) -> Described:
+    if one.fill != 0.0:
+        raise Cannot(f"fill={one.fill}", "what is too small is padded with zeros there", "fill=0.0")
+    return {"do_center_crop": True, "crop_size": _sides(one.size)}
+
+
+def _normalize_there(one: Any, where: str, export: _Export) -> Described:
+    return {"do_normalize": True, "image_mean": list(one.mean), "image_std": list(one.std)}
+
+
+_HUGGINGFACE: dict[str, Callable[..., Described]] = {
+    "Resize": _resize_there,
+    "CenterCrop": _center_crop_there,
+    "Normalize": _normalize_there,
+}
 
 
 def _center_crop(one: Any, where: str, export: _Export) -> Described:

@@ -5,6 +5,8 @@ Must not: look at tensor values, or fall back from an explicit choice.
 Read next: ``warp/__init__.py``.
 """
 
+import torch
+
 from pellucid.core.compilers import numba_works, triton_works
 from pellucid.errors import ImplementationError, invalid
 
@@ -22,6 +24,8 @@ def choose(impl: str, *, available: tuple[str, ...], device: str, unsupported: s
         device: the device type of the data (``cpu``, ``cuda``, ...).
         unsupported: what in this call only the reference can do; empty when the others can do it too.
     """
+    if impl == "auto" and torch.compiler.is_exporting():
+        return "reference"  # a graph of standard operators, which run elsewhere
     if impl == "auto":
         return next(
             name for name in available if name == "reference" or (_runs_on(name, device) and not unsupported and _installed(name))

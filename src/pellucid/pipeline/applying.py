@@ -380,13 +380,13 @@ def _unwarp(flat: Tensor, path: list[Hop], size: Size, mode: str, options: Optio
     whole = mode == "nearest" and not flat.is_floating_point()
     if not (whole or flat.is_floating_point() or flat.dtype == torch.uint8):
         return torch.round(_unwarp(flat.to(torch.float32), path, size, mode, options, solved)).to(flat.dtype)
-    kind = compute_dtype(flat.dtype), len(flat)
-    maps = [step.to(kind[0]) for step, _ in path]
-    dtype = None if whole else flat.dtype
-    sizes = [canvas for _, canvas in path[:-1] if canvas is not None]
-    if kind not in solved and not all(isinstance(step, Tensor) for step in maps):
-        solved[kind] = places_of(maps, sizes, size, len(flat))
-    return unwarp(flat, maps, sizes, solved.get(kind), size=size, interpolation=mode, dtype=dtype, levels=True, impl=options.impl)
+    computed, places = compute_dtype(flat.dtype), None
+    maps = [step.to(computed) for step, _ in path]
+    sizes, dtype = [canvas for _, canvas in path[:-1] if canvas is not None], None if whole else flat.dtype
+    if not all(isinstance(step, Tensor) for step in maps):
+        kind = computed, len(flat)
+        places = solved[kind] = solved[kind] if kind in solved else places_of(maps, sizes, size, len(flat))
+    return unwarp(flat, maps, sizes, places, size=size, interpolation=mode, dtype=dtype, levels=True, impl=options.impl)
 
 
 def _rows(

@@ -28,6 +28,7 @@ from pellucid.pipeline.estimators import LearnedParameters, LossesSeen, Site, ev
 from pellucid.pipeline.explanation import explain
 from pellucid.pipeline.figures import show
 from pellucid.pipeline.first_look import Look
+from pellucid.pipeline.graphs import to_onnx
 from pellucid.pipeline.notebook import pipeline_html
 from pellucid.pipeline.ragged import (
     RaggedRecord,
@@ -147,7 +148,7 @@ class Pipeline(nn.Module):
     same_on_batch = property(lambda self: self.options.same_on_batch, doc="Whether every draw is shared across the batch.")
     fuse = property(lambda self: self.options.fuse, doc="Whether runs are composed into one resample.")
     canvas = property(lambda self: self.options.canvas, doc="What a composed run sees of its source: ``each`` or ``image``.")
-    show, _repr_html_ = show, pipeline_html
+    show, _repr_html_, to_onnx = show, pipeline_html, to_onnx
 
     @formerly()
     def __init__(

@@ -119,7 +119,7 @@ def draw_words(
     The counter is (index, step, slot) and the key is the seed, so nothing else can matter. Where ``keep`` is 0 every sample
     gets the words of sample index 0.
     """
-    if index.device.type == "cpu" and numba_works():
+    if index.device.type == "cpu" and numba_works() and not torch.compiler.is_exporting():  # a graph of standard operators
         return compiled.draw_words(seed, step, index, slots, keep)
     seed, step = seed.to(index.device), step.to(index.device)
     if index.is_cuda and is_plain_eager() and compiled.triton_works():

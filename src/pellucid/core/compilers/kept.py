@@ -26,7 +26,7 @@ from pellucid.core.compilers.processors import level_keys
 
 __all__ = ["COMPILED", "shipped_folders", "translated"]
 
-COMPILED = Path(__file__).parents[1] / "compiled"
+COMPILED = Path(__file__).parents[2] / "compiled"
 """Machine code that came with the package, in wheels for one platform."""
 _DIGEST = hashlib.sha256().digest_size
 _told = False
