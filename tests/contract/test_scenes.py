@@ -232,13 +232,6 @@ def test_what_a_box_cannot_follow_beside_a_pose_is_refused():
         P.Pipeline([P.Mosaic(p=1.0)])(batch)
     with pytest.raises(InvalidArgument, match="4, 5, 8 or 12"):
         P.Pipeline([])({"image": batch["image"], "lens": torch.zeros(2, 14)})
-    for key, words in (
-        ("camera_extrinsics", "'camera_extrinsics': 'extrinsics'"),
-        ("distCoeffs", "'lens'"),
-        ("pose", "'extrinsics'"),
-    ):
-        with pytest.raises(InvalidArgument, match=words):
-            P.Pipeline([])({"image": batch["image"], key: torch.zeros(2, 4, 4)})
 
 
 def test_gradients_of_what_turns():

@@ -147,8 +147,8 @@ _BARE = Options()  # which say nothing of its key: it has none
 _WORDS = (
     ("quads", "quad quadrilateral"),
     ("", "path file filename fname url meta metadata info caption text prompt"),
-    ("extrinsics", "extrinsic"),
-    ("camera", "pose distortion dist distcoeff coeff"),
+    ("extrinsics", "extrinsic pose"),
+    ("lens", "distortion dist distcoeff coeff"),
     ("intrinsics", "intrinsic camera cam k calib calibration"),
     ("labels", "label class classe category categorie cls score y"),
     ("", "name id idx index size shape time timestamp"),
@@ -172,9 +172,6 @@ def _fix(key: str, value: object) -> str:
     words = {word.removesuffix("s").rstrip("0123456789") for word in re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower().split("_")}
     found = next((kind for kind, known in _WORDS if words & set(known.split())), None)
     alone = f"passthrough=({key!r},) to leave it alone"
-    if found == "camera":
-        kinds = f"{{{key!r}: 'extrinsics'}} (world to camera) or 'lens' (OpenCV's coefficients)"
-        return f"Pass targets={kinds} if that is what it is, or {alone}: the camera's matrix under the key intrinsics takes it all."
     kind = _likely(value) if found is None else found
     kind = "polygons" if kind == "mask" and isinstance(value, list) and value and isinstance(value[0], list) else kind  # COCO's
     return f"Pass targets={{{key!r}: {kind!r}}} if that is what it is, or {alone}." if kind else f"Pass {alone}."
