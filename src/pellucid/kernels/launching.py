@@ -47,8 +47,8 @@ def cut(count: int, each: int) -> tuple[int, int, int]:
 
 def options(dtype: torch.dtype, pixels: int, **constants: Any) -> dict[str, Any]:
     """Of kernels whose blocks have so many pixels, one for each thread; a value must fall on the reference's side of a jump."""
-    constants |= {"P": pixels, "F": tl.float64 if dtype == torch.float64 else tl.float32}
-    return {"S": fixed(**constants), "num_warps": max(pixels // LANES, 1), "enable_fp_fusion": False}
+    kind = tl.float64 if dtype == torch.float64 else tl.float32
+    return {"S": fixed(**constants, P=pixels, F=kind), "num_warps": max(pixels // LANES, 1), "enable_fp_fusion": False}
 
 
 def kernel(function: Any) -> Any:

@@ -72,7 +72,7 @@ def _recoloured(g, colours, sums, p, drawn, one, S):  # type: ignore[no-untyped-
         g, second, second_offset = _mix_back(p + S.SLOTS[2], g, colours.turned, second, second_offset, one, S)
     if HUE & S.FLAGS:
         to_turns, g = hue_backward(tl.load(p + S.SLOTS[1]), colours.shown, g)
-        turns += tl.where(drawn, to_turns[0], 0.0)
+        turns = turns + tl.where(drawn, to_turns[0], 0.0)
     return g, (turns, second, second_offset, last, last_offset)
 
 
