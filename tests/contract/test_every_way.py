@@ -51,8 +51,8 @@ class Ways:
         self.larger = (9, 8, 9) if self.space else (2 * self.size[0], 2 * self.size[1])
         self.case = case
         self.rows = [row for row in (kinds.SPACE if self.space else kinds.FLAT) if family_of(KINDS[row.name]) == family]
-        if getattr(case, "objects", False):  # whose masks go with boxes under one key
-            self.rows = [row for row in self.rows if row.key != "boxes_turned"]
+        if getattr(case, "objects", False):  # masks go with boxes under one key, and outlines are refused
+            self.rows = [row for row in self.rows if row.key != "boxes_turned" and not KINDS[row.name].corners]
         spec = ImageSpec.of(2 if self.space else 3, self.size)
         self.mixes = bool(Pipeline([case.transform]).plan(spec).moving_layers)
         formats = {row.key: "cxcywhr" for row in self.rows if row.key == "boxes_turned"}
