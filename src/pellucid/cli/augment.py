@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pellucid.cli.errors import printable
 from pellucid.errors import invalid
+
+if TYPE_CHECKING:
+    from pellucid.pipeline import Pipeline
 
 __all__ = ["augment"]
 
@@ -27,7 +30,7 @@ def augment(
     seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
     annotations: Annotated[str, typer.Option(help="auto, none, coco, yolo, voc or masks.")] = "auto",
     coco: Annotated[Path | None, typer.Option(metavar="FILE", help="The COCO file of the pictures.")] = None,
-    masks: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Masks (.png) under the pictures' names.")] = None,
+    masks: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Masks (.png, .nii.gz) under the pictures' names.")] = None,
     workers: Annotated[int, typer.Option("--workers", "-w", min=0, help="Processes beside this one.")] = 0,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="Every N-th picture; default that of torchrun.")] = None,
     quality: Annotated[int, typer.Option(min=1, max=100, help="Of JPEG and WebP files.")] = 95,
@@ -35,13 +38,16 @@ def augment(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove what OUT holds first.")] = False,
     allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
 ) -> None:
-    """Augment a folder of pictures with its boxes, keypoints, outlines or masks. The same call goes on where one was stopped."""
+    """Augment a folder of pictures with its boxes, keypoints, outlines or masks, or of NIfTI volumes with their labels (--masks). The
+    same call goes on where one was stopped.
+    """
     from rich.console import Console
     from rich.progress import track
 
     from pellucid.data.annotations import FORMATS, find_annotations
     from pellucid.data.folders import Job, for_files, run, shard_of
     from pellucid.data.outputs import check_pipeline, pictures_in, plan_of
+    from pellucid.data.volumes import volumes_in
     from pellucid.pipeline import Pipeline
     from pellucid.random.arguments import check_choice
 
@@ -54,6 +60,8 @@ def augment(
             "--overwrite", expected="only with the first shard, before the others start", got=f"--shard {first + 1}/{every}"
         )
     loaded = Pipeline.load(pipeline, allow=allow or ())
+    if scans := volumes_in(source):
+        return _augment_volumes(source, out, loaded, scans, masks, copies, seed, overwrite)
     pictures = pictures_in(source, without=(out, *([masks] if masks else [])))
     if not pictures:
         raise invalid("IN", expected="a folder with pictures in it", got=str(source))
@@ -87,3 +95,20 @@ def augment(
         errors.print(printable(f"{coco}: {fault}."), style="red")
     if wrong or faults:
         raise typer.Exit(1)
+
+
+def _augment_volumes(
+    source: Path, out: Path, pipeline: Pipeline, scans: list[Path], labels: Path | None, copies: int, seed: int, overwrite: bool
+) -> None:
+    """The same for volumes."""
+    from rich.console import Console
+    from rich.progress import track
+
+    from pellucid.data.volumes import augment_volumes
+
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    if overwrite and out.exists():
+        shutil.rmtree(out)
+    made = augment_volumes(source, out, pipeline, labels=labels, copies=copies, seed=seed)
+    written = sum(count for _, count in track(made, "Augmenting", total=len(scans), console=console))
+    console.print(printable(f"Wrote {written} of {copies * len(scans)} volumes to {out}; the others were there."))

@@ -9,5 +9,8 @@ from pellucid.data.collate import Collate, collate
 from pellucid.data.decoding import decode
 from pellucid.data.prefetch import Prefetcher
 from pellucid.data.samples import Indexed, Numbered, Order, Sample, index_of
+from pellucid.data.volumes import read_volume, write_volume
 
-__all__ = ["Collate", "Indexed", "Numbered", "Order", "Prefetcher", "Sample", "collate", "decode", "index_of"]
+__all__ = [
+    "Collate", "Indexed", "Numbered", "Order", "Prefetcher", "Sample", "collate", "decode", "index_of", "read_volume", "write_volume",
+]  # fmt: skip

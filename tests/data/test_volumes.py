@@ -1,0 +1,81 @@
+"""NIfTI files, against nibabel, and what is said of files of other kinds."""
+
+import builtins
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import pellucid as P
+from pellucid.cli import app
+from pellucid.data import read_volume, write_volume
+
+
+def nibabel():
+    return pytest.importorskip("nibabel", reason="nibabel is not installed: NIfTI files need pellucid[volumes]")
+
+
+def saved(path, voxels, affine):
+    nibabel().save(nibabel().Nifti1Image(voxels, affine), path)
+
+
+def test_dicom_is_left_to_others(tmp_path):
+    for name in ("series", "slice.dcm"):
+        with pytest.raises(P.InvalidArgument, match="dcm2niix, or read it by SimpleITK"):
+            read_volume(tmp_path / name)
+    with pytest.raises(P.InvalidArgument, match=r"\.nii or \.nii\.gz"):
+        write_volume(tmp_path / "a.png", torch.zeros(2, 2, 2), torch.eye(4))
+
+
+def test_the_package_is_named_where_it_is_missing(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **options):
+        if name == "nibabel":
+            raise ModuleNotFoundError("No module named 'nibabel'", name="nibabel")
+        return real(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ModuleNotFoundError, match=r"pellucid\[volumes\]"):
+        read_volume(tmp_path / "scan.nii.gz")
+
+
+def test_voxels_and_world_are_nibabels(tmp_path):
+    affine = np.array([[0.9, 0.1, 0, -4], [0, 1.2, 0, 5], [0.2, 0, 3, 6], [0, 0, 0, 1]])
+    voxels = np.arange(4 * 5 * 6, dtype=np.int16).reshape(4, 5, 6)
+    saved(tmp_path / "scan.nii.gz", voxels, affine)
+    volume, world = read_volume(tmp_path / "scan.nii.gz")
+    assert volume.shape == (1, 6, 5, 4)
+    assert volume[0, 5, 2, 1] == voxels[1, 2, 5]
+    assert np.abs(world.numpy() - affine).max() < 1e-6  # files hold float32
+    write_volume(tmp_path / "copy.nii", volume, world)
+    again = nibabel().load(tmp_path / "copy.nii")
+    assert np.array_equal(again.get_fdata(), voxels)
+    assert np.allclose(again.affine, affine, atol=1e-6)
+    several = torch.rand(2, 3, 4, 5)
+    write_volume(tmp_path / "two.nii.gz", several, world)
+    assert torch.equal(read_volume(tmp_path / "two.nii.gz")[0], several)
+
+
+def test_a_folder_of_pairs(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / "marks").mkdir(exist_ok=True)
+        voxels = np.random.default_rng(0).random((8, 7, 6)).astype(np.float32)
+        saved(tmp_path / "in" / f"{name}_0000.nii.gz", voxels, np.diag([1.0, 1.0, 2.0, 1.0]))
+        saved(tmp_path / "marks" / f"{name}.nii.gz", (voxels > 0.5).astype(np.uint8), np.diag([1.0, 1.0, 2.0, 1.0]))
+    P.Pipeline([P.RandomFlip3("x"), P.RandomQuarterTurn3("z", (0, 2))]).save(tmp_path / "augment.toml")
+    command = ["augment", str(tmp_path / "in"), str(tmp_path / "out"), "-p", str(tmp_path / "augment.toml"), "-n", "3"]
+    command += ["--masks", str(tmp_path / "marks")]
+    first = CliRunner().invoke(app, command)
+    assert "Wrote 6 of 6 volumes" in first.output, first.output
+    for copy in range(3):
+        volume, _ = read_volume(tmp_path / "out" / "images" / f"a_0000_{copy}.nii.gz")
+        labels, _ = read_volume(tmp_path / "out" / "labels" / f"a_0000_{copy}.nii.gz", labels=True)
+        assert torch.equal(labels, (volume[0] > 0.5).int())
+    (tmp_path / "out" / "images" / "a_0000_1.nii.gz").unlink()
+    assert "Wrote 1 of 6 volumes" in CliRunner().invoke(app, command).output
+    (tmp_path / "marks" / "b.nii.gz").unlink()
+    (tmp_path / "out" / "labels" / "b_0000_0.nii.gz").unlink()
+    assert CliRunner().invoke(app, command).exit_code != 0
