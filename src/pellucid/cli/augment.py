@@ -38,9 +38,7 @@ def augment(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove what OUT holds first.")] = False,
     allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
 ) -> None:
-    """Augment a folder of pictures with its boxes, keypoints, outlines or masks, or of NIfTI volumes with their labels (--masks). The
-    same call goes on where one was stopped.
-    """
+    """Augment a folder of pictures with its boxes, outlines or masks, or of NIfTI volumes with labels. Called again it goes on."""
     from rich.console import Console
     from rich.progress import track
 
@@ -60,8 +58,11 @@ def augment(
             "--overwrite", expected="only with the first shard, before the others start", got=f"--shard {first + 1}/{every}"
         )
     loaded = Pipeline.load(pipeline, allow=allow or ())
-    if scans := volumes_in(source):
-        return _augment_volumes(source, out, loaded, scans, masks, copies, seed, overwrite)
+    if scans := volumes_in(source, without=(out, *([masks] if masks else []))):
+        if workers:
+            raise invalid("--workers", expected="0 for volumes", got=workers, fix="Start several processes with --shard I/N.")
+        _augment_volumes(scans[first::every], source, out, loaded, masks, copies, seed, overwrite)
+        return
     pictures = pictures_in(source, without=(out, *([masks] if masks else [])))
     if not pictures:
         raise invalid("IN", expected="a folder with pictures in it", got=str(source))
@@ -98,7 +99,7 @@ def augment(
 
 
 def _augment_volumes(
-    source: Path, out: Path, pipeline: Pipeline, scans: list[Path], labels: Path | None, copies: int, seed: int, overwrite: bool
+    scans: list[Path], source: Path, out: Path, pipeline: Pipeline, labels: Path | None, copies: int, seed: int, overwrite: bool
 ) -> None:
     """The same for volumes."""
     from rich.console import Console
@@ -109,6 +110,6 @@ def _augment_volumes(
     console = Console(highlight=False, markup=False, soft_wrap=True)
     if overwrite and out.exists():
         shutil.rmtree(out)
-    made = augment_volumes(source, out, pipeline, labels=labels, copies=copies, seed=seed)
+    made = augment_volumes(scans, source, out, pipeline, labels=labels, copies=copies, seed=seed)
     written = sum(count for _, count in track(made, "Augmenting", total=len(scans), console=console))
     console.print(printable(f"Wrote {written} of {copies * len(scans)} volumes to {out}; the others were there."))

@@ -12,5 +12,6 @@ from pellucid.data.samples import Indexed, Numbered, Order, Sample, index_of
 from pellucid.data.volumes import read_volume, write_volume
 
 __all__ = [
-    "Collate", "Indexed", "Numbered", "Order", "Prefetcher", "Sample", "collate", "decode", "index_of", "read_volume", "write_volume",
+    "Collate", "Indexed", "Numbered", "Order", "Prefetcher", "Sample", "collate", "decode", "index_of", "read_volume",
+    "write_volume",
 ]  # fmt: skip
