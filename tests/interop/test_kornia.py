@@ -115,6 +115,24 @@ def test_ranges_are_read_from_where_kornia_keeps_them(K):
     assert from_kornia(K.RandomHorizontalFlip(p=0.3, same_on_batch=True))[0] == P.RandomHorizontalFlip(p=0.3, same_on_batch=True)
 
 
+@pytest.mark.filterwarnings("ignore:Nearest")
+def test_erased_rectangles_are_erased_in_masks_too(K):
+    theirs = K.AugmentationSequential(K.RandomErasing((0.3, 0.3), (1.0, 1.0), p=1.0), data_keys=["input", "mask"])
+    image, mask = torch.ones(1, 3, 20, 20), torch.ones(1, 1, 20, 20)
+    for one, other in (theirs(image, mask), from_kornia(theirs)({"image": image, "mask": mask}).values()):
+        assert torch.equal(one[:, :1] > 0.5, other > 0.5)
+        assert 0.6 < other.mean() < 0.8
+
+
+def test_one_number_shifts_up_and_down_alone(K):
+    theirs = K.RandomAffine(degrees=0.0, translate=0.2, p=1.0)
+    theirs(torch.rand(50, 1, 20, 20))
+    (ours,) = from_kornia(theirs)
+    assert (theirs._params["translations"][:, 0] == 0).all()
+    assert theirs._params["translations"][:, 1].abs().max() <= 0.2 * 20
+    assert ours.translate == (0.0, 0.2)
+
+
 def test_affines_turn_clockwise_and_rotations_do_not():
     assert from_kornia({"name": "RandomAffine", "degrees": [0, 30]})[0].degrees == (-30.0, 0.0)
     assert from_kornia({"name": "RandomRotation", "degrees": [0, 30]})[0].degrees == (0.0, 30.0)

@@ -24,37 +24,12 @@ def described(source: Any) -> tuple[int, Any]:
     return max(int(version) if version.isdigit() else 2, 1), table
 
 
-_OLD = frozenset(
-    [
-        "always_apply",
-        "var_limit",
-        "alpha_affine",
-        "fill_value",
-        "mask_fill_value",
-        "max_holes",
-        "min_holes",
-        "max_height",
-        "num_holes",
-        "quality_lower",
-        "quality_upper",
-        "mask_value",
-        "cval_mask",
-        "scale_min",
-        "scale_max",
-        "multiplier_limit",
-        "max_h_size",
-        "max_w_size",
-        "fog_coef_lower",
-        "num_shadows_lower",
-        "snow_point_lower",
-        "slant_lower",
-        "angle_lower",
-        "value",
-        "unit_size_min",
-        "holes_number_x",
-        "pad_mode",
-    ]
-)
+_OLD = frozenset([
+    "always_apply", "var_limit", "alpha_affine", "fill_value", "mask_fill_value", "max_holes", "min_holes", "max_height",
+    "num_holes", "quality_lower", "quality_upper", "mask_value", "cval_mask", "scale_min", "scale_max", "multiplier_limit",
+    "max_h_size", "max_w_size", "fog_coef_lower", "num_shadows_lower", "snow_point_lower", "slant_lower", "angle_lower",
+    "value", "unit_size_min", "holes_number_x", "pad_mode",
+])  # fmt: skip
 _GONE = frozenset(["Flip", "Cutout", "RandomBrightness", "RandomContrast", "JpegCompression", "ToTensor", "IAAAffine"])
 
 

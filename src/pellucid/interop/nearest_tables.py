@@ -114,7 +114,7 @@ KORNIA: Table = {
     "RandomResizedCrop": near(_ANOTHER, "RandomResizedCrop",
         1.0, size=("size", 256, asis), scale=("scale", (0.08, 1.0), asis), ratio=("ratio", (0.75, 4 / 3), asis)),
     "RandomPerspective": near(_ANOTHER, "RandomPerspective", distortion_scale=("distortion_scale", 0.5, clamped(0.0, 0.99))),
-    "RandomErasing": near("its rectangles are of whole pixels", "RandomErasing",
+    "RandomErasing": near("its rectangles are of whole pixels", "RandomErasing", 0.5, {"mask_fill": 0.0},  # on masks, too
         scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis), fill=("value", 0.0, asis)),
     "RandomSharpness": near("its factor has another range", "RandomSharpness", sharpness=("sharpness", 0.5, up_to(0.0))),
     "RandomElasticTransform": Near("its displacements are fractions of the picture", "RandomElastic", _normal_fields),

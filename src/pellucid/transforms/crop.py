@@ -218,6 +218,7 @@ class Crop(Transform):
     padding_mode: PaddingMode = "constant"
     mask_fill: float | None = None
 
+    like: ClassVar[Names] = {"albumentations": "Crop"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact"}
 
     def check(self) -> None:
