@@ -275,7 +275,7 @@ def _prob(name: str, p: float = 0.1, always: Mapping[str, Any] | None = None, /,
     build = made(name, p, always, **options)
 
     def read(given: Given, reader: Reader, where: str) -> Made:
-        given.options["p"] = given("prob", p)
+        given.options.update(p=given("prob", p))
         given.only("channel_wise", False, default=False, reason="one draw for all channels", nearest="PerChannel")
         return build(given, reader, where)
 
