@@ -262,7 +262,7 @@ class Pipeline(nn.Module):
         self.learned.hint()
         record = self._draw(parsed, key, unpacked=return_record)  # or else nobody will look at the drawn values
         out = apply_targets(record, parsed, self.options, gradient_scale)
-        if kind is not None and not (self._settles or self.learned.distributions) and self._look.saw(parsed):
+        if kind is not None and not (self.learned.distributions or self._decides(parsed)) and self._look.saw(parsed):
             self._recipes.keep(kind, Recipe.of(record.plan, parsed, self.options))
         return (out, record) if return_record else out
 
@@ -790,11 +790,16 @@ class Pipeline(nn.Module):
         if self._is_ragged(batch):
             return None, key
         parsed = self._parse(batch)
-        if not self._settles or not decides(self.transforms, self._spec(parsed)):
+        samples = batch_of(parsed)[0]
+        if samples == 1 or not self._decides(parsed):
             return parsed, key
-        seed, step, index = self._key_parts(parsed, key, batch_of(parsed)[0])
+        seed, step, index = self._key_parts(parsed, key, samples)
         settled = self._settled([self._spec(parsed)] * len(index), seed, step, index)
         return None if settled and len(set(settled)) > 1 else parsed, Key(seed, step, index)
+
+    def _decides(self, parsed: Parsed) -> bool:
+        """Whether a draw decides the size of a result."""
+        return self._settles and decides(self.transforms, self._spec(parsed))
 
     def _settled(self, specs: Sequence[ImageSpec], seed: Tensor, step: Tensor, index: Tensor) -> list[tuple[Transform, ...]] | None:
         """For each sample the transforms with what decides sizes drawn; None where nothing does."""
@@ -869,7 +874,7 @@ class Pipeline(nn.Module):
     def _at(self, parsed: Parsed, key: Key | None) -> tuple[Plan, Tensor, Tensor, Tensor]:
         """The plan of a call, and the (seed, step, index) to draw with; without a key, it takes a step of the stream."""
         samples = batch_of(parsed)[0]
-        if not self._settles or not decides(self.transforms, self._spec(parsed)):
+        if not self._decides(parsed):
             plan = self._planned(parsed)
             return plan, *self._key_parts(parsed, key, samples, plan)
         parts = self._key_parts(parsed, key, samples)

@@ -8,6 +8,8 @@ Read next: ``ragged/calls.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 from jaxtyping import Int64
 from torch import Tensor
@@ -33,6 +35,19 @@ def decides(transforms: Sequence[Transform], spec: ImageSpec) -> bool:
     return False
 
 
+@lru_cache(maxsize=64)
+def _layout(transforms: tuple[Transform, ...], same_on_batch: bool, streams: tuple[str, ...]) -> tuple[Sequence[Step], Any]:
+    """The steps, and what they draw where."""
+    steps = steps_of(transforms)
+    return steps, layout_of(steps, [ANY_IMAGE] * len(steps), same_on_batch, streams)
+
+
+@lru_cache(maxsize=256)
+def _settled(transform: Transform, values: tuple[tuple[str, float], ...]) -> Transform:
+    """A transform with these drawn; most decide between a few."""
+    return transform.settled(dict(values))
+
+
 def settle_each(
     transforms: tuple[Transform, ...],
     specs: Sequence[ImageSpec],
@@ -51,8 +66,7 @@ def settle_each(
         seed, step, index: what is drawn with; words do not depend on what is settled.
         same_on_batch, streams: of the pipeline's plans.
     """
-    steps = steps_of(transforms)
-    draws, slots, shared = layout_of(steps, [ANY_IMAGE] * len(steps), same_on_batch, streams)
+    steps, (draws, slots, shared) = _layout(transforms, same_on_batch, tuple(streams))
     words = uniforms(draw_words(seed, step, index, *as_slots(slots, shared, index.device)))
     places = [places_of(transforms, i)[0] for i in range(len(transforms))]
     deciding = {place for place, one in zip(places, transforms, strict=True) if type(one).decides is not Transform.decides}
@@ -70,7 +84,9 @@ def settle_each(
         chosen: list[Transform] = []
         for place, transform in zip(places, transforms, strict=True):
             own = {name: rows[i] for name, rows in values.get(place, {}).items()}
-            chosen.append(transform.settled(own) if place in deciding else transform)  # all samples alike: a record has one form
+            chosen.append(
+                _settled(transform, tuple(own.items())) if place in deciding else transform
+            )  # all samples alike: a record has one form
             spec = ends_of(chosen[-1:], spec)
         found.append(tuple(chosen))
     return found
