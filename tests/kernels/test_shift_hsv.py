@@ -5,6 +5,7 @@ import torch
 
 from pellucid import HueSaturationValue, Pipeline
 from pellucid.kernels.color import shift_hsv
+from pellucid.kernels.conversion import as_bytes, as_colors
 from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
 
 
@@ -74,3 +75,12 @@ def test_the_pipeline_uses_it_and_says_so():
     image = torch.rand(4, 3, 20, 30)
     assert "by cpu" in made[0].explain(image)
     torch.testing.assert_close(*(pipeline(image) for pipeline in made), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("gate", [1.0, 0.0])
+def test_bytes_are_those_of_the_numbers(gate):
+    image, numbers = shifts(batch=3, size=(47, 53), dtype=torch.float32)
+    numbers[:, 3] = gate
+    levels = (image * 255).round().to(torch.uint8)
+    made = shifted(as_colors(levels, torch.float32), numbers, impl="cpu")
+    assert torch.equal(shifted(levels, numbers, impl="cpu"), as_bytes(made, torch.uint8))

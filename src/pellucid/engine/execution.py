@@ -36,6 +36,7 @@ from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest, read
 from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.pixels import in_planes
 from pellucid.kernels.resize import resize, settled, settles
 from pellucid.kernels.rows import put, taken
 from pellucid.kernels.several import Pictures
@@ -293,6 +294,7 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale
     found = look_up(segment, lowered.plan.segments[group.index], image, scale, impl, dtype) if lowered.taped else None
     if found is not None:
         return found
+    image = in_planes(image)
     if lowered.taped and image.dtype == dtype == torch.uint8 and reads_bytes(segment, image, impl):
         return apply_open(segment, image, scale, impl)
     if isinstance(segment, Cells):

@@ -53,7 +53,7 @@ def in_units(image: Tensor) -> Tensor:
 def reads_bytes(segment: Segment, image: Tensor, impl: str) -> bool:
     """Whether a segment's pass takes bytes and leaves bytes, the same as those of its numbers, without numbers in between."""
     known = isinstance(segment, Codec | Filter | Median | Sharpen) or (isinstance(segment, Grain) and segment.law in OF_BYTES)
-    known |= isinstance(segment, Convolve) and segment.amount is None
+    known |= (isinstance(segment, Convolve) and segment.amount is None) or (isinstance(segment, Hsv) and image.shape[1] == 3)
     return known and implementation(impl, image.device) == "cpu" and _whole(getattr(segment, "gate", None))
 
 

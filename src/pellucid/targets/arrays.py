@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.polygons import rings_of
+from pellucid.kernels.pixels import in_pixels
 from pellucid.targets.pillow import pixels_of_pillow
 
 __all__ = ["as_given", "as_tensor", "given_as", "is_array"]
@@ -96,26 +97,18 @@ def as_given(value: Any, how: str) -> Any:
         return [[ring.flatten().tolist() for ring in rings_of(one)] for one in value]
     if how == "list":
         return value.tolist() if value.dim() < 3 or value.shape[1:] == (4, 2) else [one.contiguous().numpy() for one in value]
-    if how == "image" and value.dim() == 3:
-        return _interleaved(value.numpy())
-    return (value[0] if how == "plane" else value.movedim(-3, -1) if how == "image" else value).contiguous().numpy()
-
-
-def _interleaved(planes: np.ndarray) -> np.ndarray:
-    """(C, H, W) as (H, W, C), plane by plane: what NumPy and torch do of the whole takes two to six times as long."""
-    out = np.empty((*planes.shape[1:], len(planes)), planes.dtype)
-    for channel, plane in enumerate(planes):
-        out[..., channel] = plane
-    return out
+    if how == "image":
+        return in_pixels(value).numpy()
+    return (value[0] if how == "plane" else value).contiguous().numpy()
 
 
 def _as_pillow(image: Tensor) -> Any:
     """Bytes (C, H, W) or (H, W) as a picture of Pillow's; other numbers stay a tensor, as do several pictures."""
     if image.dtype != torch.uint8 or image.dim() > 3:
         return image
-    pixels = image.cpu().numpy()
-    flat = pixels[0] if pixels.ndim == 3 and len(pixels) == 1 else pixels
-    return sys.modules["PIL.Image"].fromarray(_interleaved(flat) if flat.ndim == 3 else np.ascontiguousarray(flat))
+    image = image[0] if image.dim() == 3 and len(image) == 1 else image
+    pixels = in_pixels(image.cpu()) if image.dim() == 3 else image.cpu().contiguous()
+    return sys.modules["PIL.Image"].fromarray(pixels.numpy())
 
 
 def _is_pillow(value: object) -> bool:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.pixels import in_planes
 from pellucid.kernels.threads import run_split, scratch
 from pellucid.kernels.warp.cpu.layout import Call
 from pellucid.kernels.warp.layout import MODES
@@ -56,7 +57,7 @@ def apply(image: UInt8[Tensor, "b c h w"], operations: Operations) -> UInt8[Tens
     out = in_large_pages(torch.empty(image.shape, dtype=torch.uint8, device=image.device))
     if not out.numel():
         return out
-    images, into = (each.view(batch, channels, height * width).numpy() for each in (image.contiguous(), out))
+    images, into = (each.view(batch, channels, height * width).numpy() for each in (in_planes(image), out))
     rows, call = operations.shares.shape[1] - 1, _call(channels, height, width)
     picture = np.array(((call.base, 0, 0, 0, call.stride_c, call.stride_y, call.stride_x, height, width),), np.int64)
 

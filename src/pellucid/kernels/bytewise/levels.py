@@ -39,7 +39,7 @@ def through(source, tables, target):  # type: ignore[no-untyped-def]
 def histograms(source, counts, parts):  # type: ignore[no-untyped-def]
     """How often each level occurs in each channel."""
     for c in range(len(source)):
-        counted(source[c], parts, counts[c])
+        counted(source[c], 0, 1, parts, counts[c])
 
 
 @fused

@@ -65,6 +65,7 @@ def shift_hsv(
     """See :func:`pellucid.color.hsv.shift_hsv`; where the gate is 0, the image as it is. 16-bit floats are read as float32.
 
     Args:
+        image: or bytes on the CPU, compiled: their levels, rounded as they are written.
         impl: who computes it.
     """
     numbers = (hue, saturation, value) if gate is None else (hue, saturation, value, gate)
@@ -75,6 +76,8 @@ def shift_hsv(
         return staged("gated_hsv", image, hue, saturation, value, torch.ones_like(value) if gate is None else gate)
     work, result = dtypes(image, *numbers)
     rows = torch.stack(torch.broadcast_tensors(*(number.to(work) for number in numbers)), 1)
+    if image.dtype == torch.uint8:
+        return run(_SHIFT, (), image, rows)
     return run(_SHIFT, (), image.to(work), rows).to(result)
 
 

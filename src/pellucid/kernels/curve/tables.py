@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.kernels.curve import cpu
 from pellucid.kernels.curve.layout import KINDS
 from pellucid.kernels.curve.steps import rows_of
-from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.pixels import empty_like
 
 __all__ = ["Bend", "bend_of", "tabled", "tone_of_bytes"]
 
@@ -46,7 +46,7 @@ def tone_of_bytes(image: UInt8[Tensor, "b c h w"], bend: Bend, dtype: torch.dtyp
         bend: a curve for every sample.
         dtype: of the result: bytes again, or float32.
     """
-    out = in_large_pages(torch.empty(image.shape, dtype=dtype, device=image.device))
+    out = empty_like(image, image.shape[2:], dtype)
     return cpu.by_levels(image, bend.numbers, [bend.kind, 0, 0, int(bend.clip)], out)
 
 

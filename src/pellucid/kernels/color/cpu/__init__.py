@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pellucid.color.luma import LUMA_TORCHVISION
 from pellucid.kernels.explicit import register
-from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.pixels import empty_like, planes_of
 from pellucid.kernels.stages.chain import TURNED, colors_of, has_curve, of_levels
 from pellucid.kernels.threads import run_loop, scratch
 
@@ -78,15 +78,15 @@ def by_levels(image: Tensor, mapping: Tensor, params: Tensor, flags: int, dtype:
     """
     from pellucid.kernels.color.cpu.levels import look_up, stays_apart
 
-    (batch, channels, *size), rows = image.shape, params.numpy()
+    (batch, channels, *_), rows = image.shape, params.numpy()
     colors, work = colors_of(flags, channels, channels), rows.dtype
     if TURNED in colors.steps[:, 0] or of_levels(flags) or not stays_apart(mapping.numpy(), _STILL, rows, colors):
         return None
-    out = in_large_pages(torch.empty((batch, channels, *size), dtype=dtype, device=image.device))
-    planes, into = (part.view(batch * channels, -1).numpy() for part in (image.contiguous(), out))
-    given = planes, rows, colors, True if has_curve(flags) else None, work.type(1.0 / 255.0), into
+    out = empty_like(image, image.shape[2:], dtype)
+    (planes, cells), (into, _) = planes_of(image), planes_of(out)
+    given = planes, rows, colors, True if has_curve(flags) else None, work.type(1.0 / 255.0), cells, into
     room = lambda: (scratch("levels", (2 * channels + 1) * 256, work.type), np.empty((channels, 256), into.dtype))  # noqa: E731
-    run_loop(look_up, batch, _BYTES // (channels * planes.shape[1]) + 1, *given, room=room)
+    run_loop(look_up, batch, _BYTES // (image[0].numel() or 1) + 1, *given, room=room)
     return out
 
 
@@ -94,7 +94,10 @@ def _hsv_fill(out: Tensor, image: Tensor, numbers: Tensor) -> None:
     from pellucid.kernels.color.cpu.hsv import hsv
 
     pixels, rows, into = (part.contiguous().numpy() for part in (image.flatten(2), numbers, out.flatten(2)))
-    run_loop(hsv, len(into) * -(-into.shape[2] // _STRIP), _PIXELS // _STRIP, pixels, rows, _STRIP, into)
+    work = rows.dtype.type
+    unit = work(1 / 255 if into.dtype == np.uint8 else 1)
+    room = lambda: (scratch("hsv", 6 * _STRIP, work).reshape(2, 3, _STRIP),)  # noqa: E731
+    run_loop(hsv, len(into) * -(-into.shape[2] // _STRIP), _PIXELS // _STRIP, pixels, rows, _STRIP, unit, into, room=room)
 
 
 def _hsv_back(found: list[Tensor], grad: Tensor, image: Tensor, numbers: Tensor, needs: list[bool]) -> None:
@@ -112,6 +115,6 @@ def _hsv_back(found: list[Tensor], grad: Tensor, image: Tensor, numbers: Tensor,
 HSV = register("cpu_shift_hsv", "Tensor image, Tensor numbers", _hsv_fill, _hsv_back, through=True)
 """See :func:`pellucid.kernels.color.passes.shift_hsv`.
 
-* image: float32 or float64.
+* image: float32 or float64; or bytes, which have no gradient.
 * numbers: (b or 1, 3 or 4), of the image's dtype: added to hue, saturation and value; and the gate, where there is one.
 """

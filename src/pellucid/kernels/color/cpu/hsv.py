@@ -7,9 +7,11 @@ Read next: ``../passes.py``.
 
 from pellucid.kernels.curve.cpu.rows import mixed
 from pellucid.kernels.jit import entry, fused
+from pellucid.kernels.levels import units
+from pellucid.kernels.narrow import steps
 from pellucid.kernels.stages.printed.hsv import gated_hsv_backward
 from pellucid.kernels.stages.printed.hsv import hsv as shift
-from pellucid.kernels.stages.sums import row_sum
+from pellucid.kernels.stages.sums import copy, row_sum
 
 __all__ = ["hsv", "hsv_backward"]
 
@@ -22,12 +24,14 @@ def _strip(image, first, length):  # type: ignore[no-untyped-def]
 
 
 @entry
-def hsv(images, numbers, length, out, start, stop):  # type: ignore[no-untyped-def]
+def hsv(images, numbers, length, unit, out, room, start, stop):  # type: ignore[no-untyped-def]
     """Strips of ``length`` pixels; strip s belongs to sample s // (strips per sample).
 
     Args:
-        images, out: (batch, 3, pixels).
+        images, out: (batch, 3, pixels), numbers or bytes.
         numbers: (batch or 1, 3 or 4): added to hue, saturation and value; and the gate, where there is one.
+        unit: 1 / 255 for bytes, 1 for others.
+        room: what is read, and what it becomes, (2, 3, length).
     """
     pixels = images.shape[2]
     strips = (pixels + length - 1) // length
@@ -35,10 +39,14 @@ def hsv(images, numbers, length, out, start, stop):  # type: ignore[no-untyped-d
         i = s // strips
         first, row = (s - i * strips) * length, numbers[i % len(numbers)]
         x, y = _strip(images[i], first, length), _strip(out[i], first, length)
-        shift(row[0], row[1], row[2], x, y)
-        if len(row) == 4:
-            for c in range(3):
-                mixed(row[3], x[c], y[c])
+        before, after = _strip(room[0], 0, len(y[0])), _strip(room[1], 0, len(y[0]))
+        for c in range(3):
+            units(x[c], unit, before[c])
+        shift(row[0], row[1], row[2], before, after)
+        for c in range(3):
+            if len(row) == 4:
+                mixed(row[3], before[c], after[c])
+            copy(after[c], steps(y[c]))
 
 
 @entry

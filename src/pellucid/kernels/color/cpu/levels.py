@@ -8,7 +8,7 @@ Read next: ``paint.py``.
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import first_whole, paint
-from pellucid.kernels.curve.cpu.rows import looked_up
+from pellucid.kernels.curve.cpu.rows import STRIP, looked_up, looked_up_by_turns
 from pellucid.kernels.jit import entry, exact
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.stages.chain import MIXED
@@ -63,17 +63,21 @@ def _tables(colors, p, bends, unit, floats, tables):  # type: ignore[no-untyped-
 
 
 @entry
-def look_up(planes, params, colors, bends, unit, out, floats, tables, start, stop):  # type: ignore[no-untyped-def]
-    """Samples [start, stop) of bytes (b * channels, pixels) under their chains.
+def look_up(planes, params, colors, bends, unit, cells, out, floats, tables, start, stop):  # type: ignore[no-untyped-def]
+    """Samples [start, stop) of bytes under their chains.
 
     Args:
+        planes: (b * channels, pixels); or (b, pixels * channels), where ``cells`` has one for each channel.
         params: (b or 1, n).
         bends: None where there is no curve, which is not compiled then.
         floats: scratch, 2 * channels + 1 rows of 256.
         tables: scratch (channels, 256), of the result's kind.
     """
-    n = colors.channels
+    n, by_turns = colors.channels, len(cells) > 1
+    room = np.empty(n * STRIP if by_turns else 0, np.uint8), np.empty(n * STRIP if by_turns else 0, out.dtype)
     for b in range(start, stop):
         _tables(colors, params[b if len(params) > 1 else 0], bends, unit, floats, steps(tables))
-        for c in range(n):
+        if by_turns:
+            looked_up_by_turns(planes[b], tables, cells, room, out[b])
+        for c in range(0 if by_turns else n):
             looked_up(planes[b * n + c], tables[c], out[b * n + c])

@@ -17,6 +17,7 @@ from torch import Tensor
 from pellucid.kernels.curve.layout import between, padded_size
 from pellucid.kernels.explicit import add_up, operator, register
 from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.pixels import empty_like, planes_of
 from pellucid.kernels.threads import run_loop
 
 __all__ = ["TONE", "by_levels", "clahe", "look_up"]
@@ -59,8 +60,8 @@ def by_levels(image: UInt8[Tensor, "b c h w"], numbers: Float[Tensor, "#b 3"], o
     from pellucid.kernels.curve.cpu.sweep import by_levels as sweep
 
     if out.numel():
-        planes = _planes(image)
-        run_loop(sweep, *_split(planes), planes, numbers.contiguous().numpy(), tuple(options), image.shape[1], _planes(out))
+        (planes, cells), rows = planes_of(image), numbers.contiguous().numpy()
+        run_loop(sweep, *_split(planes), planes, rows, tuple(options), image.shape[1] // len(cells), cells, planes_of(out)[0])
     return out
 
 
@@ -68,10 +69,10 @@ def look_up(image: UInt8[Tensor, "b c h w"], tables: Shaped[Tensor, "b c 256"]) 
     """What a channel's table holds for each level."""
     from pellucid.kernels.curve.cpu.sweep import look_up as sweep
 
-    out = in_large_pages(torch.empty(image.shape, dtype=tables.dtype, device=image.device))
+    out = empty_like(image, image.shape[2:], tables.dtype)
     if out.numel():
-        planes = _planes(image)
-        run_loop(sweep, *_split(planes), planes, _planes(tables), _planes(out))
+        planes, cells = planes_of(image)
+        run_loop(sweep, *_split(planes), planes, tables.contiguous().numpy().reshape(-1, len(cells), 256), cells, planes_of(out)[0])
     return out
 
 

@@ -10,14 +10,28 @@ import math
 import numpy as np
 
 from pellucid.kernels.curve.layout import POSTERIZE, SLACK, SOLARIZE
+from pellucid.kernels.interleaving import apart, together
 from pellucid.kernels.jit import exact, fused, number, rank, summing
 from pellucid.kernels.lookups import through_registers
 from pellucid.kernels.stages.sums import copy
 
 __all__ = [
-    *("counted", "curved", "extremes", "flattened", "levels_of", "looked_up", "mixed", "mixed_slope", "pulled", "pulls"),
-    *("slope_of", "sum_of_differences", "sum_of_three"),
+    *(
+        "STRIP",
+        "counted",
+        "curved",
+        "extremes",
+        "flattened",
+        "levels_of",
+        "looked_up",
+        "looked_up_by_turns",
+        "mixed",
+        "mixed_slope",
+    ),
+    *("pulled", "pulls", "slope_of", "sum_of_differences", "sum_of_three"),
 ]
+
+STRIP = 2048  # numbers that go through all phases together, in a close cache
 
 
 @exact
@@ -37,15 +51,18 @@ def levels_of(x, scale, out):  # type: ignore[no-untyped-def]
 
 
 @exact.noinline
-def counted(row, parts, out):  # type: ignore[no-untyped-def]
-    """How often each level occurs among bytes; by turns in four counts: one that has just been written is not read at once."""
+def counted(row, first, step, parts, out):  # type: ignore[no-untyped-def]
+    """How often each level occurs among bytes, ``step`` apart from the first on; by turns in four counts: one that has just been
+    written is not read at once.
+    """
     parts[:4] = 0
-    whole = len(row) - len(row) % 4
+    count = len(row) // step
+    whole = count - count % 4
     for u in range(0, whole, 4):
         for k in range(4):
-            parts[k, row[u + k]] += 1
-    for u in range(whole, len(row)):
-        parts[0, row[u]] += 1
+            parts[k, row[np.uint64(first + (u + k) * step)]] += 1
+    for u in range(whole, count):
+        parts[0, row[np.uint64(first + u * step)]] += 1
     for k in range(256):
         out[k] = parts[0, k] + parts[1, k] + parts[2, k] + parts[3, k]
 
@@ -102,6 +119,31 @@ def looked_up(levels, table, y):  # type: ignore[no-untyped-def]
     """Y = what a table holds for each level."""
     for u in range(through_registers(levels, table, y, len(y)), len(y)):
         y[u] = table[levels[u]]
+
+
+@exact
+def _alike(tables):  # type: ignore[no-untyped-def]
+    same = True
+    for c in range(1, len(tables)):
+        for k in range(256):
+            same &= tables[c, k] == tables[0, k]
+    return same
+
+
+@exact
+def looked_up_by_turns(levels, tables, cells, room, y):  # type: ignore[no-untyped-def]
+    """The same where channels take turns, one for each of ``cells``, and each has a table; ``room``: (levels', y's) of `STRIP`."""
+    n = len(cells)
+    if n == 1 or _alike(tables):
+        looked_up(levels, tables[0], y)
+        return
+    for first in range(0, len(y), n * STRIP):
+        some, into = levels[first : first + n * STRIP], y[first : first + n * STRIP]
+        count = len(into) // n
+        apart(some, cells, room[0], 0, STRIP, count)
+        for c in range(n):
+            looked_up(room[0][c * STRIP : c * STRIP + count], tables[c], room[1][c * STRIP : c * STRIP + count])
+        together(room[1], 0, STRIP, count, cells, into)
 
 
 @exact.noinline

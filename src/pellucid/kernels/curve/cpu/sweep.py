@@ -14,9 +14,7 @@ from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.stages.sums import copy
 
-__all__ = ["STRIP", "backward", "by_levels", "forward", "look_up"]
-
-STRIP = 2048  # numbers that go through all phases together, in a close cache
+__all__ = ["backward", "by_levels", "forward", "look_up"]
 
 
 @fused.noinline
@@ -36,7 +34,7 @@ def _settle(kind, row, weights, scale, numbers, table, rise, room):  # type: ign
     parts, counts, levels = room
     rows.levels_of(row, scale, levels)
     if weights is None:
-        rows.counted(levels, parts, counts)
+        rows.counted(levels, 0, 1, parts, counts)
     else:
         counts[:] = 0
         for u in range(len(levels)):
@@ -70,8 +68,8 @@ def _stretched_back(row, grad, a, b, gate, into):  # type: ignore[no-untyped-def
         for u in range(len(row)):
             into[u] = grad[u] * (gate + rest)
         return
-    for first in range(0, len(row), STRIP):
-        x, g = row[first : first + STRIP], grad[first : first + STRIP]
+    for first in range(0, len(row), rows.STRIP):
+        x, g = row[first : first + rows.STRIP], grad[first : first + rows.STRIP]
         found = rows.pulls(x, g, a, b)
         product, whole = product + found[0], whole + found[1]
         darkest, brightest = darkest + found[2], brightest + found[3]
@@ -89,10 +87,10 @@ def _toned(kind, clip, scale, own, row, counts, scratch, out):  # type: ignore[n
         copy(row, out)
         return
     a, b = _settle(kind, row, counts, scale, own, table, rise, room)
-    for first in range(0, len(row), STRIP):
-        x, y = row[first : first + STRIP], out[first : first + STRIP]
+    for first in range(0, len(row), rows.STRIP):
+        x, y = row[first : first + rows.STRIP], out[first : first + rows.STRIP]
         if kind in (AUTOCONTRAST, EQUALIZE):
-            _spread(kind, x, a, b, scale, room[2][first : first + STRIP], table, y)
+            _spread(kind, x, a, b, scale, room[2][first : first + rows.STRIP], table, y)
             if own[GATE] != cast(1.0):
                 rows.mixed(own[GATE], x, y)
         else:
@@ -113,29 +111,44 @@ def forward(planes, numbers, options, scale, channels, out, start, stop):  # typ
         _toned(kind, options[3], cast(scale), numbers[(p // channels) % len(numbers)], planes[p], None, scratch, out[p])
 
 
+@fused
+def _turns(cells, levels, out):  # type: ignore[no-untyped-def]
+    """Room for what is looked up by turns."""
+    count = len(cells) * rows.STRIP if len(cells) > 1 else 0
+    return np.empty(count, levels.dtype), np.empty(count, out.dtype)
+
+
 @entry
-def look_up(planes, tables, out, start, stop):  # type: ignore[no-untyped-def]
-    """Fill planes [start, stop) from their tables (planes, 256)."""
+def look_up(planes, tables, cells, out, start, stop):  # type: ignore[no-untyped-def]
+    """Fill planes [start, stop) from their tables (planes, cells, 256); a plane holds one channel or, by turns, all ``cells``."""
+    room = _turns(cells, planes, out)
     for p in range(start, stop):
-        rows.looked_up(planes[p], tables[p], out[p])
+        rows.looked_up_by_turns(planes[p], tables[p], cells, room, out[p])
 
 
 @entry
-def by_levels(planes, numbers, options, channels, out, start, stop):  # type: ignore[no-untyped-def]
-    """Planes [start, stop) of bytes under their curves: what these make of 256 levels, looked up; rounded where bytes come out."""
-    kind, unit = options[0], np.float32(1.0 / 255.0)
-    levels, made, table = np.empty(256, np.float32), np.empty(256, np.float32), np.empty(256, out.dtype)
+def by_levels(planes, numbers, options, channels, cells, out, start, stop):  # type: ignore[no-untyped-def]
+    """Planes [start, stop) of bytes under their curves: what these make of 256 levels, looked up; rounded where bytes come out.
+
+    Args:
+        channels: how many planes a sample has.
+        cells: one for each channel of a plane.
+    """
+    kind, unit, n = options[0], np.float32(1.0 / 255.0), len(cells)
+    levels, made, tables = np.empty(256, np.float32), np.empty(256, np.float32), np.empty((n, 256), out.dtype)
+    room = _turns(cells, planes, out)
     scratch = np.empty(256, np.float32), np.empty(256, np.float32), _room(kind, 256)
     parts, counts = np.empty((4, 256), np.int64), np.empty(256, np.int64)
     for k in range(256):
         levels[k] = np.float32(k) * unit
     for p in range(start, stop):
         own = numbers[(p // channels) % len(numbers)]
-        if kind in (AUTOCONTRAST, EQUALIZE) and own[GATE] != np.float32(0.0):
-            rows.counted(planes[p], parts, counts)
-        _toned(kind, options[3], np.float32(255.0), own, levels, counts, scratch, made)
-        copy(made, steps(table))
-        rows.looked_up(planes[p], table, out[p])
+        for c in range(n):
+            if kind in (AUTOCONTRAST, EQUALIZE) and own[GATE] != np.float32(0.0):
+                rows.counted(planes[p], c, n, parts, counts)
+            _toned(kind, options[3], np.float32(255.0), own, levels, counts, scratch, made)
+            copy(made, steps(tables[c]))
+        rows.looked_up_by_turns(planes[p], tables, cells, room, out[p])
 
 
 @entry
@@ -144,7 +157,7 @@ def backward(grad, planes, numbers, options, scale, h, channels, to_image, sums,
     cast = planes.dtype.type
     kind, slope, magnitude, clip = options
     table, rise, room = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room(kind, planes.shape[1])
-    scratch = np.empty((4, STRIP), planes.dtype)
+    scratch = np.empty((4, rows.STRIP), planes.dtype)
     for p in range(start, stop):
         own, row, into = numbers[(p // channels) % len(numbers)], planes[p], to_image[p]
         gate, along = own[GATE], sums[p]
@@ -154,9 +167,9 @@ def backward(grad, planes, numbers, options, scale, h, channels, to_image, sums,
             a, b = _settle(kind, row, None, cast(scale), own, table, rise, room)
         if kind == AUTOCONTRAST:
             _stretched_back(row, grad[p], a, b, gate, into)
-        for first in range(0, len(row), STRIP):
-            x, g, target = row[first : first + STRIP], grad[p][first : first + STRIP], into[first : first + STRIP]
-            n, levels = len(x), room[2][first : first + STRIP]
+        for first in range(0, len(row), rows.STRIP):
+            x, g, target = row[first : first + rows.STRIP], grad[p][first : first + rows.STRIP], into[first : first + rows.STRIP]
+            n, levels = len(x), room[2][first : first + rows.STRIP]
             y, slopes = scratch[0][:n], scratch[1][:n]
             if kind not in (AUTOCONTRAST, EQUALIZE):
                 bent_backward((kind, slope, magnitude, clip), cast(scale), cast(h), own, x, g, target, scratch, along, wanted)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import operator
 from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.pixels import made_like
 from pellucid.kernels.resize.cpu.layout import BackwardRows, Backwards, Call, DualRows, ForwardRows, Given, Room, Sums, Tables
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import sources_of
@@ -111,15 +112,17 @@ def direct(*given: Any) -> Tensor:
     from pellucid.kernels.resize.cpu.sweep import forward
 
     image, mapping, window, params, size, options, _, dtype = given
-    out = in_large_pages(torch.empty((image.shape[0], options[3], *size), dtype=dtype, device=image.device))
-    if out.numel() == 0:
-        return out
-    call = _Call(image, mapping, window, params, size, options)
-    rows = written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2]))
-    lay, grain = laid(ForwardRows, 1, 1, call.wide, call.wide), _PIXELS // (call.rows * size[1]) + 1
-    given = call.given, call.call, call.bends, rows
-    run_loop(forward, image.shape[0] * call.strips, grain, *given, room=lambda: (call.room(lay, call.lines()),))
-    return out
+
+    def fill(out: Tensor) -> None:
+        if not out.numel():
+            return
+        call = _Call(image, mapping, window, params, size, options)
+        rows = written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2]))
+        lay, grain = laid(ForwardRows, 1, 1, call.wide, call.wide), _PIXELS // (call.rows * size[1]) + 1
+        given = call.given, call.call, call.bends, rows
+        run_loop(forward, image.shape[0] * call.strips, grain, *given, room=lambda: (call.room(lay, call.lines()),))
+
+    return made_like(image, (image.shape[0], options[3], *size), dtype, fill)
 
 
 def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Tensor:
@@ -217,7 +220,13 @@ def _dual(*given: Any) -> tuple[Tensor, Tensor]:
     return out, along
 
 
-forward = operator("cpu_resize", f"({_COMMON}) -> Tensor", direct, lambda *given: _empty(given[0], given[4], given[5], given[7]), 4)
+forward = operator(
+    "cpu_resize",
+    f"({_COMMON}) -> Tensor",
+    lambda *given: direct(*given).contiguous(),
+    lambda *given: _empty(given[0], given[4], given[5], given[7]),
+    4,
+)
 """(image, mapping, window, params, size, (taps, mode, flags, out_channels), cubic, dtype) -> the output.
 
 * image: float32, float64 or uint8, any strides.

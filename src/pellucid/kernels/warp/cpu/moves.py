@@ -5,6 +5,8 @@ Must not: look at what an element means; a batch that is not all moved, or has c
 Read next: ``shifts.py``.
 """
 
+from typing import Any
+
 import numpy as np
 
 from pellucid.kernels.jit import entry, fused
@@ -24,24 +26,34 @@ def _follow(source: Array, at: Lanes, target: Array, place: Lanes, count: Lanes)
 
 
 @woven()
-def _mirror(source: Array, at: Lanes, target: Array, place: Lanes) -> None:
-    """Copy the elements of a vector, the last one first."""
-    target.store(place, source.load(at, _VECTOR // source.size)[::-1])
+def _mirror(source: Array, at: Lanes, target: Array, place: Lanes, cells: tuple[Any, ...]) -> None:
+    """Copy the pixels of some vectors, the last one first."""
+    n = len(cells)
+    count = _VECTOR // source.size * n
+    target.store(place, source.load(at, count)[[count - n - u + 2 * (u % n) for u in range(count)]])
+
+
+@woven()
+def _hop(source: Array, at: Lanes, target: Array, place: Lanes, cells: tuple[Any, ...]) -> None:
+    """Copy a pixel; of three numbers with the one behind it, which whoever copies the next pixel overwrites."""
+    target.store(place, source.load(at, len(cells) + len(cells) % 2))
 
 
 @fused
-def _line(img, at, step, out, place, n):  # type: ignore[no-untyped-def]
-    """Copy n elements of the image, ``step`` apart from the one ``at`` on."""
+def _line(img, at, step, out, place, n, cells):  # type: ignore[no-untyped-def]
+    """Copy n pixels of the image, ``step`` elements apart from the one ``at`` on."""
+    c = len(cells)
     lanes = np.int64(_VECTOR // img.itemsize)
-    if step == 1:
-        _follow(img, at, out, place, n)
-    elif step == -1 and n >= lanes:
+    if step == c:
+        _follow(img, at, out, place, n * c)
+    elif step == -c and n >= lanes:
         for u in range(0, n - lanes, lanes):
-            _mirror(img, at - u - lanes + 1, out, place + u)
-        _mirror(img, at - n + 1, out, place + n - lanes)
+            _mirror(img, at - (u + lanes - 1) * c, out, place + u * c, cells)
+        _mirror(img, at - (n - 1) * c, out, place + (n - lanes) * c, cells)
     else:
         for u in range(n):
-            out[place + u] = img[at + u * step]
+            for k in range(c):
+                out[place + u * c + k] = img[at + u * step + k]
 
 
 @fused
@@ -53,25 +65,28 @@ def _seen(first, step, length, count):  # type: ignore[no-untyped-def]
 
 
 @fused.noinline
-def _straight(img, base, strides, shape, m, width, out):  # type: ignore[no-untyped-def]
-    height, (sy, sx) = len(out) // width, strides
+def _straight(img, base, strides, shape, m, width, cells, out):  # type: ignore[no-untyped-def]
+    c = len(cells)
+    row = width * c
+    height, (sy, sx) = len(out) // row, strides
     left, right = _seen(m[2], m[0], shape[1], width)
     top, bottom = _seen(m[5], m[4], shape[0], height)
     at, down, step = base + m[2] * sx + m[5] * sy, m[4] * sy, m[0] * sx
-    out[: top * width] = 0
-    out[bottom * width :] = 0
-    if left == 0 and right == width and step == 1 and down == width:
-        _follow(img, at + top * down, out, top * width, (bottom - top) * width)
+    out[: top * row] = 0
+    out[bottom * row :] = 0
+    if left == 0 and right == width and step == c and down == row:
+        _follow(img, at + top * down, out, top * row, (bottom - top) * row)
         return
     for v in range(top, bottom):
-        out[v * width : v * width + left] = 0
-        _line(img, at + v * down + left * step, step, out, v * width + left, right - left)
-        out[v * width + right : (v + 1) * width] = 0
+        out[v * row : v * row + left * c] = 0
+        _line(img, at + v * down + left * step, step, out, v * row + left * c, right - left, cells)
+        out[v * row + right * c : (v + 1) * row] = 0
 
 
 @fused.noinline
-def _turned(img, base, strides, shape, m, width, out):  # type: ignore[no-untyped-def]
-    height, (sy, sx) = len(out) // width, strides
+def _turned(img, base, strides, shape, m, width, cells, out):  # type: ignore[no-untyped-def]
+    c = len(cells)
+    height, (sy, sx) = len(out) // (width * c), strides
     left, right = _seen(m[5], m[3], shape[0], width)
     top, bottom = _seen(m[2], m[1], shape[1], height)
     at, down, step = base + m[2] * sx + m[5] * sy, m[1] * sx, m[3] * sy
@@ -81,27 +96,34 @@ def _turned(img, base, strides, shape, m, width, out):  # type: ignore[no-untype
         for u in range(left, right, _TILE):
             for y in range(v, min(v + _TILE, bottom)):
                 n = min(_TILE, right - u)
-                row, first = out[y * width + u : y * width + u + n], at + y * down + u * step
-                for x in range(n):
-                    row[x] = img[np.uint64(first + x * step)]  # unsigned, or each index is asked for its sign
+                row, first = out[(y * width + u) * c : (y * width + u + n) * c], at + y * down + u * step
+                safe = n - 1 if c > 1 and first + max(step * (n - 1), 0) + c < len(img) else 0
+                for x in range(safe):
+                    _hop(img, first + x * step, row, x * c, cells)
+                for x in range(safe, n):
+                    for k in range(c):
+                        row[np.uint64(x * c + k)] = img[np.uint64(first + x * step + k)]  # signed indices are asked for their sign
 
 
 @entry
-def move(img, pictures, channels, maps, width, out, start, stop):  # type: ignore[no-untyped-def]
-    """Planes [start, stop) of ``out`` (batch * channels, height * width): every pixel one of the image, or 0 outside of it.
+def move(img, pictures, channels, maps, width, cells, out, start, stop):  # type: ignore[no-untyped-def]
+    """Planes [start, stop) of ``out``: every pixel one of the image, or 0 outside of it.
 
     Args:
         img: flat; ``pictures`` says where samples lie in it, as ``../../sources.py`` describes it.
+        channels: how many planes a sample has.
         maps: (batch or 1, 6), the affine maps as whole numbers.
+        cells: one for each number of a pixel of a plane: one, or all channels where these lie side by side.
+        out: (batch * channels, height * width * cells).
     """
     for p in range(start, stop):
         b = p // channels
         row, m = pictures[b if len(pictures) > 1 else 0], maps[b if len(maps) > 1 else 0]
         base, strides, shape = row[0] + b * row[1] + (p - b * channels) * row[4], (row[5], row[6]), (row[7], row[8])
         if m[0] != 0:
-            _straight(img, base, strides, shape, m, width, out[p])
+            _straight(img, base, strides, shape, m, width, cells, out[p])
         else:
-            _turned(img, base, strides, shape, m, width, out[p])
+            _turned(img, base, strides, shape, m, width, cells, out[p])
 
 
 @entry

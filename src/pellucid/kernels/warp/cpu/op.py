@@ -8,7 +8,6 @@ Read next: ``sweep.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from pellucid.kernels.color.cpu import by_levels
 from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.pixels import cells_of, empty_like, in_planes
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, own_memory, sources_of
 from pellucid.kernels.stages.chain import colors_of, has_curve, of_levels
@@ -188,30 +188,49 @@ def direct(*given: Any) -> Tensor:
     if dtype == image.dtype and {*map(type, others)} <= {type(None)}:
         maps = shifts(image, sources.table, mapping, window, asked.params, size, options)
         if maps is not None:
-            out = in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype, device=image.device))
-            return _moved(sources, maps, size, out)
+            return _moved(sources, maps, size, _empty(image, size, dtype))
     from pellucid.kernels.warp.cpu.sweep import forward
 
-    call = _Call(asked, still=_moves_nothing(asked), sources=sources)
-    out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device))
+    cells, still = cells_of(image) if isinstance(image, Tensor) else 1, _moves_nothing(asked)
+    turns = cells if options[3] == cells and not {image.dtype, dtype} & _HALVES else 1
+    if isinstance(image, Tensor) and cells > 1 and (turns == 1 or not still):  # what is staged lies in planes
+        asked, sources = asked._replace(image=in_planes(image, kept=True)), None
+    call = _Call(asked, still=still, sources=sources)
+    how = torch.channels_last if turns > 1 else torch.contiguous_format
+    out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device, memory_format=how))
     if out.numel():
-        planes = written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2]))
+        flat = out.flatten(2).flatten(0, 1) if turns == 1 else out.movedim(1, -1).flatten(1)
+        planes = written(flat, levels=of_levels(options[2]))
         rows = layout.forward_rows(*call.colored, call.canvases)
 
-        total, room = image.shape[0] * call.strips, partial(call.scratch, rows, gradients=False)
-        run_loop(forward, total, _PIXELS // call.strip + 1, *call.arguments, planes, room=room)
+        def room() -> tuple[Any, ...]:
+            found = call.scratch(rows, gradients=False)
+            if turns == 1:
+                return *found, None
+            read = scratch("read by turns", turns * call.strip, call.arguments[0].dtype)
+            made = scratch("made by turns", turns * call.strip, planes.dtype)
+            return *found, ((0,) * turns, read, made.reshape(turns, call.strip))
+
+        run_loop(forward, image.shape[0] * call.strips, _PIXELS // call.strip + 1, *call.arguments, planes, room=room)
     return out
 
 
+def _empty(image: Tensor | Pictures, size: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Memory for what a pass that only moves makes of pictures: laid out as a batch is."""
+    if isinstance(image, Tensor):
+        return empty_like(image, size, dtype)
+    return in_large_pages(torch.empty((*image.shape, *size), dtype=dtype, device=image.device))
+
+
 def _moved(sources: Sources, maps: Shifts, size: Sequence[int], out: Tensor) -> Tensor:
-    """Write to ``out`` the pictures that ``maps`` move by whole pixels."""
+    """Write to ``out`` the pictures, laid out as it is, that ``maps`` move by whole pixels."""
     from pellucid.kernels.warp.cpu.moves import move
 
     if out.numel():
-        bits, channels, (flat, pictures, *_) = f"u{out.itemsize}", out.shape[1], sources
-        planes = memory(out).view(bits).reshape(-1, size[0] * size[1])
-        grain = _MOVED // max(planes[0].nbytes, 1) + 1
-        run_loop(move, len(planes), grain, flat.view(bits), pictures, channels, maps, size[1], planes)
+        bits, cells, (flat, pictures, *_) = f"u{out.itemsize}", cells_of(out), sources
+        planes = elements(out).view(bits).reshape(-1, size[0] * size[1] * cells)
+        grain, channels = _MOVED // max(planes[0].nbytes, 1) + 1, out.shape[1] // cells
+        run_loop(move, len(planes), grain, flat.view(bits), pictures, channels, maps, size[1], (0,) * cells, planes)
     return out
 
 
@@ -304,6 +323,7 @@ def _dual(*given: Any) -> tuple[Tensor, Tensor]:
     return out, along
 
 
+_HALVES = {torch.float16, torch.bfloat16}
 _UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 
@@ -331,5 +351,5 @@ def copied(image: Tensor | Pictures, *given: Any) -> Tensor:
     return out
 
 
-forward, backward, labels = define("cpu", direct, back, copied)
+forward, backward, labels = define("cpu", lambda *given: direct(*given).contiguous(), back, copied)
 dual = define_dual("cpu", _dual)

@@ -8,7 +8,9 @@ Read next: ``adjoint.py``.
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import first_mix, first_whole, paint
+from pellucid.kernels.interleaving import apart, together
 from pellucid.kernels.jit import entry, fused
+from pellucid.kernels.levels import units
 from pellucid.kernels.narrow import numbers, steps
 from pellucid.kernels.warp.cpu import strips
 from pellucid.kernels.warp.cpu.copies import copy_strip
@@ -33,14 +35,39 @@ def _read(img, call, sample, fields, chain, tables, shapes, spot, strip, place, 
     return cut
 
 
+@fused.noinline
+def _take_turns(img, call, colors, p, ones, turns, first, read, result):  # type: ignore[no-untyped-def]
+    """Read a strip of pixels that nothing moves, whose channels take turns; what three channels become at once is mixed, too."""
+    cells, taken, _ = turns
+    n = len(ones)
+    apart(img[call.base + first * len(cells) :], cells, taken, 0, n, n)
+    if colors.matrix >= 0 and call.channels == 3 and call.out_channels == 3:
+        first_whole(colors, p, ones, call.unit, (taken[:n], taken[n : 2 * n], taken[2 * n : 3 * n]), result)
+        return
+    for c in range(call.channels):
+        units(taken[c * n : (c + 1) * n], call.unit, read[c])
+
+
+@fused.noinline
+def _give_turns(turns, call, spot, lines, out):  # type: ignore[no-untyped-def]
+    """Write a strip of results, channel by channel in turn."""
+    cells, _, made = turns
+    flat = made.reshape(made.size)
+    for k in range(lines):
+        at = (spot.v + k) * call.out_width + spot.first
+        together(flat, k * spot.width, made.shape[1], spot.width, cells, out[at * len(cells) :])
+
+
 @entry
-def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, bends, start, stop):  # type: ignore[no-untyped-def]
+def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, bends, turns, start, stop):  # type: ignore[no-untyped-def]
     """Compute strips start to stop, some rows of a block of columns each, into ``out`` (batch * channels, height * width).
 
     Args:
         bends: None where there is no curve, which is not compiled then.
+        turns: None, or where the channels of ``out`` (batch, height * width * channels) take turns, and those of ``img`` where a
+            pass moves nothing: one for each channel, and a strip of each as they lie in planes.
     """
-    img, out = numbers(img), steps(out)
+    img, final, out = numbers(img), out, steps(out if turns is None else turns[2])
     outputs, colors, lay, frame = call.out_channels, rows.colors, room.rows, room.frame
     before, band, zero, cut = (0, 0), 0, np.int64(0), False
     coloured = colors.mixes or len(colors.steps) > 0
@@ -57,22 +84,26 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, b
             strips.write_pixels(strip.rows, spot)
             before = (n, first)
         whole, place = strips.is_copy(call, sample, fields, chain), strips.place_of(call, spot)
-        if whole and not coloured:  # all strips of this block at once
+        if whole and not coloured and turns is None:  # all strips of this block at once
             lines, at = min(call.out_height - v, (stop - r) * call.strip), (place[0], place[1], call.out_width)
             copy_strip(img, call, sample.m, spot, lines, out, at, strip.rows[COVER][:0])
             copied = r + (call.out_height - v + call.strip - 1) // call.strip
             continue
         if v == 0 or r == start:
             frame[ROWS] = band = 0
+        place = place if turns is None else (zero, zero, width, width)
         if tables is None and shapes is None and not whole and v >= band:
             strips.next_band(img, call, sample, fields, chain, spot, min(call.out_height, v + (stop - r) * call.strip), strip, True)
             band = v + frame[ROWS]
         ones, source, result = strip.rows[ONES], strip.rows[lay.source : lay.result], strip.rows[lay.result : lay.canvases]
         read, cover, p = source if colors.mixes else result, ones if call.still else strip.rows[COVER], sample.p
-        straight = call.still & (colors.matrix >= 0) & (call.channels == 3) & (outputs == 3) & (call.stride_x == 1)
+        straight = call.still & (colors.matrix >= 0) & (call.channels == 3) & (outputs == 3)
+        straight &= (call.stride_x == 1) | (turns is not None)
         if whole:
             strips.announce(out, place, n // width, outputs)
-        if straight:
+        if turns is not None and call.still:
+            _take_turns(img, call, colors, p, ones, turns, first, read, result)
+        elif straight:
             at, step = call.base + first, call.stride_c
             pixels = img[at : at + n], img[at + step : at + step + n], img[at + 2 * step : at + 2 * step + n]
             first_whole(colors, p, ones, call.unit, pixels, result)
@@ -85,3 +116,5 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, b
         if chain is not None and cut:
             blend(strip.own[0], strip.own[2:], colors.grounds, outputs, result)
         paint(colors, p, bends, ones, result, source, out, place)
+        if turns is not None:
+            _give_turns(turns, call, spot, n // width, final[spot.b])

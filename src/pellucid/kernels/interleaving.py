@@ -1,0 +1,83 @@
+"""Numbers that take turns, channel by channel, copied apart into rows, and rows copied together.
+
+Owns: `apart` and `together`, for parts of kernels, and the loops over whole pictures.
+Must not: know what a number means.
+Read next: ``vectors.py``.
+"""
+
+from typing import Any
+
+from pellucid.kernels.jit import entry, exact
+from pellucid.kernels.vectors import Array, Lanes, take, woven
+
+__all__ = ["apart", "join", "split", "together"]
+
+_VECTOR = 32  # bytes of each channel that go together
+
+
+@woven()
+def _apart(pixels: Array, at: Lanes, cells: tuple[Any, ...], out: Array, place: Lanes, step: Lanes) -> None:
+    """Read a vector of each channel, and write each to a row of its own, ``step`` after the one before."""
+    n, count = len(cells), _VECTOR // pixels.size
+    found = pixels.load(at, n * count)
+    for c in range(n):
+        out.store(place + step * c, found[c::n])
+
+
+@woven()
+def _together(planes: Array, place: Lanes, step: Lanes, cells: tuple[Any, ...], out: Array, at: Lanes) -> None:
+    """The way back."""
+    n, count = len(cells), _VECTOR // planes.size
+    rows = [planes.load(place + step * c, count) for c in range(n)]
+    order = [c * count + u for u in range(count) for c in range(n)]
+    if n > 2:
+        rows = [take(rows[k], rows[min(k + 1, n - 1)], range(2 * count)) for k in (0, 2)]
+    out.store(at, take(*rows, order))
+
+
+@exact
+def apart(pixels, cells, out, place, step, count):  # type: ignore[no-untyped-def]
+    """Copy ``count`` pixels, the numbers of each of which follow one another, to rows of ``out``, each ``step`` after the last."""
+    n, lanes = len(cells), 32 // pixels.itemsize
+    whole = count - count % lanes
+    for u in range(0, whole, lanes):
+        _apart(pixels, u * n, cells, out, place + u, step)
+    for u in range(whole, count):
+        for c in range(n):
+            out[place + c * step + u] = pixels[u * n + c]
+
+
+@exact
+def together(planes, place, step, count, cells, out):  # type: ignore[no-untyped-def]
+    """The way back: ``count`` numbers of each row, by turns."""
+    n, lanes = len(cells), 32 // planes.itemsize
+    whole = count - count % lanes
+    for u in range(0, whole, lanes):
+        _together(planes, place + u, step, cells, out, u * n)
+    for u in range(whole, count):
+        for c in range(n):
+            out[u * n + c] = planes[place + c * step + u]
+
+
+@entry
+def split(flat, strides, rows, cells, out, start, stop):  # type: ignore[no-untyped-def]
+    """Rows [start, stop) of pictures, pixel after pixel, as planes (b, channels, rows, n).
+
+    Args:
+        flat: from the first number to the last; ``strides`` says how far on the next picture and the next row lie.
+        cells: one for each channel.
+    """
+    n = out.shape[3]
+    into = out.reshape(out.size)
+    for r in range(start, stop):
+        b, y = r // rows, r % rows
+        apart(flat[b * strides[0] + y * strides[1] :], cells, into, (b * len(cells) * rows + y) * n, rows * n, n)
+
+
+@entry
+def join(planes, cells, out, start, stop):  # type: ignore[no-untyped-def]
+    """Pictures [start, stop) in planes (b, channels, n), pixel after pixel."""
+    n = planes.shape[2]
+    flat = planes.reshape(planes.size)
+    for b in range(start, stop):
+        together(flat, b * len(cells) * n, n, n, cells, out[b])

@@ -1,0 +1,109 @@
+"""Pictures whose channels lie side by side, pixel after pixel, as arrays (H, W, C) have them: told from strides, and laid out anew.
+
+Owns: `cells_of`, `empty_like` in a picture's layout, and the copies `in_planes` and `in_pixels`; `planes_of`.
+Must not: change a number, or be asked for gradients.
+Read next: ``interleaving.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from pellucid.core.compilers import numba_works
+from pellucid.core.tape import is_plain_eager
+from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.threads import elements, memory, run_loop, scratch
+
+__all__ = ["cells_of", "empty_like", "in_pixels", "in_planes", "made_like", "planes_of"]
+
+_BYTES = 1 << 20  # the fewest worth handing to another thread
+_FEW = 1 << 9  # numbers that torch copies as soon
+
+
+def cells_of(image: Tensor) -> int:
+    """How many numbers follow one another in memory for each pixel, all of one picture's channels; 1 where channels are planes."""
+    _, channels, height, width = image.shape
+    _, c, y, x = image.stride()
+    return channels if c == 1 and x == channels and 1 < channels < 5 and (height == 1 or y >= width * x) else 1
+
+
+def empty_like(image: Tensor, size: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Memory for pictures of this size, laid out as these are."""
+    how = torch.channels_last if cells_of(image) > 1 else torch.contiguous_format
+    shape = (*image.shape[:2], *size)
+    return in_large_pages(torch.empty(shape, dtype=dtype, device=image.device, memory_format=how))
+
+
+def planes_of(image: Tensor) -> tuple[Any, tuple[int, ...]]:
+    """The memory of pictures as rows, and a number for each channel of a row: one, in planes, or all, where they take turns."""
+    cells = cells_of(image)
+    dense = image.contiguous(memory_format=torch.channels_last if cells > 1 else torch.contiguous_format)
+    return elements(dense).reshape(image.shape[0] * image.shape[1] // cells, -1), (0,) * cells
+
+
+def in_planes(image: Shaped[Tensor, "b c h w"], *, kept: bool = False) -> Shaped[Tensor, "b c h w"]:
+    """The same as ``image.contiguous()``; ``kept``: in memory of this thread that its next such call writes to."""
+    cells = cells_of(image) if image.dim() == 4 and not image.is_contiguous() else 1
+    if cells == 1 or not _by_loop(image):
+        return image.contiguous()
+    from pellucid.kernels.interleaving import split
+
+    batch, channels, height, width = image.shape
+    out = _room("planes", image.shape, image.dtype) if kept else in_large_pages(torch.empty(image.shape, dtype=image.dtype))
+    b, _, y, _ = image.stride()
+    rows, n = (1, height * width) if y == width * cells else (height, width)
+    flat, planes = elements(image), memory(out).reshape(batch, channels, rows, n)
+    bits = f"u{flat.itemsize}"
+    grain = _BYTES // (cells * n * flat.itemsize) + 1
+    run_loop(split, batch * rows, grain, flat.view(bits), (b, y), rows, (0,) * cells, planes.view(bits))
+    return out
+
+
+def in_pixels(planes: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b h w c"]:
+    """The same as ``planes.movedim(-3, -1).contiguous()``."""
+    moved = planes.movedim(-3, -1)
+    if moved.is_contiguous() or not planes.is_contiguous() or not 1 < planes.shape[-3] < 5 or not _by_loop(planes):
+        return moved.contiguous()
+    return _joined(planes, in_large_pages(torch.empty(moved.shape, dtype=planes.dtype)))
+
+
+def made_like(image: Any, shape: Sequence[int], dtype: torch.dtype, fill: Callable[[Tensor], None]) -> Tensor:
+    """A result that is written in planes, laid out as the pictures are that it was made of."""
+    if not isinstance(image, Tensor) or cells_of(image) == 1 or not 1 < shape[1] < 5 or not _by_loop(image):
+        out = in_large_pages(torch.empty(shape, dtype=dtype, device=image.device))
+        fill(out)
+        return out
+    planes = _room("made", shape, dtype)
+    fill(planes)
+    out = in_large_pages(torch.empty(shape, dtype=dtype, memory_format=torch.channels_last))
+    _joined(planes, out.movedim(1, -1))
+    return out
+
+
+def _joined(planes: Tensor, out: Tensor) -> Tensor:
+    """Write planes, in order, to memory for their pixels."""
+    from pellucid.kernels.interleaving import join
+
+    if out.numel():
+        channels = planes.shape[-3]
+        source = memory(planes).reshape(planes.shape[:-3].numel(), channels, -1)
+        flat, bits = memory(out).reshape(len(source), -1), f"u{planes.itemsize}"
+        run_loop(join, len(source), _BYTES // flat[0].nbytes + 1, source.view(bits), (0,) * channels, flat.view(bits))
+    return out
+
+
+def _room(name: str, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Memory that this thread keeps."""
+    return torch.from_numpy(scratch(name, math.prod(shape) * dtype.itemsize, np.uint8)).view(dtype).view(*shape)
+
+
+def _by_loop(tensor: Tensor) -> bool:
+    plain = tensor.is_cpu and is_plain_eager() and type(tensor) is Tensor and not tensor.requires_grad
+    return plain and tensor.numel() > _FEW and tensor.dtype is not torch.bool and not tensor.is_complex() and numba_works()
