@@ -17,7 +17,7 @@ check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 # Compiled kernels are left out: what Numba compiles must not be wrapped.
 PACKAGES = ("geometry", "color", "engine.execution", "engine.drawing", "segments")
 RANDOM = tuple(f"random.{name}" for name in ("distributions", "fields", "key", "learnable", "philox"))
-COLORS = tuple(f"color.{name}" for name in ("mean", "mix", "reference"))
+COLORS = tuple(f"color.{name}" for name in ("mean", "reference"))
 REFERENCES = (
     "blend.reference",
     *COLORS,

@@ -30,9 +30,8 @@ def _together(planes: Array, place: Lanes, step: Lanes, cells: tuple[Any, ...], 
     n, count = len(cells), _VECTOR // planes.size
     rows = [planes.load(place + step * c, count) for c in range(n)]
     order = [c * count + u for u in range(count) for c in range(n)]
-    if n > 2:
-        rows = [take(rows[k], rows[min(k + 1, n - 1)], range(2 * count)) for k in (0, 2)]
-    out.store(at, take(*rows, order))
+    first, second = rows[:2] if n == 2 else [take(rows[k], rows[min(k + 1, n - 1)], range(2 * count)) for k in (0, 2)]
+    out.store(at, take(first, second, order))
 
 
 @exact

@@ -56,7 +56,11 @@ def in_planes(image: Shaped[Tensor, "b c h w"], *, kept: bool = False) -> Shaped
     from pellucid.kernels.interleaving import split
 
     batch, channels, height, width = image.shape
-    out = _room("planes", image.shape, image.dtype) if kept else in_large_pages(torch.empty(image.shape, dtype=image.dtype))
+    out = (
+        _room("planes", image.shape, image.dtype)
+        if kept
+        else in_large_pages(torch.empty(image.shape, dtype=image.dtype, device=image.device))
+    )
     b, _, y, _ = image.stride()
     rows, n = (1, height * width) if y == width * cells else (height, width)
     flat, planes = elements(image), memory(out).reshape(batch, channels, rows, n)
@@ -71,7 +75,7 @@ def in_pixels(planes: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b h w c"]:
     moved = planes.movedim(-3, -1)
     if moved.is_contiguous() or not planes.is_contiguous() or not 1 < planes.shape[-3] < 5 or not _by_loop(planes):
         return moved.contiguous()
-    return _joined(planes, in_large_pages(torch.empty(moved.shape, dtype=planes.dtype)))
+    return _joined(planes, in_large_pages(torch.empty(moved.shape, dtype=planes.dtype, device=planes.device)))
 
 
 def made_like(image: Any, shape: Sequence[int], dtype: torch.dtype, fill: Callable[[Tensor], None]) -> Tensor:
@@ -82,7 +86,7 @@ def made_like(image: Any, shape: Sequence[int], dtype: torch.dtype, fill: Callab
         return out
     planes = _room("made", shape, dtype)
     fill(planes)
-    out = in_large_pages(torch.empty(shape, dtype=dtype, memory_format=torch.channels_last))
+    out = in_large_pages(torch.empty(shape, dtype=dtype, device=image.device, memory_format=torch.channels_last))
     _joined(planes, out.movedim(1, -1))
     return out
 

@@ -20,7 +20,7 @@ from pellucid.errors import invalid
 from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
 from pellucid.transforms.base import ANY_IMAGE, Transform
-from pellucid.transforms.choices import places_of, steps_of
+from pellucid.transforms.choices import Step, places_of, steps_of
 from pellucid.types import ImageSpec
 
 __all__ = ["decides", "settle_each"]

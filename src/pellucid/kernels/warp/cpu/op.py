@@ -194,7 +194,8 @@ def direct(*given: Any) -> Tensor:
     cells, still = cells_of(image) if isinstance(image, Tensor) else 1, _moves_nothing(asked)
     turns = cells if options[3] == cells and not {image.dtype, dtype} & _HALVES else 1
     if isinstance(image, Tensor) and cells > 1 and (turns == 1 or not still):  # what is staged lies in planes
-        asked, sources = asked._replace(image=in_planes(image, kept=True)), None
+        asked = asked._replace(image=in_planes(image, kept=True))
+        sources = sources_of(asked.image, apart=image.dtype != mapping.dtype)
     call = _Call(asked, still=still, sources=sources)
     how = torch.channels_last if turns > 1 else torch.contiguous_format
     out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device, memory_format=how))
