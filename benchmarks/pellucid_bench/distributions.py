@@ -63,7 +63,7 @@ def _numbers(image: NDArray[np.uint8], mask: NDArray[np.uint8]) -> tuple[float, 
 def _theirs(library: str, compose: Any) -> Draw:
     image, mask = photograph(), _mask()
     if library == "albumentations":
-        return lambda: tuple(map(compose(image=image, mask=mask).__getitem__, ("image", "mask")))  # type: ignore[return-value]
+        return lambda: tuple(map(compose(image=image, mask=mask).__getitem__, ("image", "mask")))
     planes = torch.from_numpy(image).movedim(-1, 0)
     if library == "torchvision":
         from torchvision import tv_tensors as tv

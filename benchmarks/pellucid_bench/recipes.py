@@ -81,7 +81,7 @@ def _pellucid(volume: Tensor, labels: Tensor) -> dict[str, Callable[[], Any]]:
     steps[WINDOW] = [turn, bent, pellucid.RandomCrop3(volume.shape[-1] // 2)]
     steps[RECIPE] = [turn, *intensities.values(), *mirror]
     rare = [pellucid.RandomAffine3(degrees=30, p=0.2), pellucid.RandomAffine3(scale=(0.7, 1.4), p=0.2)]
-    often = [replace(one, p=OFTEN[name]) for name, one in intensities.items()]
+    often = [replace(one, p=OFTEN[name]) for name, one in intensities.items()]  # type: ignore[type-var]
     steps[PUBLISHED] = [*rare, *often, *(pellucid.RandomFlip3(axis, p=0.5) for axis in ("x", "y", "z"))]
     batch = {"volume": volume[None], "labelmap": labels[None]}
     return {name: partial(Pipeline(list(taken), seed=0, canvas="image"), batch) for name, taken in steps.items()}
