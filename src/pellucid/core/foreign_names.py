@@ -24,11 +24,21 @@ _OTHERS: dict[str, tuple[str, ...]] = {
 }
 
 
+_PEERS = "torchvision", "kornia", "albumentations"
+
+
 def names_here(kinds: Iterable[Any]) -> dict[str, str]:
-    """By torchvision's, albumentations' and kornia's names, ours: those that transforms declare, and the others."""
-    declared = {kind.__name__: kind.like.values() for kind in kinds}
+    """By other libraries' names, ours: those that transforms declare, and the others. A name of a library for volumes that is one
+    here, too, is itself.
+    """
+    declared = {kind.__name__: kind.like for kind in kinds}
     flat = {
-        ours: [name for names in theirs for name in ((names,) if isinstance(names, str) else names)]
+        ours: [
+            name
+            for library, names in theirs.items()
+            for name in ((names,) if isinstance(names, str) else names)
+            if library in _PEERS or name not in declared
+        ]
         for ours, theirs in declared.items()
     }
     return {name: ours for table in (flat, _OTHERS) for ours, names in table.items() for name in names}
