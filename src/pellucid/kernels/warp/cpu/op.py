@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.kernels.color.cpu import by_levels
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.pixels import cells_of, empty_like, in_planes
+from pellucid.kernels.pixels import cells_of, in_planes
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, own_memory, sources_of
 from pellucid.kernels.stages.chain import colors_of, has_curve, of_levels
@@ -188,7 +188,10 @@ def direct(*given: Any) -> Tensor:
     if dtype == image.dtype and {*map(type, others)} <= {type(None)}:
         maps = shifts(image, sources.table, mapping, window, asked.params, size, options)
         if maps is not None:
-            return _moved(sources, maps, size, _empty(image, size, dtype))
+            cells = cells_of(image) if isinstance(image, Tensor) else 1
+            how = torch.channels_last if cells > 1 else torch.contiguous_format
+            out = in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype, device=image.device, memory_format=how))
+            return _moved(sources, maps, size, out, cells)
     from pellucid.kernels.warp.cpu.sweep import forward
 
     cells, still = cells_of(image) if isinstance(image, Tensor) else 1, _moves_nothing(asked)
@@ -216,19 +219,12 @@ def direct(*given: Any) -> Tensor:
     return out
 
 
-def _empty(image: Tensor | Pictures, size: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Memory for what a pass that only moves makes of pictures: laid out as a batch is."""
-    if isinstance(image, Tensor):
-        return empty_like(image, size, dtype)
-    return in_large_pages(torch.empty((*image.shape, *size), dtype=dtype, device=image.device))
-
-
-def _moved(sources: Sources, maps: Shifts, size: Sequence[int], out: Tensor) -> Tensor:
-    """Write to ``out`` the pictures, laid out as it is, that ``maps`` move by whole pixels."""
+def _moved(sources: Sources, maps: Shifts, size: Sequence[int], out: Tensor, cells: int = 1) -> Tensor:
+    """Write to ``out`` the pictures that ``maps`` move by whole pixels; ``cells`` numbers of a pixel lie side by side in both."""
     from pellucid.kernels.warp.cpu.moves import move
 
     if out.numel():
-        bits, cells, (flat, pictures, *_) = f"u{out.itemsize}", cells_of(out), sources
+        bits, (flat, pictures, *_) = f"u{out.itemsize}", sources
         planes = elements(out).view(bits).reshape(-1, size[0] * size[1] * cells)
         grain, channels = _MOVED // max(planes[0].nbytes, 1) + 1, out.shape[1] // cells
         run_loop(move, len(planes), grain, flat.view(bits), pictures, channels, maps, size[1], (0,) * cells, planes)
