@@ -47,8 +47,10 @@ class Scanned(Transform):
     lowers_to: ClassVar[SegmentSpec | None] = BlendSpec()
 
     def made(self, formula: Callable[..., Tensor], spec: ImageSpec, values: Params, *names: str, **options: Any) -> Grain:
-        """The segment of a formula of values by these names, and of options."""
-        law = partial(_through, formula=partial(formula, **options), extent=spec.extent)
+        """The segment of a formula of values by these names, and of options; that of pictures knows no size, as lists have many."""
+        law = partial(formula, **options)
+        if len(spec.extent) == 3:
+            law = partial(_through, formula=law, extent=spec.extent)
         return Grain(law, None, tuple(values[name] for name in names), values.get("gate"), clip=False, most=0.0)
 
 
