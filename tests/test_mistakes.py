@@ -11,7 +11,7 @@ import pellucid as P
 from pellucid.functional import rotate
 
 X = torch.rand(2, 3, 8, 8)
-BOXES = torch.rand(2, 1, 4)
+BOXES = torch.tensor([[[1.0, 1.0, 5.0, 6.0]]] * 2)
 
 
 def pipe(*steps, **options):
@@ -53,8 +53,8 @@ MISTAKES = [
     (lambda: pipe()({"image": X, "tarket": 1}), "batch['tarket']", "image", "passthrough"),
     (lambda: pipe()({"boxes": BOXES}), "batch", "boxes", "image"),
     (lambda: pipe()({"image": X, "boxes": BOXES[0]}), "batch['boxes']", "shape (1, 4)", "(B, N, 4)"),
-    (lambda: pipe()({"image": X, "boxes": torch.rand(2, 1, 6)}), "batch['boxes']", "shape (2, 1, 6)", "class_labels"),
-    (lambda: pipe()({"image": X, "boxes": torch.rand(3, 1, 4)}), "batch['boxes']", "shape (3, 1, 4)", "leading axes"),
+    (lambda: pipe()({"image": X, "boxes": torch.ones(2, 1, 6)}), "batch['boxes']", "shape (2, 1, 6)", "class_labels"),
+    (lambda: pipe()({"image": X, "boxes": BOXES[:1].expand(3, 1, 4)}), "batch['boxes']", "shape (3, 1, 4)", "leading axes"),
     (lambda: pipe()({"image": X, "mask": torch.zeros(2, 4, 4)}), "batch['mask']", "got (4, 4)", "Resize it"),
     (lambda: pipe(drop_invalid=True)({"image": X, "boxes": BOXES}), "drop_invalid", "got a batch", "Pass lists"),
     (lambda: lab(torch.tensor([0, 1])), "batch['labels']", "no num_classes", "num_classes=..."),
