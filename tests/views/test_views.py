@@ -98,8 +98,8 @@ def test_targets_and_videos_have_views():
 def test_mistakes_about_views_are_told(options, words):
     with pytest.raises((InvalidArgument, InvalidType), match=words):
         augment().views(torch.rand(1, 3, 12, 12), **options)
-    with pytest.raises(InvalidArgument, match="one size here"):
-        augment().views([torch.rand(3, 12, 12), torch.rand(3, 13, 12)])
+    with pytest.raises((InvalidArgument, InvalidType), match=words):
+        augment().views([torch.rand(3, 12, 12), torch.rand(3, 13, 12)], **options)
 
 
 def test_siamese_batches_get_one_draw():

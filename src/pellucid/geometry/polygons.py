@@ -145,6 +145,8 @@ def polygon_of(name: str, value: Any, form: str = "polygon") -> Float[Tensor, "v
             raise wrong_type(name, expected=_FORMS, got=f"{value!r:.60}")
         rings += [_ring(name, ring, form) for ring in part]
         holes += [k > 0 for k in range(len(part))]
+    if not rings and form == "polygon":  # one that covers nothing
+        return torch.zeros((0, 2), device="cpu")
     if len(rings) < 2 or form == "quad":
         return rings[0] if len(rings) == 1 else _ring(name, torch.cat(rings or [torch.zeros((0, 2), device="cpu")]), form)
     if form == "polygon":
