@@ -37,7 +37,7 @@ def formerly(*places: str, **names: str) -> Callable[[Called], Called]:
     def decorate(call: Called) -> Called:
         known = inspect.signature(call).parameters
         free = [one.name for one in known.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
-        room, most, old = len(free), len(free) + len(places), names.keys()
+        room, most, old = len(free), len(free) + len(places), frozenset(names)
         named = frozenset(one.name for one in known.values() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY))
         open_ended = {one.kind for one in known.values()} & {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
         name = call.__qualname__.removesuffix(".__init__").rpartition(".")[2]
