@@ -99,7 +99,7 @@ def _gamma_in_range(image: Tensor, gamma: Tensor, *, invert: bool, retain_stats:
 def _moments(image: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and deviation of each channel; ``torch.std_mean`` takes three times as long."""
     mean = image.mean((2, 3), keepdim=True)
-    return mean, torch.linalg.vector_norm(image - mean, dim=(2, 3), keepdim=True) / math.sqrt(image[0, 0].numel())
+    return mean, torch.linalg.vector_norm(image - mean, dim=(2, 3), keepdim=True) / math.sqrt(math.prod(image.shape[2:]))
 
 
 @dataclass(frozen=True)
@@ -184,10 +184,18 @@ def _scales(name: str, value: Any) -> dict[str, Distribution]:
     return {"scale": interval(name, value, low=0.0, high=1.0)}
 
 
+def _along(rows: Tensor, dim: int, dims: int) -> Tensor:
+    """A row for each sample, (b, n), laid along one of many axes."""
+    return rows.reshape(len(rows), *[rows.shape[1] if i == dims + dim else 1 for i in range(1, dims)])
+
+
 def _picked(volume: Tensor, index: Tensor, dim: int) -> Tensor:
-    """Voxels of each sample along an axis: whole rows are quicker to move one sample at a time, and voxels of a row together."""
-    if dim == -1:
-        return volume.gather(-1, index.reshape(len(index), *[1] * (volume.dim() - 2), -1).expand(volume.shape))
+    """Voxels of each sample along an axis: whole rows are quicker to move one sample at a time, and voxels of a row together.
+
+    A graph would hold as many moves as samples, and be one of that batch size alone; there all move together.
+    """
+    if dim == -1 or not len(volume) or torch.compiler.is_compiling():
+        return volume.gather(dim, _along(index, dim, volume.dim()).expand(volume.shape))
     found = [one.index_select(dim, at) for one, at in zip(volume.split(1), index, strict=True)]
     return found[0] if len(found) == 1 else torch.cat(found)
 
@@ -205,8 +213,7 @@ def _coarse(volume: Tensor, *scales: Tensor, axes: str) -> Tensor:
         for coarse in (first, torch.minimum(first + 1.0, count - 1.0)):
             fine = torch.clamp(torch.floor((coarse + 0.5) * length / count), max=length - 1.0).to(torch.int64)
             reads.append(_picked(volume, fine.expand(len(volume), -1), dim))
-        share = (place - first).reshape(-1, *[length if i == volume.dim() + dim else 1 for i in range(1, volume.dim())])
-        volume = torch.lerp(reads[0], reads[1], share)
+        volume = torch.lerp(reads[0], reads[1], _along(place - first, dim, volume.dim()))
     return volume
 
 
