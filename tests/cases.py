@@ -397,7 +397,7 @@ CASES = (
         unclipped=True,
     ),
     Case(
-        P.PerChannel([P.RandomBrightness(0.2, p=1.0), P.RandomGaussianBlur(3, sigma=((0.5, 1.0), 0.7, 1.0))], p=0.7),
+        P.PerChannel([P.RandomBrightness(0.2, p=1.0), P.RandomGaussianBlur(3, sigma=(0.5, 1.0))], p=0.7),
         P.PerChannel([P.RandomInvert(p=1.0)], p=0.0),
         off_kinks={"gate": 0.9},
         unclipped=True,
