@@ -69,6 +69,7 @@ GROUPS: dict[str, tuple[type[Transform], ...]] = {
         "Tone": "tone discrete",
         "Blur and sharpness": "blur filters",
         "Noise": "noise",
+        "Scanners": "scans",
         "Weather": "weather",
         "Dropout": "holes",
         "Collages and zoom": "collage",
