@@ -150,13 +150,15 @@ def entries(batch: Mapping[str, Tensor], *, seed: int = 0) -> Iterator[Entry]:
 
 def example(kind: type[Transform]) -> Transform:
     """A transform of this kind that does something to every picture: with its gate open, and numbers for what has no default."""
-    from pellucid.transforms import RandomAffine, RandomHue, RandomSharpness
+    from pellucid.transforms import PerChannel, RandomAffine, RandomBrightness, RandomGamma, RandomHue, RandomSharpness
     from pellucid.types import ImageSpec
 
     options: dict[str, Any] = {}
     for field in fields(kind):  # type: ignore[arg-type]
         if field.name == "p" and field.default is not None:
             options["p"] = 1.0
+        elif field.name == "transforms" and kind is PerChannel:  # of one channel, and in place
+            options["transforms"] = (RandomBrightness(0.3), RandomGamma((0.5, 2.0)))
         elif field.name == "transforms":
             options["transforms"] = (RandomAffine(degrees=30), RandomHue(0.3), RandomSharpness(sharpness=(4.0, 6.0)))
         elif field.default is MISSING and field.default_factory is MISSING:
