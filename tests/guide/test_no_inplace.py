@@ -20,6 +20,7 @@ ALLOWED = [
         "subscript assignment",
         "Numba kernels fill buffers that their caller has just allocated",
     ),
+    ("kernels/interleaving.py", "*", "subscript assignment", "Numba kernels fill buffers that their caller has just allocated"),
     ("kernels/levels.py", "*", "subscript assignment", "Numba kernels fill buffers that their caller has just allocated"),
     ("kernels/explicit.py", "back", "zero_", "gradients that the function has just allocated"),
     ("kernels/explicit.py", "add_up", "copy_", "gradients that the function has just allocated"),
