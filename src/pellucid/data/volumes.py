@@ -35,6 +35,10 @@ def read_volume(path: str | os.PathLike[str], *, labels: bool = False) -> tuple[
         path: of a file ``.nii`` or ``.nii.gz``.
         labels: whole numbers, int32, (D, H, W); default float32, (C, D, H, W).
 
+    Returns:
+        The volume, in the file's units, its axes z, y and x; and the matrix, (4, 4), float64, from voxels to the file's unit of
+        length, mostly millimetres.
+
     Errors:
         InvalidArgument for another kind of file, DICOM among them, and for one with other than three axes, or four with channels;
         ModuleNotFoundError where nibabel is not installed.

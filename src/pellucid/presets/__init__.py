@@ -116,6 +116,10 @@ def nnunet(patch_size: Sequence[int], **options: Any) -> Pipeline:
         options: as :func:`load` takes them. A trainer's dict of volumes (B, C, D, H, W) needs
             ``targets={"data": "volume", "target": "labelmap"}``; `pellucid.interop.as_batchgenerators` is for nnU-Net's own.
 
+    Returns:
+        A pipeline. It takes volumes (B, C, D, H, W), standardised scans and whole-numbered labels, and gives them back in the size of
+        the patches, (B, C, depth, height, width), in the same units.
+
     Errors:
         InvalidArgument for other than three numbers, and whatever :func:`load` says.
 
