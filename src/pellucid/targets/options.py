@@ -155,7 +155,7 @@ def told(like: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
         check_choice("like", like, tuple(filter(None, _LIKE)))
     usual = _LIKE[like]
     said = {name: value for name, value in given.items() if value is not None or name not in usual}
-    return {**usual, **said, "targets": {**usual["targets"], **table("targets", given["targets"] or {})}}
+    return {**usual, **said, "targets": {**usual["targets"], **table("targets", given["targets"])}}
 
 
 def dtype_named(name: object) -> torch.dtype:

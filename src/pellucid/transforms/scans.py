@@ -315,10 +315,10 @@ class RandomBiasField(Scanned):
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
         found = super().draws(spec)
-        return found | {"coefficients": Repeated(found["coefficients"], len(_powers(len(spec.extent), self.order)))}
+        return found | {"coefficients": Repeated(found["coefficients"], len(_powers(len(spec.extent), int(self.order))))}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
-        return self.made(_biased, spec, values, "coefficients", order=self.order)
+        return self.made(_biased, spec, values, "coefficients", order=int(self.order))
 
 
 def _both_ways(factor: Float[Tensor, "b n"]) -> Float[Tensor, "b n"]:
