@@ -73,6 +73,9 @@ OPERATIONS: dict[str, Operation] = {
         lambda K: K.CenterCrop(24, p=1),
         view=("albumentations", "torchvision"),
     ),
+    "crop 24 at a place": Operation(
+        P.Crop(24, top=4, left=2), lambda A: A.Crop(x_min=2, y_min=4, x_max=26, y_max=28, p=1), view=("albumentations",)
+    ),
     "pad 10": Operation(P.Pad(10), lambda A: A.Pad(10, p=1), lambda T: T.Pad(10)),
     "resize 160, antialiased": Operation(P.Resize((160, 160)), None, lambda T: T.Resize((160, 160), antialias=True), None),
     "resize 160": Operation(
