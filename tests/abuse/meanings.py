@@ -8,6 +8,7 @@ import numbers
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from enum import Enum
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -318,6 +319,12 @@ BY_NAME: dict[str, Kind] = {
     "RandomIoUCrop.scale": ordered(sequence(number(ABOVE_ZERO, 1), 2)),
     "RandomIoUCrop.ratio": ordered(sequence(number(ABOVE_ZERO), 2)),
     "options": first(number(0), sequence(number(0)), unordered(number(0))),
+    "RandomGaussianBlur.sigma": first(drawn(1e-3), sequence(first(drawn(1e-3), distribution(1e-3, math.inf)), 3)),
+    "RandomLowResolution.scale": first(drawn(0, 1), sequence(first(drawn(0, 1), distribution(0, 1)), 3)),
+    "RandomLowResolution.axes": choice(*("".join(axes) for count in (1, 2, 3) for axes in permutations("xyz", count))),
+    "RandomBiasField.order": number(0, 8, whole=True),
+    "Crop.top": number(-(2**30), 2**30, whole=True),
+    "Crop.left": number(-(2**30), 2**30, whole=True),
     "RandomErasing.scale": drawn(0, 1, alone=first(number(0, 0), ONE)),
     "ratio": RATIO,
     "distortion_scale": drawn(0, 1),

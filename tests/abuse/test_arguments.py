@@ -23,6 +23,12 @@ def _texts(value):
     return truth(True) if good else None
 
 
+def _parts(value):
+    """Parts of names; those that no transform has may be refused."""
+    meaning = _texts(value)
+    return meaning if meaning is None or not value else EITHER
+
+
 def _mapping(value):
     return truth(True) if value is None or (isinstance(value, dict) and not value) else None
 
@@ -52,7 +58,8 @@ OPTIONS = {
     "same_on_batch": truth,
     "fuse": truth,
     "impl": choice("auto", "reference", "cpu", "triton"),
-    "out": choice("tensor", "same", "numpy"),
+    "out": first(nothing, choice("tensor", "same", "numpy")),
+    "like": first(nothing, choice("albumentations")),
     "targets": _mapping,
     "passthrough": _texts,
     "interpolation": _mapping,
@@ -63,13 +70,15 @@ OPTIONS = {
     "channels_last": lambda value: EITHER if value is None or isinstance(value, bool) else None,
     "min_area": number(0),
     "min_visibility": number(0, 1),
+    "min_size": first(number(0), sequence(number(0), 2)),
     "mask_fill": first(number(), lambda value: EITHER if isinstance(value, float) else None),
     "pad_targets": truth,
     "pairs": _mapping,
-    "drop_invalid": truth,
+    "drop_invalid": first(nothing, truth),
     "share": _mapping,
     "of": _mapping,
-    "per_frame": _texts,
+    "per_frame": _parts,
+    "cameras": choice("matrix", "pose", "residual"),
 }
 """What each argument of the constructor takes; an empty or missing table counts as none."""
 BRANCHES = [[FLIP], [pellucid.RandomInvert(p=1.0), pellucid.RandomRotation(9.0)]]

@@ -23,7 +23,7 @@ BASES["GridShuffle"] = pellucid.GridShuffle(2, p=1.0)
 BASES["RandomCrop"] = pellucid.RandomCrop((6, 5), padding=2)
 CONSTANT = {
     *("RandomAffine.scale", "RandomScale.scale", "RandomGamma.gain", "RandomErasing.scale"),
-    *("RandomCrop.size", "RandomCrop.padding"),
+    *("RandomCrop.size", "RandomCrop.padding", "Crop.top", "Crop.left"),
     *("ColorJitter.brightness", "RandomBrightness.brightness", "RandomGaussianNoise.mean", "RandomPosterize.bits"),
     *("HueSaturationValue.value", "RandomBrightnessContrast.brightness"),
 }
