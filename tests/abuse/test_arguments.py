@@ -85,7 +85,9 @@ BRANCHES = [[FLIP], [pellucid.RandomInvert(p=1.0), pellucid.RandomRotation(9.0)]
 SEED, CHANNELS = OPTIONS["seed"], first(number(1, 1, whole=True), number(3, 3, whole=True))
 POLICIES = {
     "RandomChoice.branches": lambda value: None,  # nothing in the pool is one
-    "RandomChoice.weights": first(nothing, _weights),
+    "RandomChoice.weights": first(
+        nothing, _weights, lambda value: EITHER if callable(value) and not isinstance(value, type) else None
+    ),
     "RandomChoice.learn": truth,
     "RandomChoice.times": number(1, 64, whole=True),
     "RandomChoice.temperature": first(nothing, number(ABOVE_ZERO)),
@@ -194,7 +196,9 @@ def policy_fault(name, label):
     grey = make() == 1 if argument == "channels" else owner == "searchable"
     picture = _picture()[:, : 1 if grey else 3]
     pipeline = policy if isinstance(policy, torch.nn.Module) else Pipeline([policy])
-    out, fault, refused = attempt(lambda: pipeline(picture, key=Key(1)), argument)
+    # What a function of the user's returns is refused by its own name.
+    named = (argument,) if meaning.exact else (argument, "output")
+    out, fault, refused = attempt(lambda: pipeline(picture, key=Key(1)), *named)
     if refused:
         return fault if argument != "impl" else None
     return None if out.shape == picture.shape and bool(torch.isfinite(out).all()) else "no finite picture"
