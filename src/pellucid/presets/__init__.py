@@ -117,8 +117,8 @@ def nnunet(patch_size: Sequence[int], **options: Any) -> Pipeline:
             ``targets={"data": "volume", "target": "labelmap"}``; `pellucid.interop.as_batchgenerators` is for nnU-Net's own.
 
     Returns:
-        A pipeline. It takes volumes (B, C, D, H, W), standardised scans and whole-numbered labels, and gives them back in the size of
-        the patches, (B, C, depth, height, width), in the same units.
+        A pipeline. It takes volumes (B, C, D, H, W), standardised scans and whole-numbered labels, and gives back
+        patches of them, (B, C, depth, height, width), in the same units.
 
     Errors:
         InvalidArgument for other than three numbers, and whatever :func:`load` says.
