@@ -2,7 +2,8 @@
 
 Two kinds of functions are cut short. The mark ``sampled(n)`` says that one case in n is enough and that the others are ``slow``
 (``make test-all``). Functions that are long by ``tests/seconds.json`` (``make seconds`` measures them anew) get `SHARE` seconds;
-their other cases are ``long``, and CI runs them as well (``make test-long``). What is in `WHOLE` is never cut for its length.
+their other cases are ``long``, and CI runs them as well (``make test-long``), up to `LONG` seconds a function: the rest is ``slow``
+again. What is in `WHOLE` is never cut for its length, and `SHARES` gives some functions more.
 """
 
 import json
@@ -19,18 +20,23 @@ import pytest
 SHARE = 0.25
 """CPU seconds that the default run gives to one test function with several cases."""
 
+SHARES = {"compile/test_compile.py::test_one_graph_for_five_draws_of_every_transform": 26.0}
+"""What some functions get instead."""
+
+LONG = 40.0
+"""CPU seconds of one function in CI."""
+
 COMPILING = 0.1
 """What a second of Numba's compiler counts among them: it is spent where kernels are not yet in the cache."""
 
 LONGEST = 0.45
 """Beyond this one case takes too long for the default run."""
 
-ALWAYS = ("contract/", "oracle/", "laws/", "kernels/test_resampled.py", "policy/test_rounded.py::test_lists")
+ALWAYS = ("contract/", "oracle/", "laws/", "kernels/test_resampled.py")
 """Where the default run takes at least one case of every function, however long it is."""
 
 WHOLE = (
     "test_",
-    "compile/test_compile.py::test_one_graph_for_five_draws_of_every_transform",
     "contract/test_gradients.py::test_degenerate_images_have_finite_gradients",
     "contract/test_values.py::test_prefix_of_a_larger_batch",
     "guide/test_no_inplace.py",
@@ -38,8 +44,8 @@ WHOLE = (
 )
 """Of what begins so the default run takes every case: laws that invariants cite, every transform, and rules over source text."""
 
-CUT = ("test_docs.py::test_docstring_examples", "test_examples.py")
-"""And what is cut short all the same: every docstring, and examples that train."""
+CUT = ("test_docs.py::test_docstring_examples", "test_examples.py", "test_export.py")
+"""And what is cut short all the same: every docstring, examples that train, and graphs at fifty sizes."""
 
 
 class Sample(NamedTuple):
@@ -68,12 +74,12 @@ def seconds() -> dict[str, tuple[int, float, float]]:
 def every(name: str) -> int:
     """Of how many cases of a function the default run takes one; none for 0."""
     cases, cpu, compiling = seconds().get(name, (1, 0.0, 0.0))
-    cost = cpu + compiling
-    if cost <= SHARE or (name.startswith(WHOLE) and not name.startswith(CUT)):
+    cost, share = cpu + compiling, SHARES.get(name, SHARE)
+    if cost <= share or (name.startswith(WHOLE) and not name.startswith(CUT)):
         return 1
-    if max(cpu, compiling) > LONGEST * cases and not name.startswith(ALWAYS):
+    if max(cpu, compiling) > LONGEST * cases and not name.startswith(ALWAYS) and name not in SHARES:
         return 0
-    return min(math.ceil(cost / SHARE), cases)
+    return min(math.ceil(cost / share), cases)
 
 
 def chosen(cases: Mapping[str, Mapping[str, Hashable]], count: int) -> set[str]:
@@ -133,7 +139,7 @@ def mark_long(items: Iterable[pytest.Item], config: pytest.Config) -> None:
     for function, cases in functions.items():
         grid = {name: _parameters(item) for name, item in cases.items()}
         some = next(iter(cases.values())).get_closest_marker("sampled")
-        quick = _every(grid, some.args[0] if some else 1)
+        quick = _every(grid, max(some.args[0] if some else 1, math.ceil(seconds().get(function, (1, 0.0, 0.0))[1] / LONG)))
         taken = _every({name: grid[name] for name in quick}, every(function))
         for name, item in cases.items():
             if name not in taken:

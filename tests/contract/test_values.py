@@ -49,6 +49,18 @@ def test_prefix_of_a_larger_batch(case):
 
 
 @every
+def test_what_lies_around_pictures_in_memory_is_not_read(case):
+    x = images(case, dtype=torch.float32)
+    around = torch.full((3 * x.numel(),), float("nan"))
+    within = around[x.numel() : -x.numel()].view_as(x).copy_(x)
+    found = []
+    for leaf in (x.clone().requires_grad_(), within.requires_grad_()):
+        out = pipeline(case)(leaf)
+        found.append((out, torch.autograd.grad(out.sum(), leaf)[0] if out.requires_grad else out))
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+@every
 def test_input_and_global_generator_untouched(case):
     x = images(case, dtype=torch.float32)
     before, version = x.clone(), x._version

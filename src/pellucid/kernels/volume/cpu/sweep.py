@@ -219,6 +219,13 @@ def _room(call, kind, rows):  # type: ignore[no-untyped-def]
 
 
 @fused
+def _steps(call):  # type: ignore[no-untyped-def]
+    """From a voxel to the next row and slice; where an axis has one voxel, to itself: the second counts nothing."""
+    depth, height, width = call.shape
+    return width if height > 1 else 0, height * width if depth > 1 else 0
+
+
+@fused
 def _rows(call):  # type: ignore[no-untyped-def]
     return max(1, min(_VOXELS // call.size[2], call.size[1]))
 
@@ -249,7 +256,7 @@ def sample(call, out, start, stop):  # type: ignore[no-untyped-def]
     call, out = without_refcount((call, out))
     (depth, height, width), most = call.size, _rows(call)
     spline, at, room = _room(call, out.dtype, most)
-    steps, rest = (call.shape[2], call.shape[1] * call.shape[2]), np.empty(8, out.dtype)
+    steps, rest = _steps(call), np.empty(8, out.dtype)
     for r in range(start, stop):
         b, z = r // depth, r % depth
         for y in range(0, height, most):
@@ -369,7 +376,7 @@ def unsample(call, grad, nearest, needs, to_image, to_map, to_control, start, st
     """Gradients of the samples start <= b < stop; ``needs`` is (image, map, control). What they are added to is zero before."""
     call, grad, to_image, to_map, to_control = without_refcount((call, grad, to_image, to_map, to_control))
     (depth, height, width), most = call.size, _rows(call)
-    slopes, steps = (needs[1] or needs[2]) and not nearest, (call.shape[2], call.shape[1] * call.shape[2])
+    slopes, steps = (needs[1] or needs[2]) and not nearest, _steps(call)
     spline, at, room = _room(call, grad.dtype, most)
     back = np.zeros(3 * call.grid[1] * call.grid[2]), np.empty(3 * call.grid[2])
     row, g = np.zeros(at.shape[1], grad.dtype), np.zeros((3, at.shape[1]), grad.dtype)
