@@ -13,7 +13,7 @@ from pellucid.segments.specs import SegmentSpec
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "pellucid"
-MODULES = sorted([*SOURCE.rglob("*.py"), *(ROOT / "benchmarks" / "pellucid_bench").rglob("*.py")])
+MODULES = sorted([*SOURCE.rglob("*.py"), *(ROOT / "benchmarks" / "pellucid_bench").rglob("*.py"), *(ROOT / "printer").glob("*.py")])
 # Read values, and only where no gradient is asked for: see ``tape.plain``.
 TAPED = ("lowered.py", "openings.py", "operations.py", "replayed.py", "tapes.py")
 # What runs between a user's tensor and the result; the record's saving and the commands may read values.

@@ -5,9 +5,9 @@ import importlib.util
 import pytest
 import torch
 
-from pellucid.kernels.stages.blocks import printed
 from pellucid.kernels.stages.colour import STAGES
-from pellucid.kernels.stages.printing import module_of_blocks, there_and_back
+from printer.blocks import printed
+from printer.printing import module_of_blocks, there_and_back
 from tests.compare import within_budget
 
 from .interpreted import DEVICE, runs

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from pellucid.kernels.stages.colour import STAGES
-from pellucid.kernels.stages.derived import SLOPES, jvp, vjp
-from pellucid.kernels.stages.program import Writer, played
+from printer.derived import SLOPES, jvp, vjp
+from printer.program import Writer, played
+from printer.recorded import program_of
 from tests.compare import within_budget
 
 LEVELS = (0.0, 0.25, 0.5, 1.0)
@@ -72,8 +73,8 @@ def truth(stage, inputs, upstream, changes):
     return out.detach(), torch.cat(slopes, 1), tangent
 
 
-def found(stage, inputs, upstream, changes, slopes=SLOPES):
-    program, given = stage.program, flat(inputs)
+def found(name, inputs, upstream, changes, slopes=SLOPES):
+    program, given = program_of(name), flat(inputs)
     like = given[0]
     parts = (
         (program, given),
@@ -86,7 +87,7 @@ def found(stage, inputs, upstream, changes, slopes=SLOPES):
 def directions(name, dtype=torch.float64):
     """What comes back to each result, and a change of all inputs."""
     generator, (image, *rows) = torch.Generator().manual_seed(8), points(name)
-    results = len(STAGES[name].program.results)
+    results = len(program_of(name).results)
     shapes = [(len(image), results), image.shape, *(row.shape for row in rows)]
     upstream, *changes = (torch.randn(shape, generator=generator, dtype=torch.float64).float().to(dtype) for shape in shapes)
     return upstream, changes
@@ -98,7 +99,7 @@ def held_to(name):
 
 
 def law(name, slopes=SLOPES):
-    theirs, ours = held_to(name), found(STAGES[name], points(name), *directions(name), slopes)
+    theirs, ours = held_to(name), found(name, points(name), *directions(name), slopes)
     for one, other, tolerance in zip(ours, theirs, (0.0, 1e-12, 1e-12), strict=True):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance, equal_nan=True)
 
@@ -117,7 +118,7 @@ def test_in_single_precision_the_error_is_the_references(name):
     args = (inputs, *upstream, changes)
     exact = truth(STAGES[name], *args)
     single = (tuple(part.float() for part in inputs), args[1].float(), [part.float() for part in changes])
-    for fast, slow, best in zip(found(STAGES[name], *single), truth(STAGES[name], *single), exact, strict=True):
+    for fast, slow, best in zip(found(name, *single), truth(STAGES[name], *single), exact, strict=True):
         assert fast.dtype == torch.float32
         assert within_budget(fast, slow, best)
 
@@ -150,7 +151,7 @@ def first_takes_all(*values):
 
 def used(name):
     """The rows of the table that a stage's derivative is made of."""
-    program = STAGES[name].program
+    program = program_of(name)
     right = vjp(program)
     return sorted(
         what for what in {step.what for step in program.steps} & SLOPES.keys() if vjp(program, slopes=wrong(what)) != right

@@ -5,19 +5,20 @@ import pytest
 import torch
 
 from pellucid.kernels.jit import entry
-from pellucid.kernels.stages import printing
 from pellucid.kernels.stages.colour import STAGES
-from pellucid.kernels.stages.derived import vjp
 from pellucid.kernels.stages.printed import hsv, hue
-from pellucid.kernels.stages.program import Writer, played
-from pellucid.kernels.stages.rows import Rows, lowered, printed
+from printer import printing
+from printer.derived import vjp
+from printer.program import Writer, played
+from printer.recorded import program_of
+from printer.rows import Rows, lowered, printed
 from tests.compare import within_budget
 
 from .test_stage_laws import directions, flat, held_to, points, truth
 
 
 def test_the_text_in_the_repository_is_what_is_printed():
-    """After a change of a reference: ``python -m pellucid.kernels.stages.printing``."""
+    """After a change of a reference: ``python -m printer.printing``."""
     modules = printing.modules()
     assert {path.stem for path in printing.FOLDER.glob("*.py")} == {"__init__", *modules}
     for name, text in modules.items():
@@ -27,7 +28,7 @@ def test_the_text_in_the_repository_is_what_is_printed():
 @pytest.mark.parametrize("name", STAGES)
 def test_what_a_vector_does_is_what_the_stage_means(name):
     """But for a rounding of divisions: NaN and infinities included, forward and backward."""
-    program, given, upstream = STAGES[name].program, flat(points(name)), directions(name)[0].unbind(1)
+    program, given, upstream = program_of(name), flat(points(name)), directions(name)[0].unbind(1)
     for theirs, one, inputs in zip(held_to(name), (program, vjp(program)), (given, [*given, *upstream]), strict=False):
         ours = torch.stack([part.expand_as(given[0]) for part in played(lowered(one), inputs)], 1)
         torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11, equal_nan=True)

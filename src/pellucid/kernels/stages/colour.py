@@ -1,14 +1,13 @@
 """The stages of colour: each is its reference, and the names of what it takes.
 
-Owns: `STAGES`. What is computed forward, backward and as a tangent follows from a row of it.
+Owns: `STAGES`. What is printed of a row of it, forward and backward, lies in ``printed/``; the printer is a tool of the repository.
 Must not: compute anything itself: the references are the specification.
-Read next: ``derived.py``.
+Read next: ``chain.py``, ``../../../../docs/adr/0056-stages-written-once.md``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -19,8 +18,6 @@ from pellucid.color.curves import Curved, power
 from pellucid.color.hsv import shift_hsv, shift_hue
 from pellucid.kernels.color.reference import clip, compose, jitter_steps
 from pellucid.kernels.jumps import curved
-from pellucid.kernels.stages.program import Program
-from pellucid.kernels.stages.recorded import recorded
 
 __all__ = ["BENT", "STAGES", "Stage"]
 
@@ -39,16 +36,6 @@ class Stage(NamedTuple):
     reference: Callable[..., Tensor]
     pixels: tuple[str, ...]
     numbers: Mapping[str, int] = MappingProxyType({})
-
-    @property
-    def program(self) -> Program:
-        """The reference, recorded."""
-        return _program(self.reference, self.pixels, tuple(self.numbers.items()))
-
-
-@cache
-def _program(reference: Callable[..., Tensor], pixels: tuple[str, ...], numbers: tuple[tuple[str, int], ...]) -> Program:
-    return recorded(reference, pixels, dict(numbers))
 
 
 def mixed(image: Tensor, matrix: Tensor, offset: Tensor, fill: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
-"""Stages printed for Numba by ``../printing.py``; a test holds them to it.
+"""Stages printed for Numba and Triton by ``python -m printer.printing``; a test holds them to it.
 
 Owns: nothing itself.
 Must not: be edited.
-Read next: ``../printing.py``.
+Read next: ``../colour.py``.
 """

@@ -1,8 +1,8 @@
 """Stages on blocks of pixels, for Triton: each takes numbers, then tuples of channels, and returns such tuples.
 
-Owns: what ``python -m pellucid.kernels.stages.printing`` printed of the references in ``../colour.py``.
+Owns: what ``python -m printer.printing`` printed of the references in ``../colour.py``.
 Must not: be edited: change the reference, and print it again.
-Read next: ``../blocks.py``.
+Read next: ``../colour.py``.
 """
 
 import triton

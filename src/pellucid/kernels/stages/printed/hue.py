@@ -1,6 +1,6 @@
 """Hue over rows of pixels.
 
-Owns: what ``python -m pellucid.kernels.stages.printing`` printed of ``pellucid.color.hsv.shift_hue``.
+Owns: what ``python -m printer.printing`` printed of ``pellucid.color.hsv.shift_hue``.
 Must not: be edited: change the reference, and print it again.
 Read next: ``../colour.py``.
 """

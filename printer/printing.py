@@ -1,24 +1,25 @@
 """What of the stages is printed, and where: ``printed/``, which this module writes and a test holds to it.
 
 Owns: the list of printed functions, one module for each stage, and `write`.
-Must not: be imported by a kernel: those import what was printed.
-Read next: ``../../../../docs/adr/0056-stages-written-once.md``.
+Must not: be imported by the package, which imports what was printed and is shipped without this.
+Read next: ``../docs/adr/0056-stages-written-once.md``.
 """
 
 from pathlib import Path
 
-from pellucid.kernels.stages import blocks, rows
 from pellucid.kernels.stages.colour import BENT, STAGES
-from pellucid.kernels.stages.derived import vjp
-from pellucid.kernels.stages.program import Writer
-from pellucid.kernels.stages.rows import Rows
+from printer import blocks, rows
+from printer.derived import vjp
+from printer.program import Writer
+from printer.recorded import program_of
+from printer.rows import Rows
 
 __all__ = ["FOLDER", "module_of_blocks", "modules", "there_and_back", "write"]
 
-FOLDER = Path(__file__).parent / "printed"
+FOLDER = Path(__file__).parents[1] / "src/pellucid/kernels/stages/printed"
 _OWNS = '''"""{name} over rows of pixels.
 
-Owns: what ``python -m pellucid.kernels.stages.printing`` printed of ``{reference}``.
+Owns: what ``python -m printer.printing`` printed of ``{reference}``.
 Must not: be edited: change the reference, and print it again.
 Read next: ``../colour.py``.
 """
@@ -35,9 +36,9 @@ __all__ = [{names}]
 
 _OWNS_BLOCKS = '''"""Stages on blocks of pixels, for Triton: each takes numbers, then tuples of channels, and returns such tuples.
 
-Owns: what ``python -m pellucid.kernels.stages.printing`` printed of the references in ``../colour.py``.
+Owns: what ``python -m printer.printing`` printed of the references in ``../colour.py``.
 Must not: be edited: change the reference, and print it again.
-Read next: ``../blocks.py``.
+Read next: ``../colour.py``.
 """
 
 import triton
@@ -58,16 +59,17 @@ _ON_DEVICES = ["clip", "hue", "gated_hsv", "power", *BENT]
 
 def _forward(name: str) -> Rows:
     """The function of a stage."""
-    stage = STAGES[name]
-    groups = {"source": stage.pixels}
-    return Rows(name, stage.program, groups, {"target": range(len(stage.program.results))}, "Target = the stage of the source.")
+    program = program_of(name)
+    return Rows(
+        name, program, {"source": STAGES[name].pixels}, {"target": range(len(program.results))}, "Target = the stage of the source."
+    )
 
 
 def _backward(name: str, *, over: bool) -> Rows:
     """The gradients of the pixels take the place of those of the result where they go ``over`` them."""
-    stage = STAGES[name]
-    program = vjp(stage.program)
-    pixels, results = len(stage.pixels), len(stage.program.results)
+    stage, there = STAGES[name], program_of(name)
+    program = vjp(there)
+    pixels, results = len(stage.pixels), len(there.results)
     groups = {"source": stage.pixels, "grad": [f"grad{k}" for k in range(results)]}
     targets = {"along": range(pixels, len(program.results)), "grad" if over else "into": range(pixels)}
     how = "Replace the gradients of the result by those of the source" if over else "Write the gradients of the source"

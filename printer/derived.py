@@ -2,7 +2,7 @@
 
 Owns: `SLOPES`, the one table of slopes with the conventions where there is no slope or more than one; `vjp` and `jvp`.
 Must not: know a stage, or who computes it.
-Read next: ``colour.py``.
+Read next: ``printing.py``.
 """
 
 from collections import defaultdict
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import TypeAlias
 
-from pellucid.kernels.stages.program import FLAT, Program, Step, Value, Writer
+from printer.program import FLAT, Program, Step, Value, Writer
 
 __all__ = ["SLOPES", "jvp", "vjp"]
 

@@ -1,14 +1,15 @@
 """A stage's reference, recorded on one pixel.
 
-Owns: the rules for operations that only a derivative tells from others: a clamp, an extreme of channels, a detached value.
+Owns: `program_of`, and the rules for operations that only a derivative tells from others: a clamp, an extreme, a detached value.
 Must not: simplify: a program means what its reference means.
-Read next: ``derived.py``, ``../../core/tape/recorder.py``.
+Read next: ``derived.py``, ``../src/pellucid/core/tape/recorder.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from functools import cache
 from typing import Any, cast
 
 import torch
@@ -17,9 +18,10 @@ from torch import Tensor
 from pellucid.core.tape import record
 from pellucid.core.tape.instructions import Op
 from pellucid.core.tape.rules import RULES, Recorder, Rule, pointwise
-from pellucid.kernels.stages.program import Program, Step
+from pellucid.kernels.stages.colour import STAGES
+from printer.program import Program, Step
 
-__all__ = ["recorded"]
+__all__ = ["program_of", "recorded"]
 
 
 class _More(IntEnum):
@@ -80,6 +82,13 @@ _TAKE: Mapping[IntEnum, int] = {_More.CLAMP: 3, Op.WHERE: 3, _More.LEAST: 3, _Mo
     (Op.NOT, Op.NEG, Op.ABS, Op.FLOOR, Op.LOG, Op.COS, _More.STILL), 1
 )
 """How many values an instruction takes that does not take two."""
+
+
+@cache
+def program_of(name: str) -> Program:
+    """The reference of a stage, by its name, recorded."""
+    stage = STAGES[name]
+    return recorded(stage.reference, stage.pixels, stage.numbers)
 
 
 def recorded(reference: Callable[..., Tensor], pixels: Sequence[str], numbers: Mapping[str, int]) -> Program:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from pellucid.kernels.stages.program import Program
+from printer.program import Program
 
 __all__ = ["Expression", "Text", "called", "infix", "packed", "prefix"]
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
-from pellucid.kernels.stages.program import Program, Value, Writer
-from pellucid.kernels.stages.text import Expression, Text, packed
+from printer.program import Program, Value, Writer
+from printer.text import Expression, Text, packed
 
 __all__ = ["Rows", "Words", "lowered", "printed"]
 

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 
-from pellucid.kernels.stages.program import Program, Step, Value
-from pellucid.kernels.stages.rows import Rows, Words, lowered
-from pellucid.kernels.stages.text import Expression, Text, called, infix, packed, prefix
+from printer.program import Program, Step, Value
+from printer.rows import Rows, Words, lowered
+from printer.text import Expression, Text, called, infix, packed, prefix
 
 __all__ = ["printed"]
 
