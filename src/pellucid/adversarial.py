@@ -26,13 +26,14 @@ from pellucid.pipeline.records import Record
 from pellucid.pipeline.view_draws import View
 from pellucid.random import CenteredUniform, Key, LogUniform, MultivariateNormal, Normal, Uniform
 from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
+from pellucid.targets.kinds import IMAGE, kind_of
 from pellucid.transforms.base import as_size
 from pellucid.types import Size
 
 __all__ = ["Adversary", "AugMax", "PatchAdversary", "eot", "flow_attack", "max_up"]
 
-Loss = Callable[[Tensor], Tensor]
-"""Pictures (B, C, H, W) to (B,) losses."""
+Loss = Callable[[Any], Tensor]
+"""Pictures, as a batch, a list or a dict, to (B,) losses."""
 
 
 def eot(pipeline: Pipeline, images: Any, k: int, *, key: Key | None = None) -> View:
@@ -87,8 +88,22 @@ def _joined_records(records: Sequence[Any]) -> Any:
 
 def _blocks(images: Any) -> list[Tensor]:
     """A batch as it is, a list as batches of one; of a dict its pictures. None has a graph."""
-    images = images["image"] if isinstance(images, Mapping) else images
+    images = _pictures(images)
     return [images.detach()] if isinstance(images, Tensor) else [one.detach()[None] for one in images]
+
+
+def _pictures(images: Any) -> Any:
+    """A batch or a list; that of a dict."""
+    return images["image"] if isinstance(images, Mapping) else images
+
+
+def _chosen(images: Any, places: Tensor, times: int) -> Any:
+    """Some samples of a batch, a list, or a dict of such, so many times."""
+    if isinstance(images, Mapping):
+        return {name: _chosen(value, places, times) for name, value in images.items()}
+    if isinstance(images, Tensor):
+        return images[places].repeat(times, *[1] * (images.dim() - 1))
+    return [images[i] for i in places.tolist()] * times
 
 
 def _in_place(blocks: Sequence[Tensor], images: Any) -> Any:
@@ -203,8 +218,7 @@ class Adversary:
                 self._inside(delta + length * self._move(slope), block)
                 for delta, slope, block in zip(deltas, slopes, still, strict=False)
             ]
-        pictures = images["image"] if isinstance(images, Mapping) else images
-        return deltas[0] if self.universal else _in_place(deltas, pictures)
+        return deltas[0] if self.universal else _in_place(deltas, _pictures(images))
 
     def _on(self, images: Sequence[Tensor], deltas: Sequence[Tensor]) -> list[Tensor]:
         return [(image + delta).clamp(self.low, self.high) for image, delta in zip(images, cycle(deltas), strict=False)]
@@ -272,7 +286,7 @@ class PatchAdversary:
 
     pipeline: Pipeline
     placement: Pipeline
-    loss_fn: Callable[[Tensor, Tensor], Tensor]
+    loss_fn: Callable[[Any, Tensor], Tensor]
     size: Size
     steps: int = 50
     step_size: float = 0.05
@@ -295,12 +309,12 @@ class PatchAdversary:
             raise invalid("step_size", expected="a number > 0", got=self.step_size)
 
     def __call__(
-        self, images: Float[Tensor, "b c h w"], labels: Tensor, *, key: Key | None = None, start: Tensor | None = None
+        self, images: Any, labels: Tensor, *, key: Key | None = None, start: Tensor | None = None
     ) -> Float[Tensor, "*b c h2 w2"]:
         """The patch, (1, C, h, w), or one for each picture; it begins as ``start``. Of ``key`` seed and step count."""
         _check_pictures(images, labels, key)
         still = _blocks(images)
-        count, listed = sum(map(len, still)), not isinstance(images, Tensor)
+        count = sum(map(len, still))
         shape = (1 if self.universal else count, still[0].shape[1], *self.size)
         patch = still[0].new_full(shape, (self.low + self.high) / 2) if start is None else start.detach().to(still[0])
         if patch.shape != shape:
@@ -308,13 +322,12 @@ class PatchAdversary:
         places = torch.arange(count, device=labels.device)
         for step in range(self.steps):
             some = places if self.batch is None else places.roll(-step * self.batch)[: self.batch]
-            many: Any = [images[i] for i in some.tolist()] * self.draws if listed else still[0][some].repeat(self.draws, 1, 1, 1)
-            answers = labels[some].repeat(self.draws, *[1] * (labels.dim() - 1))
+            many, answers = (_chosen(rows, some, self.draws) for rows in (images, labels))
             leaf = patch.detach().requires_grad_()
             at = None if key is None else Key(key.seed, key.step + step)
             with torch.enable_grad():
                 covers = leaf if self.universal else leaf.repeat(self.draws, 1, 1, 1)
-                (slope,) = _slope(self.loss_fn(self.show(many, covers, key=at), answers), len(many), [leaf])
+                (slope,) = _slope(self.loss_fn(self.show(many, covers, key=at), answers), len(answers), [leaf])
                 slope = -slope if self.targeted else slope
                 if self.penalty is not None:
                     share = self.draws * (len(some) if self.universal else 1)  # as if every loss held it
@@ -322,18 +335,16 @@ class PatchAdversary:
             patch = (patch + self.step_size * slope.sign()).clamp(self.low, self.high)
         return patch
 
-    def paste(
-        self, images: Float[Tensor, "b c h w"], patch: Float[Tensor, "#b c h2 w2"], *, key: Key | None = None
-    ) -> Float[Tensor, "b c h w"]:
+    def paste(self, images: Any, patch: Float[Tensor, "#b c h2 w2"], *, key: Key | None = None) -> Any:
         """Lay the patch over the pictures where a draw of the placement puts it.
 
         Args:
-            images: floating point, (B, C, H, W), or a list of pictures of any sizes.
+            images: floating point, (B, C, H, W), a list of pictures of any sizes, or a dict of them under ``image`` with targets.
             patch: one for all pictures, or one for each.
             key: of the placement; its seed counts as one more, so that the pipeline may take the same.
 
         Returns:
-            The pictures, where the patch lies mixed with it by the share of each pixel that it covers; a list for a list.
+            The same, with the patch mixed into the pictures by the share of each pixel that it covers.
 
         Gradient:
             images, patch: exact.
@@ -348,11 +359,13 @@ class PatchAdversary:
             >>> attack.paste(torch.zeros(1, 1, 1, 5), torch.tensor([[[[1.0, 2.0, 3.0]]]])).flatten()
             tensor([0., 3., 2., 1., 0.])
         """
-        return self._alone(images, patch, key, self.placement, lambda one, own, at: self._sticker(one, own, at).on(one))
 
-    def show(
-        self, images: Float[Tensor, "b c h w"], patch: Float[Tensor, "#b c h2 w2"], *, key: Key | None = None
-    ) -> Float[Tensor, "b c2 h3 w3"]:
+        def pasted(one: Any, own: Tensor, at: Key | None) -> Any:
+            return _in_place([self._sticker(one, own, at).on(_pictures(one))], one)
+
+        return self._alone(images, patch, key, self.placement, pasted)
+
+    def show(self, images: Any, patch: Float[Tensor, "#b c h2 w2"], *, key: Key | None = None) -> Any:
         """Send the pictures with the patch through the pipeline: what the model sees.
 
         What ``over`` does in `Pipeline.apply`: patch and pictures are each read once where the pipeline begins with a warp.
@@ -378,26 +391,31 @@ class PatchAdversary:
             tensor([0., 3., 2., 1., 0.])
         """
 
-        def shown(one: Tensor, own: Tensor, at: Key | None) -> Tensor:
+        def shown(one: Any, own: Tensor, at: Key | None) -> Any:
             sticker, record = self._sticker(one, own, at), self.pipeline.draw(one, key=at)
-            result: Tensor = self.pipeline.apply(one, record, over=sticker)
-            return result
+            return self.pipeline.apply(one, record, over=sticker)
 
         return self._alone(images, patch, key, self.pipeline, shown)
 
-    def _alone(self, images: Any, patch: Any, key: Key | None, of: Pipeline, call: Callable[..., Tensor]) -> Any:
+    def _alone(self, images: Any, patch: Any, key: Key | None, of: Pipeline, call: Callable[..., Any]) -> Any:
         """What a call gives for a batch; for a list of pictures, one after the other, each with its place in the key of all."""
         _check_pictures(images, key=key)
-        if isinstance(images, Tensor) or not isinstance(patch, Tensor):
+        pictures = _pictures(images)
+        if isinstance(pictures, Tensor) or not isinstance(patch, Tensor):
             return call(images, patch, key)
-        key = of.key_of(images, key)
-        alone = [Key(key.seed, key.step, key.index[i : i + 1]) for i in range(len(images))]  # type: ignore[index]
-        covers = patch.expand(len(images), *patch.shape[1:]).split(1)
-        return [call(one[None], own, at)[0] for one, own, at in zip(images, covers, alone, strict=True)]
+        key, count = of.key_of(pictures, key), len(pictures)
+        alone = [Key(key.seed, key.step, key.index[i : i + 1]) for i in range(count)]  # type: ignore[index]
+        covers = patch.expand(count, *patch.shape[1:]).split(1)
+        if not isinstance(images, Mapping):
+            return [call(one[None], own, at)[0] for one, own, at in zip(images, covers, alone, strict=True)]
+        samples = [{n: v[i][None] if isinstance(v[i], Tensor) else [v[i]] for n, v in images.items()} for i in range(count)]
+        found = [call(one, own, at) for one, own, at in zip(samples, covers, alone, strict=True)]
+        return {name: [one[name][0] for one in found] for name in found[0]}
 
-    def _sticker(self, images: Tensor, patch: Tensor, key: Key | None) -> Sticker:
+    def _sticker(self, images: Any, patch: Tensor, key: Key | None) -> Sticker:
         """The patch, placed by a draw."""
         _check_pictures(images, key=key)
+        images = _pictures(images)
         if not isinstance(patch, Tensor):
             raise wrong_type("patch", expected="a tensor", got=type(patch).__name__)
         record = self.placement.draw(images, key=None if key is None else Key(key.seed + 1, key.step, key.index))
@@ -426,7 +444,9 @@ def _check_ascent(attack: Adversary | PatchAdversary) -> None:
 
 
 def _check_pictures(images: Any, labels: Tensor | None = None, key: Key | None = None) -> None:
-    images = images.get("image") if isinstance(images, Mapping) else images
+    if isinstance(images, Mapping) and "image" not in images:
+        raise invalid("images", expected="pictures under 'image'", got=list(images))
+    images = _pictures(images)
     listed = isinstance(images, list | tuple) and len(images) > 0
     for name, value in (("images", images), ("labels", labels)):
         if not isinstance(value, Tensor) and not (value is None and name == "labels") and not (listed and name == "images"):
@@ -458,7 +478,8 @@ def flow_attack(
     """Move pixels instead of changing them: a smooth displacement field that raises a loss (stAdv).
 
     Args:
-        images: floating point, (B, C, H, W), or a list of pictures of any sizes.
+        images: floating point, (B, C, H, W), a list of pictures of any sizes, or a dict of them under ``image``: what lies beside
+            them, such as labels, stays what it is.
         loss_fn: pictures, in the form of ``images``, to (B,) losses, to be raised.
         steps: of Adam on the field.
         smoothness: weight of the term that is lowered: the mean length of the difference of neighbouring displacements, in pixels.
@@ -467,7 +488,8 @@ def flow_attack(
             acts on its field, and what comes back is the shortest field that reached it; without a goal, the last one.
 
     Returns:
-        The moved pictures and the field (B, 2, H, W): pixel p shows what was at p + field(p), x before y, in pixels; lists for one.
+        The moved pictures, in the form of ``images``, and the field (B, 2, H, W), or a list of them: pixel p shows what was at
+        p + field(p), x before y, in pixels.
 
     Gradient:
         none to the images: the result is a constant.
@@ -493,7 +515,7 @@ def flow_attack(
     best = [(field.detach(), field.new_full((len(field),), torch.inf)) for field in fields]
     for step in range(steps + 1):
         with torch.enable_grad():
-            losses = _losses(loss_fn, _in_place(list(map(_moved, still, fields)), images))
+            losses = _losses(loss_fn, _in_place(list(map(_moved, still, fields)), images), sum(counts))
             each = losses.detach().split(counts)
             best = [_shorter(field.detach(), *one, goal) for field, one in zip(fields, zip(each, best, strict=True), strict=True)]
             if step == steps:
@@ -507,7 +529,8 @@ def flow_attack(
         torch.where(torch.isfinite(least)[:, None, None, None], short, field.detach())
         for field, (short, least) in zip(fields, best, strict=True)
     ]
-    return _in_place([_moved(*one).detach() for one in zip(still, found, strict=True)], images), _in_place(found, images)
+    moved = [_moved(*one).detach() for one in zip(still, found, strict=True)]
+    return _in_place(moved, images), _in_place(found, _pictures(images))
 
 
 def _shorter(field: Tensor, losses: Tensor, known: tuple[Tensor, Tensor], goal: float | None) -> tuple[Tensor, Tensor]:
@@ -520,10 +543,10 @@ def _shorter(field: Tensor, losses: Tensor, known: tuple[Tensor, Tensor], goal: 
     return torch.where((length < least)[:, None, None, None], field, best), torch.minimum(length, least)
 
 
-def _losses(loss_fn: Loss, images: Any) -> Float[Tensor, "b"]:
+def _losses(loss_fn: Loss, images: Any, count: int) -> Float[Tensor, "b"]:
     losses = loss_fn(images)
-    if tuple(losses.shape) != (len(images),):
-        raise invalid("loss_fn", expected=f"({len(images)},) losses, one per sample", got=tuple(losses.shape))
+    if tuple(losses.shape) != (count,):
+        raise invalid("loss_fn", expected=f"({count},) losses, one per sample", got=tuple(losses.shape))
     return losses
 
 
@@ -609,22 +632,26 @@ class AugMax:
         finite_number("step_size", self.step_size)
 
     def __call__(self, images: Any, *, key: Key | None = None) -> Any:
-        """The mixed pictures, (B, C, H, W), or a list for a list."""
+        """The mixed pictures, in the form of what came: (B, C, H, W), a list, or a dict of them under ``image``, of which a mixture
+        shows nothing that a draw moves.
+        """
         _check_pictures(images, key=key)
         records = [view.record for view in self.pipeline.views(images, self.width, key=key)]
-        still = _in_place(_blocks(images), images)
-        for one, size in zip(images, _sizes_out(records[0]), strict=False):
+        still, pictures = _in_place(_blocks(images), images), _pictures(images)
+        if isinstance(images, Mapping):
+            _check_still(images, self.pipeline, _one(records[0]))
+        for one, size in zip(pictures, _sizes_out(records[0]), strict=False):
             if size != tuple(one.shape[-2:]):
                 fix = "Crop or resize before or after."
                 raise invalid("pipeline", expected="one that keeps the size of the pictures", got=size, fix=fix)
-        logits = torch.zeros((len(images), self.width + 1), dtype=torch.float64, device=images[0].device)
+        logits = torch.zeros((len(pictures), self.width + 1), dtype=torch.float64, device=pictures[0].device)
         best = self._numbers(logits, records)
         largest: Tensor | None = None
         now = best
         for step in range(self.steps + 1):
             leaves = [number.detach().requires_grad_() for number in now]
             with torch.enable_grad():
-                losses = _losses(self.loss_fn, self._mixed(still, leaves, records))
+                losses = _losses(self.loss_fn, self._mixed(still, leaves, records), len(pictures))
                 slopes = torch.autograd.grad(losses.sum(), leaves, allow_unused=True) if step < self.steps else None
             known = losses.detach()
             more = torch.ones_like(known, dtype=torch.bool) if largest is None else known > largest
@@ -655,20 +682,31 @@ class AugMax:
     def _mixed(self, images: Any, numbers: list[Tensor], records: list[Any]) -> Any:
         logits, *values = numbers
         weights, share = logits[:, 1:].softmax(1), logits[:, :1].sigmoid()
-        blocks = [images] if isinstance(images, Tensor) else [one[None] for one in images]
+        pictures = _pictures(images)
+        blocks = [pictures] if isinstance(pictures, Tensor) else [one[None] for one in pictures]
         counts = [len(block) for block in blocks]
         mixed = [torch.zeros_like(block) for block in blocks]
         left = iter(values)
         for i, record in enumerate(records):
             for at, name in _continuous(record):
                 record = record.with_param(at, name, next(left))
-            drawn = self.pipeline.apply(images, record)
-            drawn = [drawn] if isinstance(images, Tensor) else [one[None] for one in drawn]
+            drawn = self.pipeline.apply(pictures, record)
+            drawn = [drawn] if isinstance(pictures, Tensor) else [one[None] for one in drawn]
             each = weights[:, i, None, None, None].split(counts)
             mixed = [sum_ + one.to(new) * new for sum_, one, new in zip(mixed, each, drawn, strict=True)]
         shares = share[:, :, None, None].split(counts)
         found = [(1.0 - m.to(x)) * x + m.to(x) * sum_ for m, x, sum_ in zip(shares, blocks, mixed, strict=True)]
         return _in_place(found, images)
+
+
+def _check_still(images: Mapping[str, Any], pipeline: Pipeline, record: Record) -> None:
+    """Raise for targets that draws move: a mixture shows several draws in one place."""
+    plan = record.plan
+    for key in images if any(plan.hops) or plan.moving_layers or plan.hiding else ():
+        kind = kind_of(key, pipeline.options.targets)
+        if kind is not None and kind is not IMAGE and (kind.axes or plan.moving_layers) and key not in pipeline.options.passthrough:
+            fix = f"Leave {key!r} out, or take transforms of colour alone."
+            raise invalid(f"images[{key!r}]", expected="what no draw moves: a mixture shows several", got=kind.name, fix=fix)
 
 
 def _one(record: Any) -> Record:

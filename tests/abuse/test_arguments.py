@@ -76,6 +76,7 @@ OPTIONS = {
     "pairs": _mapping,
     "drop_invalid": first(nothing, truth),
     "share": _mapping,
+    "only": _mapping,
     "of": _mapping,
     "per_frame": _parts,
     "cameras": choice("matrix", "pose", "residual"),

@@ -198,6 +198,42 @@ def test_a_pose_takes_perspectives_too_but_a_lens_does_not():
 
 
 @pytest.mark.parametrize("cameras", ["matrix", "pose"])
+def test_maps_of_a_camera_frame_keep_to_its_matrix(cameras):
+    """Every pixel's point and ray, projected by the matrix, are that pixel, and the normal is that of the plane of the points."""
+    camera = scene(6, 1, DOUBLE)[0]
+    x, y = torch.meshgrid(torch.arange(SIZE[1], dtype=DOUBLE), torch.arange(SIZE[0], dtype=DOUBLE), indexing="xy")
+    pixels = torch.stack((x, y, torch.ones_like(x))).flatten(1)
+    rays = (torch.linalg.inv(camera) @ pixels).unflatten(2, SIZE)
+    normal = torch.nn.functional.normalize(torch.tensor([[0.3, -0.2, -1.0]], dtype=DOUBLE), dim=1)[..., None, None]
+    points = rays * (-5.0 / (rays * normal).sum(1, keepdim=True))  # on the plane normal . x = -5
+    batch = {"image": torch.rand(6, 3, *SIZE, dtype=DOUBLE), "intrinsics": camera, "rays": rays}
+    augment = P.Pipeline([*AFFINE[:1], *AFFINE[2:], P.CenterCrop(30)], seed=4, cameras=cameras, return_valid=True)
+    if cameras == "pose":  # beside the matrix they turn with their picture, whatever its camera is
+        batch |= {"normals": normal.expand(6, 3, *SIZE), "pointmap": points}
+    out, record = augment(batch, return_record=True)
+    shown = -torch.nn.functional.max_pool2d(-out["valid"], 5, 1, 2)[:, 0] > 0.999
+    assert shown.double().mean() > 0.3
+    grid = torch.stack(torch.meshgrid(*[torch.arange(30, dtype=DOUBLE)] * 2, indexing="xy"), -1)
+    there = projected(out["intrinsics"], out["rays"].flatten(2).mT).unflatten(1, (30, 30))  # rays are linear in pixels
+    assert (there - grid).abs()[shown].max() < 1e-9
+    if cameras == "matrix":
+        return
+    there = projected(out["intrinsics"], out["pointmap"].flatten(2).mT).unflatten(1, (30, 30))
+    assert (there - grid).abs()[shown].max() < 0.01  # points of the plane are read between pixels
+    assert ((out["pointmap"] * out["normals"]).sum(1) + 5.0).abs()[shown].max() < 1e-9
+    back = augment.inverse({name: value for name, value in out.items() if name != "valid"}, record)
+    known = shown.double()[:, None].expand(-1, 3, -1, -1)
+    known = augment.inverse({"heatmap": known, "intrinsics": out["intrinsics"]}, record)["heatmap"] > 0.999
+    assert known.double().mean() > 0.1
+    for name in ("rays", "normals"):
+        assert (back[name] - batch[name]).abs()[known].max() < 1e-9
+    with pytest.raises(InvalidArgument, match="intrinsics of its camera beside it"):
+        augment({"image": batch["image"], "rays": rays})
+    with pytest.raises(InvalidArgument, match=r"batch\['normals'\].*RandomElastic"):
+        P.Pipeline([P.RandomElastic()], cameras="pose")({name: batch[name] for name in ("image", "intrinsics", "normals")})
+
+
+@pytest.mark.parametrize("cameras", ["matrix", "pose"])
 def test_corners_of_boxes_in_space_land_where_their_pixels_went(cameras):
     camera = scene(16, 1, DOUBLE)[0]
     boxes = BOXES.expand(16, 2, 7)

@@ -1,6 +1,7 @@
 """Several pictures in a sample: what groups of them share, and what each draws for itself (ADR 77)."""
 
 import copy
+import json
 import pickle
 import re
 
@@ -50,11 +51,47 @@ def test_colours_differ_where_only_the_position_of_the_jitter_does():
     assert ((base - wrist).abs().amax((1, 2, 3)) > 0.01).all()
 
     steps = [P.RandomCrop(15), P.Resize(16), P.RandomRotation(5, padding_mode="border"), jitter]
-    names = dict.fromkeys(("base", "wrist"), "image")
-    right = P.Pipeline(steps, targets=names, share={"colour": ["base", "wrist"]})
-    out, record = right({"base": gray, "wrist": gray}, key=key, return_record=True)
-    assert (out["base"] - out["wrist"]).abs().max() < 1e-6
-    assert not _same(record["base"], record["wrist"], [0, 2])
+    names, sizes = dict.fromkeys(("base", "left", "wrist"), "image"), {"base": (16, 16), "left": (24, 20), "wrist": (14, 18)}
+    share = {"colour": ["base", "left", "wrist"], "geometry": ["base", "left"]}
+    right = P.Pipeline(steps, targets=names, share=share, only={"geometry": ["base", "left"]})
+    out, record = right({name: torch.full((4, 3, *size), 0.4) for name, size in sizes.items()}, key=key, return_record=True)
+    assert {name: tuple(one.shape[2:]) for name, one in out.items()} == {"base": (16, 16), "left": (16, 16), "wrist": (14, 18)}
+    colours = [one.amax((2, 3)) for one in out.values()]
+    assert all((colour - colours[0]).abs().max() < 1e-6 for colour in colours)
+    assert all(torch.equal(one.amin((2, 3)), colour) for one, colour in zip(out.values(), colours, strict=True))  # still gray
+    assert _same(record["base"], record["left"], [2])
+    assert record["wrist"].params[:3] == ({}, {}, {})
+
+
+def test_pictures_pass_by_what_is_not_for_them_and_all_else_is_as_it_was():
+    batch, key = _batch(6) | {"mask_wrist": torch.rand(6, 40, 24)}, P.Key(2)
+    steps = [*STEPS, P.OneOf([P.RandomRotation(20), P.RandomBrightness(0.5)]), P.Resize((8, 6))]
+    share = SHARE | {"OneOf": list(CAMERAS)}
+    whole = P.Pipeline(steps, seed=0, targets=CAMERAS, share=share)
+    some = P.Pipeline(steps, seed=0, targets=CAMERAS, share=share, only={"geometry": ["left", "right"], 5: ["right"]})
+    plain, out = whole(batch, key=key), some(batch, key=key)
+    assert torch.equal(out["right"], plain["right"])
+    assert out["left"].shape == (6, 3, 16, 16)
+    assert torch.equal(out["mask_wrist"], batch["mask_wrist"])
+    drawn, record = whole.draw(batch, key=key), some.draw(batch, key=key)
+    assert _same(record["left"], drawn["left"], range(5))
+    assert _same(record["wrist"], drawn["wrist"], [3, 4, 6])  # the jitter, which branch is taken, and its colour
+    jitter = P.Pipeline(STEPS, targets=CAMERAS, share=SHARE, only={"geometry": ["left", "right"]})
+    own = P.Pipeline(STEPS[3:]).apply(batch["wrist"], drawn["wrist"].step(3).at((40, 24)))
+    found, record = jitter(batch, key=key, return_record=True)
+    assert torch.equal(found["wrist"], own)
+    assert torch.equal(jitter.inverse(found, record)["mask_wrist"], batch["mask_wrist"])
+    lists = jitter({name: list(value) for name, value in batch.items()}, key=key)
+    assert all(torch.equal(lists["wrist"][i], own[i]) for i in range(6))
+    # Parts, sums, files and worst draws.
+    assert some[5:].options.only == {"geometry": ("left", "right"), 0: ("right",)}
+    assert (some + some).options.only == {"geometry": ("left", "right"), 5: ("right",), 11: ("right",)}
+    again = P.Pipeline.from_dict(json.loads(json.dumps(some.to_dict())))
+    assert again.options == some.options
+    assert torch.equal(again(batch, key=key)["wrist"], out["wrist"])
+    worst, found = some.worst(lambda out: out["left"].mean((1, 2, 3)) - out["wrist"].mean((1, 2, 3)), batch, key=key, draws=3)
+    assert {name: tuple(one.shape[2:]) for name, one in worst.items() if name in CAMERAS}["wrist"] == (40, 24)
+    assert torch.equal(found["left"].params[3]["hue"], found["wrist"].params[3]["hue"])
 
 
 def test_draws_depend_on_the_name_and_on_no_other_picture():
@@ -223,6 +260,10 @@ def test_one_graph():
         ({"share": {"colours": ["left"]}}, InvalidArgument, "share: expected colour, geometry, or transforms of this pipeline"),
         ({"share": {"colour": ["left"]}, "of": {"boxes": "front"}}, InvalidArgument, "of['boxes']"),
         ({"share": ["left"]}, InvalidType, "share"),
+        ({"only": {"colour": ["left"]}}, InvalidArgument, "only: expected share= beside it"),
+        ({"share": {"colour": []}, "only": {"geometry": "left"}}, InvalidType, "only['geometry']: expected a list of texts"),
+        ({"share": {"colour": []}, "only": {9: ["left"]}}, InvalidArgument, "only: expected colour, geometry, or transforms"),
+        ({"share": {"colour": []}, "only": {"colour": ["front"]}}, InvalidArgument, "targets={'front': 'image'}"),
     ],
 )
 def test_wrong_options(options, error, says):

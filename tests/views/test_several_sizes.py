@@ -217,6 +217,55 @@ def test_flows_patches_mixtures_and_expectations_of_lists():
     assert own(images, LABELS).shape == (3, 3, 2, 2)
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_attacks_take_pictures_with_their_targets(listed):
+    """What comes back of a dict is what its pictures alone give; a loss finds the targets beside them, where draws moved them."""
+    images = pictures() if listed else torch.stack(pictures([(12, 16)] * 3))
+    boxes = [torch.tensor([[1.0, 2.0, 7.0, 8.0], [3.0, 3.0, 9.0, 9.0]][: 1 + i]).double() for i in range(3)]
+    labels = [torch.tensor([4 + i]) for i in range(3)]
+    batch = {"image": images} | ({"boxes": boxes, "labels": labels} if listed else {"labels": torch.cat(labels)})
+    seen = []
+
+    def loss(out, answers=None):
+        seen.append(set(out) - {"boxes_valid"})
+        return losses(out["image"])
+
+    def same(found, wanted):
+        return all(torch.equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+    (moved, field), (alone, other) = flow_attack(batch, loss, steps=2), flow_attack(images, losses, steps=2)
+    assert same(moved["image"], alone)
+    assert same(field, other)
+    assert moved["labels"] is batch["labels"]
+
+    dark = Pipeline([P.RandomBrightness(0.3)], seed=0)
+    mixed = AugMax(dark, loss, width=2, steps=2)(batch, key=Key(1))
+    assert same(mixed["image"], AugMax(dark, losses, width=2, steps=2)(images, key=Key(1)))
+    assert mixed["labels"] is batch["labels"]
+
+    for universal in (True, False):
+        more = {"size": (3, 3), "steps": 2, "draws": 2, "universal": universal}
+        flip, place = Pipeline([P.RandomHorizontalFlip(p=1.0)]), Pipeline([P.RandomTranslate((0.2, 0.2))])
+        attack, plain = PatchAdversary(flip, place, loss, **more), PatchAdversary(flip, place, losses, **more)
+        patch = attack(batch, LABELS, key=Key(2))
+        assert torch.equal(patch, plain(images, LABELS, key=Key(2)))
+        shown, pasted = attack.show(batch, patch, key=Key(3)), attack.paste(batch, patch, key=Key(3))
+        assert same(shown["image"], plain.show(images, patch, key=Key(3)))
+        assert same(pasted["image"], plain.paste(images, patch, key=Key(3)))
+        if listed:
+            assert [one[0, 0].item() for one in shown["boxes"]] == [one.shape[-1] - 7.0 for one in images]
+            assert [len(one) for one in shown["boxes"]] == [1, 2, 2]
+            assert [one.item() for one in shown["labels"]] == [4, 5, 6]
+    assert seen[0] == set(batch)
+    assert len(set(map(frozenset, seen))) == 1
+
+    if listed:
+        with pytest.raises(InvalidArgument, match=r"images\['boxes'\].*what no draw moves.*boxes"):
+            AugMax(Pipeline([P.RandomRotation(20)]), loss, width=2, steps=1)(batch)
+    with pytest.raises(InvalidArgument, match="pictures under 'image'"):
+        flow_attack({"left": images}, losses)
+
+
 def test_views_of_lists():
     augment = Pipeline([P.RandomCrop(8), P.RandomRotation(20)], seed=0)
     (x, a), (_, b) = augment.views(pictures(), same=("crop",), key=Key(2))

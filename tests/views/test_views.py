@@ -481,3 +481,13 @@ def test_boxes_in_space_come_back_from_mirrors():
     assert seen[1]["boxes3d"][0, 0, 0] == -1
     assert torch.allclose(found["boxes3d"], boxes.expand(1, found["boxes3d"].shape[1], 7), atol=1e-5)
     assert found["boxes3d"].shape[1] == 2
+
+
+def test_rays_come_back_from_mirrors():
+    """A network that knows one plain camera says the same rays of every view; a mirror's, mirrored, are those of the picture."""
+    x, y = torch.meshgrid(torch.linspace(-1, 1, 12), torch.linspace(-1, 1, 10), indexing="xy")
+    rays = torch.stack((x, y, torch.ones_like(x)))[None]
+    for cameras, close in (("pose", True), ("matrix", False)):
+        views = [Pipeline(steps, cameras=cameras) for steps in ([], [FLIP])]
+        found = TTA(views, lambda pictures: {"rays": rays})(torch.zeros(1, 3, 10, 12))["rays"]
+        assert torch.allclose(found, rays, atol=1e-6) == close

@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.geometry.bends import BentMap
 
-__all__ = ["camera_along", "split_camera", "turn_boxes3d", "turn_lens"]
+__all__ = ["camera_along", "split_camera", "turn_boxes3d", "turn_lens", "turn_map"]
 
 
 def camera_along(
@@ -136,3 +136,12 @@ def turn_boxes3d(boxes: Float[Tensor, "b n 7"], rotation: Float[Tensor, "b 3 3"]
     centre, size, yaw = boxes.split((3, 3, 1), -1)
     ahead = torch.cat((yaw.cos(), torch.zeros_like(yaw), -yaw.sin()), -1) @ rotation.mT
     return torch.cat((centre @ rotation.mT, size, torch.atan2(-ahead[..., 2:], ahead[..., :1])), -1)
+
+
+def turn_map(vectors: Float[Tensor, "b 3 h w"], rotation: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 3 h w"]:
+    """Points, rays or normals of each pixel in the frame of a camera that turned.
+
+    Gradient:
+        vectors, rotation: exact.
+    """
+    return (rotation @ vectors.flatten(2)).reshape(vectors.shape)

@@ -46,7 +46,7 @@ from pellucid.pipeline.records import Record
 from pellucid.random.windows import MaskWindow
 from pellucid.segments import Warp
 from pellucid.targets.arrays import as_given
-from pellucid.targets.cameras import check_followed, posed, residuals
+from pellucid.targets.cameras import check_followed, posed, residuals, turns
 from pellucid.targets.dropping import sieved
 from pellucid.targets.instances import Instances, instances_of
 from pellucid.targets.kinds import BOXES, IMAGES, VALID, turned_along
@@ -104,7 +104,7 @@ def results_of(
             out = image_of(lowered, flat, options, over)
         else:
             out = _field(lowered, entry, flat, options)
-        if entry.kind.turn or entry.key in options.pairs:
+        if turns(entry, options):
             following = _following(lowered, entry, len(flat))
             ways = (backwards(lowered), forwards(hops(following))) if plan.bends or following is not lowered else None
             out = _turned(entry, out, total_src_from_dst(lowered), ways, plan.size_out, options, result)
@@ -183,7 +183,7 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
         else:
             mode = options.interpolation_of(entry.kind)
             out = _unwarp(flat, path, plan.size_in, mode, options, places)
-        if src_from_dst is not None and (entry.kind.turn or entry.key in options.pairs):
+        if src_from_dst is not None and turns(entry, options):
             following = _following(lowered, entry, len(flat))
             ways = (path, backwards(following)) if plan.bends or following is not lowered else None
             out = _turned(entry, out, turned(src_from_dst), ways, plan.size_in, options, result)

@@ -118,14 +118,17 @@ class Pipeline(nn.Module):
             by its name, and each may have a size of its own. ``geometry`` is what moves points, ``colour`` all that does not, and
             a part of a class's name decides for those transforms. A list of lists makes several groups. Without it the pictures
             of a sample have one size, and one draw for all of them. Records are a dict then, one `Record` for each picture.
+        only: with ``share``, the pictures that some transforms are for, said as in ``share`` or by place:
+            ``{"geometry": ["left", "right"], 3: ["wrist"]}``. The others pass by; the rest of their draws stay what they are.
         of: with ``share``, the pictures that targets belong to, such as ``{"boxes": "left"}``; by default that in their key, as in
             ``boxes_left``, or else ``image``, or the only one. Flow and disparity that lead from one picture to another name both,
             ``{"flow": ("left", "right")}``; ``flow_valid`` says where both show the point then.
         per_frame: transforms that draw anew for each frame of a clip, by a part of their class's name, such as ``("noise",)``. All
             else stands still through a clip, or moves as `Smooth` says.
         cameras: what takes the turn of a picture: ``matrix``, the camera's matrix takes all of it; ``pose``, the matrix stays
-            plain, and ``extrinsics``, ``lens`` and ``boxes3d`` beside it turn; ``residual``, as ``matrix``, and under fields,
-            which are refused otherwise, ``residual`` (B, 2, H, W) says how far from a pixel that matrix puts what it shows.
+            plain, and ``extrinsics``, ``lens``, ``boxes3d``, ``rays``, ``pointmap`` and ``normals`` turn; ``residual``, as
+            ``matrix``, and under fields, which are refused otherwise, ``residual`` (B, 2, H, W) says how far from a pixel that
+            matrix puts what it shows.
 
     Gradient:
         To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
@@ -177,6 +180,7 @@ class Pipeline(nn.Module):
         pad_targets: bool = True,
         drop_invalid: bool | None = None,
         share: Mapping[str, Sequence[str] | Sequence[Sequence[str]]] | None = None,
+        only: Mapping[str | int, Sequence[str]] | None = None,
         of: Mapping[str, str | Sequence[str]] | None = None,
         per_frame: Sequence[str] = (),
         cameras: str = "matrix",
@@ -925,7 +929,9 @@ class Pipeline(nn.Module):
         """A pipeline of transforms of others."""
         seed = int(self._seed) if self._named else None
         transforms = tuple(one.transforms[i] for one, i in parts)
-        new = Pipeline(transforms, seed=seed, **settings_of(self.options, transforms))
+        settings = settings_of(self.options, transforms)
+        settings["only"] |= {at: one.options.only[i] for at, (one, i) in enumerate(parts) if i in one.options.only}
+        new = Pipeline(transforms, seed=seed, **settings)
         new.learned.take([(one.learned, place) for one, i in parts for place in places_of(one.transforms, i)])
         return new
 

@@ -27,7 +27,7 @@ from pellucid.targets.kinds import IMAGE, VALID, TargetKind, kind_in, kind_of
 from pellucid.targets.options import LEADING, SIDES, Options
 from pellucid.targets.parsing import sort
 from pellucid.transforms.base import ANY_IMAGE, Transform
-from pellucid.transforms.choices import Choice, places_of, steps_of
+from pellucid.transforms.choices import Choice, SomeOf, places_of, steps_of
 
 if TYPE_CHECKING:
     from pellucid.pipeline import Pipeline
@@ -65,10 +65,11 @@ class Scene:
         """The pipeline of one picture."""
         if picture not in self._alone:
             whole, one = self._whole, copy(self._whole)
-            streams = _streams(whole.transforms, whole.options.share, picture)
-            one.options, one._scene = replace(whole.options, share={}, of={}), None
+            one.options, one._scene = replace(whole.options, share={}, of={}, only={}), None
             one._look, one._recipes = Look(), Recipes()
-            one._plans = whole._plans.named(streams)
+            one.transforms = _without(whole.transforms, _skipped(whole.transforms, whole.options.only, picture))
+            one.steps = steps_of(one.transforms)
+            one._plans = whole._plans.named(one.transforms, _streams(whole.transforms, whole.options.share, picture))
             self._alone[picture] = one
         return self._alone[picture]
 
@@ -235,12 +236,7 @@ def _count(picture: Any) -> int:
 def _streams(transforms: tuple[Transform, ...], share: Mapping[str, Sequence[Sequence[str]]], picture: str) -> tuple[str, ...]:
     """For each step, the picture by whose name it draws: the first of its group, or the picture itself."""
     leads = {name: next((group[0] for group in groups if picture in group), picture) for name, groups in share.items()}
-    named = {
-        at: name
-        for name in share
-        if name not in SIDES
-        for at in steps_named(transforms, (name,), option="share", also="colour, geometry, or ")
-    }
+    named = _named(transforms, share, "share")
     found = [leads[named[at]] if at in named else "" for at in range(len(steps_of(transforms)))]
     for i, transform in enumerate(transforms):
         open_ones = [at for at in places_of(transforms, i) if at not in named]
@@ -255,6 +251,45 @@ def _streams(transforms: tuple[Transform, ...], share: Mapping[str, Sequence[Seq
             )
         for at in open_ones:
             (found[at],) = chosen
+    return tuple(found)
+
+
+def _named(transforms: tuple[Transform, ...], table: Mapping[Any, Any], option: str) -> dict[int, Any]:
+    """By step, the name in an option that means it, beside the two sides."""
+    also, names = "colour, geometry, or ", [name for name in table if name not in SIDES]
+    return {at: name for name in names for at in steps_named(transforms, (name,), option=option, also=also)}
+
+
+def _skipped(transforms: tuple[Transform, ...], only: Mapping[str | int, Sequence[str]], picture: str) -> set[int]:
+    """The steps that a picture does not go through."""
+    found = {at: picture not in only[name] for at, name in _named(transforms, only, "only").items()}
+    for at, step in enumerate(steps_of(transforms)):
+        if at not in found and not isinstance(step.transform, Choice):
+            (side,) = _sides(step.transform)
+            found[at] = picture not in only.get(side, (picture,))
+    return {at for at, skips in found.items() if skips}
+
+
+_IDLE = SomeOf(((),), n=0, replace=True)
+"""A step that draws nothing and does nothing."""
+
+
+def _without(transforms: tuple[Transform, ...], skipped: set[int], first: int = 0) -> tuple[Transform, ...]:
+    """The transforms, laid out in as many steps, of which some do nothing."""
+    found: list[Transform] = []
+    for transform in transforms:
+        count = len(steps_of((transform,)))
+        if first in skipped:
+            found += [_IDLE] * count
+        elif isinstance(transform, Choice) and skipped & set(range(first, first + count)):
+            at, branches = first + 1, []
+            for branch in transform.branches:
+                branches.append(_without(branch, skipped, at))
+                at += len(steps_of(branch))
+            found.append(transform.among(branches))
+        else:
+            found.append(transform)
+        first += count
     return tuple(found)
 
 
@@ -290,5 +325,8 @@ def settings_of(options: Options, transforms: tuple[Transform, ...]) -> dict[str
     settings = options.settings()
     named = {name: groups for name, groups in options.share.items() if name in SIDES or is_named(transforms, name)}
     settings["share"] = named or {"colour": ()} if options.share else {}
+    settings["only"] = {
+        name: one for name, one in options.only.items() if name in SIDES or (isinstance(name, str) and is_named(transforms, name))
+    }
     settings["per_frame"] = [name for name in options.per_frame if is_named(transforms, name)]
     return settings

@@ -24,7 +24,7 @@ from pellucid.segments import SegmentSpec, WarpSpec
 from pellucid.targets.options import Options
 from pellucid.targets.parsing import Entry, Parsed
 
-__all__ = ["check_followed", "posed", "residuals"]
+__all__ = ["check_followed", "posed", "residuals", "turns"]
 
 _FOLLOWS = {
     "perspective": "affine maps and perspectives",
@@ -54,6 +54,11 @@ def check_followed(plan: Plan, parsed: Parsed, options: Options) -> None:
                     fix="Leave that step out, or pass Pipeline(cameras='matrix').",
                 )
         _camera_of(entry, parsed)
+
+
+def turns(entry: Entry, options: Options) -> bool:
+    """Whether a map does more to an entry than to move it; what a camera turns by its pose does not count."""
+    return entry.key in options.pairs or (entry.kind.turn is not None and not (entry.kind.scene and options.cameras == "pose"))
 
 
 def _camera_of(entry: Entry, parsed: Parsed) -> str:

@@ -19,7 +19,7 @@ from pellucid.boxes.canvases import across, carried
 from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.bends import BentMap
-from pellucid.geometry.cameras import camera_along, turn_boxes3d, turn_lens
+from pellucid.geometry.cameras import camera_along, turn_boxes3d, turn_lens, turn_map
 from pellucid.geometry.clipping import along
 from pellucid.geometry.paths import Path, follow
 from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
@@ -69,7 +69,7 @@ class TargetKind:
             that show several pictures in one are refused.
         scene: of what belongs to the scene before a camera: (values, rotation (b, 3, 3)) -> the values behind that turn or mirror
             of the camera, where ``Pipeline(cameras="pose")`` gives it one.
-        follows: which maps that is possible for: ``perspective`` (and affine ones), ``affine``, or ``axes``.
+        follows: for which maps that is possible: ``perspective`` (and affine ones), ``affine``, or ``axes``.
         space: it belongs to volumes: what is not rows ends in (D, H, W), maps are (b, 4, 4), and points (x, y, z).
         corners: a row is corners (v, 2) in pixel edges: ``polygon``, of as many as it needs, where a row of NaN ends a ring;
             ``line``, the same but not closed; ``quad``, four that nothing cuts. Lists of them are taken.
@@ -100,7 +100,7 @@ class TargetKind:
     move: Move | None = None
     whole: bool = False
     scene: Turn | None = None
-    follows: str = ""
+    follows: str = "affine"
     space: bool = False
     corners: str = ""
 
@@ -325,73 +325,37 @@ VOLUME = TargetKind("volume", "(B, C, D, H, W) or (C, D, H, W)", (4,), integers=
 IMAGES = (IMAGE, VOLUME)
 """What colours change."""
 
+_PERSONS = "(B, N, 2), (B, N, K, 2) for K of each object, or 3 numbers with visibility"
+_POSE, _CUBES = "(B, 3, 4) or (B, 4, 4), world to camera", "(B, N, 7): x, y, z, length, height, width, yaw"
+_MAP: dict[str, Any] = {"axes": (3,), "interpolation": "bilinear"}
+_TURNED: dict[str, Any] = {"scene": turn_map, "follows": "perspective"}
+_BESIDE: dict[str, Any] = {"move": _still, "whole": True}
+
 KINDS: dict[str, TargetKind] = {
     kind.name: kind
     for kind in (
         IMAGE,
         TargetKind("mask", "(B, H, W) or (B, C, H, W)", (2, 3), integers=None, interpolation="nearest"),
         BOXES,
-        TargetKind(
-            "keypoints",
-            "(B, N, 2), (B, N, K, 2) for K of each object, or 3 numbers with visibility",
-            (2, 3),
-            (2, 3),
-            _INTEGERS,
-            move=_keypoints,
-        ),
+        TargetKind("keypoints", _PERSONS, (2, 3), (2, 3), _INTEGERS, move=_keypoints),
         TargetKind("polygons", "(B, N, V, 2), or lists of polygons", (3,), (2,), move=_outlines, corners="polygon"),
         TargetKind("polylines", "(B, N, V, 2), or lists of lines", (3,), (2,), move=_outlines, corners="line"),
         TargetKind("quads", "(B, N, 4, 2), or lists of four corners each", (3,), (2,), move=_outlines, corners="quad"),
         TargetKind("heatmap", "(B, C, H, W)", (2, 3), interpolation="bilinear"),
         TargetKind("depth", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear"),
-        TargetKind("flow", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2, turn=turn_flow, reaches=True),
-        TargetKind("normals", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3, turn=turn_normals),
+        TargetKind("flow", "(B, 2, H, W)", channels=2, turn=turn_flow, reaches=True, **_MAP),
+        TargetKind("normals", "(B, 3, H, W)", channels=3, turn=turn_normals, **_TURNED, **_MAP),
         TargetKind("disparity", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear", turn=turn_disparity),
         TargetKind("distance", "(B, H, W) or (B, 1, H, W)", (2, 3), interpolation="bilinear", turn=turn_distance),
-        TargetKind("pointmap", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3),
-        TargetKind("rays", "(B, 3, H, W)", (3,), interpolation="bilinear", channels=3),
-        TargetKind("uv", "(B, 2, H, W)", (3,), interpolation="bilinear", channels=2),
+        TargetKind("pointmap", "(B, 3, H, W)", channels=3, **_TURNED, **_MAP),
+        TargetKind("rays", "(B, 3, H, W)", channels=3, **_TURNED, **_MAP),
+        TargetKind("uv", "(B, 2, H, W)", channels=2, **_MAP),
         TargetKind("intrinsics", "(B, 3, 3)", (2,), (3,), move=_camera, whole=True),
         TargetKind("projection", "(B, 3, 4)", (2,), (4,), move=_camera, whole=True),
-        TargetKind(
-            "extrinsics",
-            "(B, 3, 4) or (B, 4, 4), world to camera",
-            (2,),
-            (4,),
-            move=_still,
-            scene=_turn_pose,
-            follows="perspective",
-            whole=True,
-        ),
-        TargetKind(
-            "lens",
-            "(B, 4, 5, 8 or 12), as OpenCV's distCoeffs",
-            (1,),
-            (4, 5, 8, 12),
-            move=_still,
-            scene=turn_lens,
-            follows="affine",
-            whole=True,
-        ),
-        TargetKind(
-            "fisheye",
-            "(B, 4), k1 to k4 of OpenCV's fisheye",
-            (1,),
-            (4,),
-            move=_still,
-            scene=_unturned,
-            follows="affine",
-            whole=True,
-        ),
-        TargetKind(
-            "boxes3d",
-            "(B, N, 7): x, y, z, length, height, width, yaw",
-            (2,),
-            (7,),
-            move=_still,
-            scene=turn_boxes3d,
-            follows="axes",
-        ),
+        TargetKind("extrinsics", _POSE, (2,), (4,), scene=_turn_pose, follows="perspective", **_BESIDE),
+        TargetKind("lens", "(B, 4, 5, 8 or 12), as OpenCV's distCoeffs", (1,), (4, 5, 8, 12), scene=turn_lens, **_BESIDE),
+        TargetKind("fisheye", "(B, 4), k1 to k4 of OpenCV's fisheye", (1,), (4,), scene=_unturned, **_BESIDE),
+        TargetKind("boxes3d", _CUBES, (2,), (7,), move=_still, scene=turn_boxes3d, follows="axes"),
         VOLUME,
         TargetKind("labelmap", "(B, D, H, W) or (B, C, D, H, W)", (3, 4), integers=None, interpolation="nearest", space=True),
         TargetKind("points3", "(B, N, 3), in voxels (x, y, z)", (2,), (3,), _INTEGERS, move=_points3, space=True),

@@ -72,6 +72,7 @@ class Options:
     pad_targets: bool = True
     drop_invalid: bool = False
     share: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    only: Mapping[str | int, Sequence[str]] = field(default_factory=dict)
     of: Mapping[str, Any] = field(default_factory=dict)
     per_frame: Sequence[str] = ()
     cameras: str = "matrix"
@@ -116,8 +117,12 @@ class Options:
                 "colour" if name == "color" else name: _groups(name, groups, named)
                 for name, groups in table("share", self.share).items()
             },
+            "only": _only(self.only, named),
             "of": {key: _owners(key, names, named) for key, names in table("of", self.of).items()},
         }
+        if read["only"] and not read["share"]:
+            fix = "Say what they draw alike, such as share={'colour': ['left', 'right']}, or share={'colour': []} for nothing."
+            raise invalid("only", expected="share= beside it, as its pictures go their own ways", got="none", fix=fix)
         for name, value in read.items():
             object.__setattr__(self, name, value)
 
@@ -144,6 +149,7 @@ class Options:
         plain = {**self.settings(), "dtype": dtype, "passthrough": list(self.passthrough), "per_frame": list(self.per_frame)}
         plain["interpolation"] = {kind: mode for kind, mode in self.interpolation.items() if mode != _MODES.get(kind)}
         plain["share"] = {name: [list(group) for group in groups] for name, groups in self.share.items()}
+        plain["only"] = {str(name): list(pictures) for name, pictures in self.only.items()}
         plain["of"] = {key: list(names) for key, names in self.of.items()}
         plain["pairs"] = {key: [list(pair) for pair in pairs] for key, pairs in self.pairs.items()}
         return {name: value for name, value in plain.items() if value not in (None, [], {})}
@@ -242,6 +248,16 @@ def _groups(name: str, groups: object, named: Mapping[str, str]) -> tuple[tuple[
     if len(set(pictures)) < len(pictures):
         raise invalid(name, expected=f"{expected}, none twice", got=repr(groups))
     return read
+
+
+def _only(given: object, named: Mapping[str, str]) -> dict[str | int, tuple[str, ...]]:
+    """The pictures that go through transforms, which are named, or said by their places: as text in files."""
+    read = table("only", {str(key): value for key, value in given.items()} if isinstance(given, Mapping) else given)
+    keyed = {int(name) if name.isdigit() else "colour" if name == "color" else name: one for name, one in read.items()}
+    return {
+        key: tuple(_picture(f"only[{key!r}]", one, named) for one in texts(f"only[{key!r}]", pictures))
+        for key, pictures in keyed.items()
+    }
 
 
 def _owners(key: str, names: object, named: Mapping[str, str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.pipeline import Pipeline
 from pellucid.pipeline.records import Record
-from pellucid.targets.kinds import kind_of
+from pellucid.targets.kinds import KINDS, TargetKind, kind_of
 from pellucid.types import Size
 
 __all__ = ["Seen"]
@@ -35,18 +35,22 @@ class Seen:
 
     def is_of(self, name: str, *kinds: str) -> bool:
         """Whether a prediction's name says one of these kinds."""
-        found = kind_of(name, self.pipeline.options.targets)
-        return found is not None and found.name in kinds
+        return getattr(self._kind(name), "name", None) in kinds
 
     def corners(self, name: str) -> str:
         """What a row of corners is, ``polygon``, ``line`` or ``quad``; empty for what has none."""
-        found = kind_of(name, self.pipeline.options.targets)
-        return found.corners if found is not None else ""
+        return getattr(self._kind(name), "corners", "")
 
     def turned(self, name: str) -> str:
-        """The kind of a prediction whose values turn with the picture; empty for others."""
-        found = kind_of(name, self.pipeline.options.targets)
-        return found.name if found is not None and found.turn is not None else ""
+        """The kind of a prediction whose values turn with the picture, or with its pose; empty for others."""
+        found = self._kind(name)
+        return found.name if found is not None and (found.turn or (found.interpolation and self._posed(found))) else ""
+
+    def _kind(self, name: str) -> TargetKind | None:
+        return kind_of(name, self.pipeline.options.targets)
+
+    def _posed(self, kind: TargetKind) -> bool:
+        return kind.scene is not None and self.pipeline.options.cameras == "pose"
 
     def pairs(self, name: str, kind: str) -> Sequence[tuple[int, int]]:
         """Left and right of a prediction: what the pipeline says of its name, without one of its kind."""
@@ -80,12 +84,9 @@ class Seen:
             at = self._at(layers, self.size_before(layers))
             kind = "heatmap" if layers.is_floating_point() else "mask"
             return self._undone({kind: layers}, at, ())[kind].unflatten(1, values.shape[1:-2])
-        named = kind_of(name, self.pipeline.options.targets)
-        if named is not None and named.corners:
+        named = self._kind(name)
+        if named is not None and (named.corners or (self.is_of(name, "boxes3d") and self._posed(named))):
             return self.back(named.name, values)
-        if self.is_of(name, "boxes3d") and self.pipeline.options.cameras == "pose":  # of a mirror, whatever the camera is
-            eye = torch.eye(3, dtype=values.dtype, device=values.device).expand(len(values), 3, 3)
-            return self._undone({"boxes3d": values, "intrinsics": eye}, self.record, ())["boxes3d"]
         if values.dim() == 4 and self.is_of(name, "keypoints"):
             return self.back("keypoints", values.flatten(0, 1), name).unflatten(0, values.shape[:2])
         return values
@@ -96,6 +97,9 @@ class Seen:
         """What `Pipeline.inverse` makes of predictions; boxes are as the model gives them, and masks nearest, as they vote."""
         options = self.pipeline.options
         kind = next(iter(values))
+        if self._posed(KINDS[kind]):  # turns and mirrors of any camera with square pixels
+            first = values[kind]
+            values = values | {"intrinsics": torch.eye(3, dtype=first.dtype, device=first.device).expand(len(first), 3, 3)}
         modes = {kind: options.interpolation[kind]} if kind != "mask" and kind in options.interpolation else {}
         undo = Pipeline([], pairs={kind: pairs} if pairs else {}, interpolation=modes, impl=options.impl, cameras=options.cameras)
         found: dict[str, Tensor] = undo.inverse(values, record, return_valid=return_valid)

@@ -96,9 +96,9 @@ class Plans:
         """The plans with the transforms of a sample whose draws have decided sizes."""
         return self._settled.get(transforms, lambda: Plans(transforms, **self._settings))
 
-    def named(self, streams: tuple[str, ...]) -> Plans:
-        """The same with draws that depend on names."""
-        return Plans(self._transforms, **self._settings | {"streams": streams})
+    def named(self, transforms: tuple[Transform, ...], streams: tuple[str, ...]) -> Plans:
+        """Those of other transforms, whose draws depend on names."""
+        return Plans(transforms, **self._settings | {"streams": streams})
 
     def of(self, spec: ImageSpec) -> Plan:
         """The plan for one kind of image."""
