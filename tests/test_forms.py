@@ -213,6 +213,13 @@ def test_labels_of_lists_and_of_any_holder_go_with_their_boxes(labels):
     assert [len(row) for row in out["labels"]] == [len(row) for row in out["boxes"]] == [2, 1]
 
 
+def test_labels_of_another_name_go_with_the_boxes_of_that_name_or_with_those_of_none():
+    given = {"image": picture(), "boxes": BOXES, "labels_track": [7, 8, 9], "keypoint_labels_x": [1]}
+    assert Pipeline(STEPS, drop_invalid=True)(given, key=KEY)["labels_track"] == [7, 9]
+    out = Pipeline(STEPS, drop_invalid=True)({**given, "boxes_track": BOXES[1:2], "labels_track": [5]}, key=KEY)
+    assert [len(out[name]) for name in ("boxes", "boxes_track", "labels_track", "keypoint_labels_x")] == [2, 0, 0, 1]
+
+
 def test_what_cannot_be_filtered_is_refused():
     pipeline = Pipeline(STEPS, drop_invalid=True)
     with pytest.raises(InvalidArgument, match="one picture, or a list of them"):

@@ -22,8 +22,9 @@ from pellucid.targets.options import Options
 __all__ = ["sieved"]
 
 _BESIDE = ("labels", "label", "class_labels", "category_ids", "iscrowd", "masks")
-"""What has a row for every box, where it is no single number; ``labels_left`` goes with ``boxes_left``. So have labels that
-``targets=`` names; masks that it names are pictures of their own. ``keypoint_labels`` have one for every keypoint.
+"""What has a row for every box, where it is no single number; ``labels_left`` goes with ``boxes_left``, and where no boxes
+have that name, with ``boxes``. So have labels that ``targets=`` names; masks that it names are pictures of their own.
+``keypoint_labels`` have one for every keypoint.
 """
 
 
@@ -108,7 +109,10 @@ def _beside(key: str, entries: dict[str, Any], options: Options) -> list[str]:
     rest, said = _rest(key), options.targets
     labels, others = ("keypoint_labels", ("keypoint_labels",)) if points else ("labels", _BESIDE)
     names = [at for name in others if (at := f"{name}{rest}") in entries and said.get(at, labels) == labels]
-    names += [name for name, kind in said.items() if kind == labels and name in entries and not rest]
+    if not rest:
+        names += [name for name, kind in said.items() if kind == labels and name in entries]
+        owned = {_rest(name.removesuffix(f"_{VALID}")) for name in entries if name.endswith(f"_{VALID}")}
+        names += [name for name in entries if name.startswith(f"{labels}_") and _rest(name.removeprefix("keypoint_")) not in owned]
     kinds = {name: kind_in(name, entries[name], options) for name in names}
     found = [name for name, kind in kinds.items() if kind is not None and (not kind.axes or name.startswith("masks"))]
     at = f"keypoints{rest}"
