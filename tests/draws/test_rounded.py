@@ -4,14 +4,16 @@ import pytest
 import torch
 
 from pellucid import ColorJitter, LogUniform, Normal, Pipeline, RandomErasing, RandomResizedCrop, RandomRotation, RandomScale
-from pellucid.engine.drawing import draw_params, draw_uniforms, params_of
+from pellucid.engine.drawing import draw_params, draw_uniforms, drawn_at, params_of
 from pellucid.engine.lowering import Replayed
+from pellucid.policy import RandAugment
 from pellucid.types import ImageSpec
 
 ROUNDED = [
     [RandomResizedCrop(8), ColorJitter(0.2, 0.2, saturation=0.2, hue=0.1)],
     [RandomErasing(), RandomResizedCrop(8), RandomScale(LogUniform(0.5, 2.0))],
     [RandomRotation(Normal(0.0, 5.0)), RandomScale(LogUniform(0.5, 2.0))],
+    [RandAugment()],
 ]
 
 
@@ -21,12 +23,15 @@ def test_the_tape_has_the_bits_of_the_code(transforms, batch):
     seed, step, index = torch.tensor(3), torch.tensor(5), torch.arange(batch) + 2
     for size in ((20, 30), (31, 17)):
         plan = Pipeline(transforms).plan(ImageSpec(3, *size))
-        played = draw_params(plan, seed, step, index, {})
-        assert isinstance(played, Replayed)
-        for ours, code in zip(played, params_of(plan, draw_uniforms(plan, seed, step, index), {}), strict=True):
-            assert ours.keys() == code.keys()
-            for name, value in code.items():
-                assert torch.equal(ours[name], value), name
+        u = draw_uniforms(plan, seed, step, index)
+        code = params_of(plan, u, {})
+        for played in (draw_params(plan, seed, step, index, {}), drawn_at(plan, u, {})):
+            assert isinstance(played, Replayed)
+            for ours, values in zip(played, code, strict=True):
+                assert ours.keys() == values.keys()
+                for name, value in values.items():
+                    assert torch.equal(ours[name], value), name
+        assert not isinstance(drawn_at(plan, u.requires_grad_(), {}), Replayed)  # whose gradient is asked for
 
 
 def test_pictures_of_different_sizes_are_drawn_as_each_alone():

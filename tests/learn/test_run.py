@@ -135,7 +135,7 @@ def test_augerino_finds_the_width_from_both_sides(theta, tmp_path):
     from pellucid.learn.rotation import Rotation
 
     settings = Rotation(theta=theta)
-    for result in turn_both_ways(settings, tmp_path, quiet=True):
+    for result in turn_both_ways(settings, tmp_path):
         assert result.learned == pytest.approx(settings.truth, rel=0.1), result
 
 

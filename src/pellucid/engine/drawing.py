@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -28,10 +29,10 @@ from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
 
 __all__ = [
-    "DrawTape", "DrawnParams", "as_slots", "draw_each", "draw_params", "draw_uniforms", "params_of", "words_of",
+    "DrawTape", "DrawnParams", "as_slots", "draw_each", "draw_params", "draw_uniforms", "drawn_at", "params_of", "words_of",
 ]  # fmt: skip
 
-DrawnParams = tuple[dict[str, Tensor], ...]
+DrawnParams: TypeAlias = Sequence[Mapping[str, Tensor]]
 """For each step, its drawn values by name; one row per sample, float64 (integers for permutations and keys)."""
 
 
@@ -41,8 +42,8 @@ def draw_params(
     step: Int64[Tensor, ""],
     index: Int64[Tensor, "b"],
     learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
-) -> Sequence[Mapping[str, Tensor]]:
-    """Draw every parameter of the plan; ``tuple(...)`` makes `DrawnParams` of the result, which may wait until it is looked at.
+) -> DrawnParams:
+    """Draw every parameter of the plan; the result may wait until it is looked at.
 
     Args:
         plan: says what is drawn and from which words.
@@ -60,13 +61,13 @@ def draw_params(
 
 def draw_each(
     plans: Sequence[Plan], seed: Int64[Tensor, ""], step: Int64[Tensor, ""], indices: Sequence[Int64[Tensor, "b"]]
-) -> list[Sequence[Mapping[str, Tensor]]]:
+) -> list[DrawnParams]:
     """The same, of what is not learned, for samples of several sizes: some of them for each plan of the same transforms."""
     kinds: dict[int, list[int]] = {}
     for k, plan in enumerate(plans if len(plans) > 1 else ()):
         kinds.setdefault(id(plan.owner), []).append(k)
     if len(kinds) > 1:  # what planning found out about sizes differs, such as how much a crop pads
-        drawn: dict[int, Sequence[Mapping[str, Tensor]]] = {}
+        drawn: dict[int, DrawnParams] = {}
         for some in kinds.values():
             found = draw_each([plans[k] for k in some], seed, step, [indices[k] for k in some])
             drawn.update(zip(some, found, strict=True))
@@ -74,30 +75,39 @@ def draw_each(
     plan, index = plans[0], indices[0] if len(indices) == 1 else torch.cat(list(indices))
     if not plan.draws:
         return [tuple({} for _ in plan.steps)] * len(plans)
-    if index.is_cpu and is_plain_eager() and len(index) and not plan.volumes and numba_works():
-        tape = DrawTape.of(plan)
-        if tape is not None:
-            return _replayed(tape, plans, int(seed), int(step), index, indices)
+    tape = _tape_for(plan, index)
+    if tape is not None:
+        return _replayed(tape, plans, int(seed), int(step), index, indices)
     u = draw_uniforms(plan, seed, step, index)
-    if len(plans) == 1:
-        return [params_of(plan, u, {})]
     counts = [len(some) for some in indices]
-    if all(one.draws == plan.draws for one in plans):
+    if len(plans) > 1 and all(one.draws == plan.draws for one in plans):
         steps = [{name: value.split(counts) for name, value in values.items()} for values in params_of(plan, u, {})]
         return [tuple({name: parts[i] for name, parts in values.items()} for values in steps) for i in range(len(plans))]
     return [params_of(one, some, {}) for one, some in zip(plans, u.split(counts), strict=True)]
 
 
+def drawn_at(plan: Plan, u: Float[Tensor, "b words"], learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> DrawnParams:
+    """The values of every draw at uniforms, as `draw_params` gives those at the uniforms of a key."""
+    tape = None if learned or u.requires_grad or not plan.draws else _tape_for(plan, u)
+    return params_of(plan, u, learned) if tape is None else tape.at(plan, u)
+
+
+def _tape_for(plan: Plan, rows: Tensor) -> DrawTape | None:
+    """A tape of the draws of these samples, where there is one."""
+    taped = rows.is_cpu and is_plain_eager() and len(rows) and not plan.volumes and numba_works()
+    return DrawTape.of(plan) if taped else None
+
+
 def _replayed(
     tape: DrawTape, plans: Sequence[Plan], seed: int, step: int, index: Tensor, indices: Sequence[Tensor]
-) -> list[Sequence[Mapping[str, Tensor]]]:
+) -> list[DrawnParams]:
     """Drawn values, from a tape. Only exact arithmetic is taped, so they equal those of the code bit for bit: values that need an
     exponential, say, are among its inputs.
     """
     if len(plans) == 1:
         return [tape.draw(plans[0], seed, step, index)]
     rows, count = tape.rows(plans[0], seed, step, index), len(tape.rounded)
-    drawn: list[Sequence[Mapping[str, Tensor]]] = []
+    drawn: list[DrawnParams] = []
     alike = count and all(tape.rounded_of(plan) == tape.rounded_of(plans[0]) for plan in plans)
     if alike:  # whatever the size
         rows[:, -2 - count : -2] = tape.values(rows, plans[0])
@@ -115,7 +125,7 @@ class DrawTape:
     """The part of a plan's draws that is the same in every call, whatever the size."""
 
     def __init__(self, plan: Plan) -> None:
-        self._fill, self._words = row_filler(*_slots(plan, torch.device("cpu"))), 4 * len(plan.slots)
+        self._fill, self._words = row_filler(*as_slots(plan.slots, plan.shared, torch.device("cpu"))), 4 * len(plan.slots)
         self.rounded = frozenset((draw.transform, draw.name) for draw in plan.draws if _is_rounded(draw.distribution))
         planned = for_size(plan)
 
@@ -131,14 +141,24 @@ class DrawTape:
 
     def rows(self, plan: Plan, seed: int, step: int, index: Tensor) -> NDArray[np.float64]:
         """Words, room for the values that are rounded, and the size."""
-        rows = np.empty((index.shape[0], self._words + len(self.rounded) + 2))
-        rows[:, -2], rows[:, -1] = plan.specs[0].height, plan.specs[0].width
+        rows = np.empty((len(index), self._words + len(self.rounded) + 2))
+        rows[:, -2:] = plan.size_in
         self._fill(seed, step, index, rows)
         return rows
 
     def draw(self, plan: Plan, seed: int, step: int, index: Tensor) -> Replayed:
         """The draw of samples of one size."""
-        rows, count = self.rows(plan, seed, step, index), len(self.rounded)
+        return self._drawn(plan, self.rows(plan, seed, step, index))
+
+    def at(self, plan: Plan, u: Float[Tensor, "b words"]) -> Replayed:
+        """The draw at these uniforms."""
+        rows = np.empty((len(u), self._words + len(self.rounded) + 2))
+        rows[:, -2:] = plan.size_in
+        rows[:, : self._words] = memory(u) * 2.0**32 - 0.5
+        return self._drawn(plan, rows)
+
+    def _drawn(self, plan: Plan, rows: NDArray[np.float64]) -> Replayed:
+        count = len(self.rounded)
         if count:
             rows[:, -2 - count : -2] = self.values(rows, plan)
         return Replayed(rows, self.unpack, self.recording.play)
@@ -172,10 +192,6 @@ def _is_rounded(distribution: Distribution) -> bool:
     return False
 
 
-def _slots(plan: Plan, device: torch.device) -> tuple[Tensor, Tensor | None]:
-    return as_slots(plan.slots, plan.shared, device)
-
-
 def as_slots(slots: tuple[int, ...], shared: tuple[bool, ...], device: torch.device) -> tuple[Tensor, Tensor | None]:
     """The slots of the hash, and which of them see the sample's index (None: all)."""
     keep = constant([0 if one else 1 for one in shared], torch.int64, device) if any(shared) else None
@@ -186,7 +202,7 @@ def draw_uniforms(
     plan: Plan, seed: Int64[Tensor, ""], step: Int64[Tensor, ""], index: Int64[Tensor, "b"]
 ) -> Float[Tensor, "b words"]:
     """The uniforms in (0, 1) that every draw of the plan maps to its value."""
-    slots, keep = _slots(plan, index.device)
+    slots, keep = as_slots(plan.slots, plan.shared, index.device)
     return uniforms(draw_words(seed, step, index, slots, keep))
 
 
@@ -198,7 +214,7 @@ def params_of(
 ) -> DrawnParams:
     """Map uniforms to the values of every draw, but for those that are ``known``."""
     device = u.device
-    params: DrawnParams = tuple({} for _ in plan.steps)
+    params: tuple[dict[str, Tensor], ...] = tuple({} for _ in plan.steps)
     shift, scale = [0.0] * u.shape[1], [1.0] * u.shape[1]
     affine = set()
     for draw in plan.draws:

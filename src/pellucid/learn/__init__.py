@@ -1,6 +1,6 @@
 """Learning recipes: augmentation that trains with, or for, a model.
 
-Owns: Augerino, hypergradients, density matching, TeachAugment, and the study that compares them with hand-set ranges.
+Owns: Augerino, hypergradients, density matching, TeachAugment.
 Must not: be imported by the library below it.
 Read next: ``augerino.py``, ``docs/learning.md``.
 """

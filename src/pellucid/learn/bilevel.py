@@ -183,9 +183,12 @@ def bilevel(task: Task, augment: Pipeline, settings: BilevelSettings, world: Wor
                 outer_loss = value.detach()
                 return value
 
-            ahead = settings.unrolled_steps if settings.hypergradient == "unrolled" else 1
-            inner = [inner_at(index + i) for i in range(ahead)]
-            slopes = _hypergradient(inner, outer, weights, hyper, settings)
+            at, rate = (outer, weights, hyper), settings.inner_rate
+            if settings.hypergradient == "unrolled":
+                ahead = [inner_at(index + i) for i in range(settings.unrolled_steps)]
+                slopes = unrolled_hypergradient(ahead, *at, rate=rate)
+            else:
+                slopes = implicit_hypergradient(inner_at(index), *at, rate=rate, terms=settings.terms)
             for parameter, slope in zip(hyper, slopes, strict=True):
                 parameter.grad = slope
             average_gradients(hyper, world)
@@ -194,11 +197,3 @@ def bilevel(task: Task, augment: Pipeline, settings: BilevelSettings, world: Wor
 
     state = TrainState({"net": net, "augment": augment}, {"optimizer": student.optimizer, "ranges": ranges})
     return Learning(step, state, augment, net)
-
-
-def _hypergradient(
-    inner: Sequence[Loss], outer: Loss, weights: Weights, hyper: Sequence[Tensor], settings: BilevelSettings
-) -> tuple[Tensor, ...]:
-    if settings.hypergradient == "unrolled":
-        return unrolled_hypergradient(inner, outer, weights, hyper, rate=settings.inner_rate)
-    return implicit_hypergradient(inner[0], outer, weights, hyper, rate=settings.inner_rate, terms=settings.terms)

@@ -29,19 +29,18 @@ class SmallNet(nn.Module):
         shape: (C, H, W) of the images.
         classes: how many logits.
         mean, std: of the training images; the network normalises its input itself, after augmentation.
-        width: channels of the first convolution.
     """
 
     mean: Tensor
     std: Tensor
 
-    def __init__(self, shape: tuple[int, int, int], classes: int, *, mean: float, std: float, width: int = 16) -> None:
+    def __init__(self, shape: tuple[int, int, int], classes: int, *, mean: float, std: float) -> None:
         super().__init__()
         self.register_buffer("mean", torch.tensor(mean))
         self.register_buffer("std", torch.tensor(std))
         channels, height, inner = shape[0], shape[1], []
         rows, columns = height, shape[2]
-        for out in (width, 2 * width, 4 * width):
+        for out in (16, 32, 64):
             # Pooling before the normalisation: the same features for a quarter of its work.
             inner += [nn.Conv2d(channels, out, 3, padding=1, bias=False), nn.MaxPool2d(2), nn.BatchNorm2d(out), nn.ReLU()]
             channels, rows, columns = out, rows // 2, columns // 2
@@ -55,13 +54,13 @@ class SmallNet(nn.Module):
         return logits
 
 
-def network_for(task: Task, *, seed: int, width: int = 16) -> SmallNet:
-    """The network for a task, its weights drawn from ``seed`` without touching the global generator's future."""
+def network_for(images: Float[Tensor, "n c h w"], classes: int, *, seed: int) -> SmallNet:
+    """The network for such images, its weights drawn from ``seed`` without touching the global generator's future."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        shape = (task.x.shape[1], task.x.shape[2], task.x.shape[3])
-        net = SmallNet(shape, task.classes, mean=float(task.x.mean()), std=float(task.x.std()), width=width)
-    return net.to(task.x.device)
+        channels, height, width = images.shape[1:]
+        net = SmallNet((channels, height, width), classes, mean=float(images.mean()), std=float(images.std()))
+    return net.to(images.device)
 
 
 class Student:
@@ -75,7 +74,7 @@ class Student:
 
     def __init__(self, task: Task, settings: Settings, world: World) -> None:
         self.task, self.settings, self.world = task, settings, world
-        self.net = network_for(task, seed=settings.seed).train()
+        self.net = network_for(task.x, task.classes, seed=settings.seed).train()
         self.optimizer = torch.optim.AdamW(self.net.parameters(), settings.rate, weight_decay=settings.weight_decay)
         self.rows = Batches(task.x.shape[0], settings.batch, settings.seed, world)
 

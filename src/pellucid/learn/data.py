@@ -202,9 +202,8 @@ def _digits() -> Pictures:
     large = torch.nn.functional.interpolate(small, size=(16, 16), mode="bilinear", align_corners=False)
     images, labels = (large * 255).round().to(torch.uint8), torch.from_numpy(bunch.target).to(torch.int64)
     rows = torch.randperm(images.shape[0], generator=torch.Generator().manual_seed(0))
-    return Pictures(
-        "digits", images[rows[:1097]], labels[rows[:1097]], images[rows[1097:]], labels[rows[1097:]]
-    )  # 700 for the test
+    first, rest = rows[:1097], rows[1097:]  # 700 for the test
+    return Pictures("digits", images[first], labels[first], images[rest], labels[rest])
 
 
 def _npz(path: Path) -> dict[str, Any]:

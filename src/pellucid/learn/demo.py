@@ -65,16 +65,14 @@ def run_demo(directory: Path, *, steps: int = 300, turns: int = 400, seed: int =
     return Demo(outcome, accuracy(plain.net, task.x_test, task.y_test), turned, rotation)
 
 
-def turn_both_ways(
-    settings: Rotation, directory: Path, *, starts: tuple[float, ...] = (10.0, 120.0), quiet: bool = False
-) -> tuple[Turned, ...]:
-    """Learn the rotation from several starting widths, each in a folder of its own with its log and plot."""
+def turn_both_ways(settings: Rotation, directory: Path) -> tuple[Turned, ...]:
+    """Learn the rotation from a narrow and from a wide start, each in a folder of its own with its log and plot."""
     turned = []
-    for start in starts:
+    for start in (10.0, 120.0):
         here = replace(settings, start=start)
         learning, home = learn_rotation(here), directory / f"rotation-from-{start:g}"
         title = f"rotation from {start:g} degrees"
-        fit_run(learning.step, learning.state, here, home, title=title, quiet=quiet)
+        fit_run(learning.step, learning.state, here, home, title=title)
         plot_ranges(home / "log.csv", home / "ranges.png", title=f"{title}; the truth is {here.truth:g}")
         turned.append(Turned(start, half_width(learning)))
     return tuple(turned)

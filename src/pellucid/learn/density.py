@@ -128,8 +128,7 @@ def density(task: Task, augment: Pipeline, settings: DensitySettings, world: Wor
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
-        critic = Critic(task.x.shape[1], task.classes, mean=float(task.x.mean()), std=float(task.x.std()))
-    critic = critic.to(task.x.device)
+        critic = Critic(task.x.shape[1], task.classes, mean=float(task.x.mean()), std=float(task.x.std())).to(task.x.device)
     judge = torch.optim.Adam(critic.parameters(), 1e-3, betas=(0.0, 0.99))
     ranges = torch.optim.Adam(augment.parameters(), settings.range_rate, betas=(0.5, 0.99))
     changed = Batches(task.x.shape[0], settings.batch, settings.seed, world)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from pellucid.errors import invalid
 from pellucid.learn.augerino import augerino_objective
-from pellucid.learn.classifier import SmallNet, cosine
+from pellucid.learn.classifier import cosine, network_for
 from pellucid.learn.data import load_pictures
 from pellucid.learn.ranges import numbers_of
 from pellucid.learn.settings import Learning
@@ -81,9 +81,7 @@ def learn_rotation(settings: Rotation) -> Learning:
     pictures = _discs()
     turn = Pipeline([RandomRotation(settings.theta)], seed=settings.seed + 1)
     augment = Pipeline([RandomRotation(CenteredUniform(0.0, Learnable(settings.start, low=0.0, high=180.0)))], seed=settings.seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        net = SmallNet((1, *pictures.shape[-2:]), 2, mean=float(pictures.mean()), std=float(pictures.std()))
+    net = network_for(pictures, 2, seed=settings.seed)
     optimizer = torch.optim.AdamW(net.parameters(), settings.rate)
     ranges = torch.optim.Adam(augment.parameters(), settings.range_rate)
 

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.engine.drawing import DrawnParams, draw_uniforms, params_of
+from pellucid.engine.drawing import DrawnParams, draw_uniforms, drawn_at
 from pellucid.engine.plan import Draw, Plan
 from pellucid.errors import invalid
 from pellucid.pipeline.applying import apply_targets
@@ -124,12 +124,13 @@ class Trial:
         return u
 
     def values(self, u: Float[Tensor, "b words"], *, still: bool = False) -> list[DrawnParams]:
-        """The drawn values of each part at words; without the graph of learned numbers where they stand still."""
+        """The drawn values of each part at words; for a look, without the graph of learned numbers, where they stand still."""
         found = []
         for part in self._parts:
             own = part.of(u)
             raw = {at: {n: t.detach() for n, t in one.items()} for at, one in part.raw.items()} if still else part.raw
-            found.append(params_of(part.plan, own if part.columns is None else own[:, part.columns], raw))
+            drawn = drawn_at(part.plan, own if part.columns is None else own[:, part.columns], raw)
+            found.append(drawn if still else tuple(drawn))
         return found
 
     def call(
@@ -162,11 +163,12 @@ class Trial:
     def _records(self, values: Sequence[DrawnParams], changed: Mapping[Any, Tensor]) -> dict[str, list[Record]]:
         records: dict[str, list[Record]] = {name: [] for name in self._calls}
         for part, own in zip(self._parts, values, strict=True):
-            own = tuple(dict(one) for one in own)
-            for at, value in changed.items():
-                if at in self._places[part.picture]:
-                    transform, name = self._places[part.picture][at]
-                    own[transform][name] = part.of(value)
+            if changed:
+                own = made = tuple(dict(one) for one in own)
+                for at, value in changed.items():
+                    if at in self._places[part.picture]:
+                        transform, name = self._places[part.picture][at]
+                        made[transform][name] = part.of(value)
             records[part.picture].append(Record(part.plan, own, len(part.index), part.lead))
         return records
 

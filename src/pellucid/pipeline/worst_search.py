@@ -92,7 +92,7 @@ def search_cube(
         whole: all samples share their draws, and what is searched is the largest mean.
         check: see whether the losses mix the samples, by one more evaluation.
     """
-    low, high = ends_of(draws, drawn(0))
+    low, high = ends_of({} if how.method == "random" else draws, drawn(0))
     starts = _starts(draws, drawn, how, low, high)
     seen: list[Tensor] = []
     count = 0
@@ -108,7 +108,7 @@ def search_cube(
         if check and not whole:
             count += _check_separate(losses, starts, seen)
     every, points = torch.stack(seen), torch.stack(starts)  # n b, n b words
-    ranked = _nan_last(every).argsort(dim=0, descending=True, stable=True)
+    ranked = torch.where(every.isnan(), -torch.inf, every).argsort(dim=0, descending=True, stable=True)
     rows = torch.arange(every.shape[1], device=every.device)
     best, at = every[ranked[0], rows], points[ranked[0], rows]
     for restart in range(min(how.restarts, len(starts)) if how.method == "gradient" and how.steps else 0):
@@ -139,10 +139,6 @@ def _better(best: Tensor, at: Tensor, now: Tensor, here: Tensor) -> tuple[Tensor
     """For each sample the larger loss, and where it is."""
     more = now > best
     return torch.where(more, now, best), torch.where(more[:, None], here, at)
-
-
-def _nan_last(losses: Tensor) -> Tensor:
-    return torch.where(losses.isnan(), -torch.inf, losses)
 
 
 def ends_of(draws: Draws, like: Tensor) -> tuple[Tensor, Tensor]:
