@@ -1,7 +1,7 @@
 """``pellucid study``: experiments that write their own page of the documentation.
 
 Owns: the options of ``pellucid study``.
-Must not: measure; ``detach``, ``augmentation``, ``worst``, ``hardening``, ``views``, ``camera`` and others do.
+Must not: measure; ``detach``, ``learned``, ``worst``, ``hardening``, ``views``, ``camera`` and others do.
 Read next: ``detach/run.py``.
 """
 
@@ -55,52 +55,48 @@ def detach(
 
 
 @app.command()
-def augmentation(
-    data: Annotated[
-        Path | None, typer.Option("--data", help="An .npz file or a folder (npz or IDX); default scikit-learn's digits.")
-    ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder with one file per run.")] = Path(
-        "augmentation-study"
-    ),
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file with settings.")] = None,
-    write: Annotated[Path | None, typer.Option(help="Write the page there, and its picture into img/ beside it.")] = None,
-    images: Annotated[str, typer.Option(help="Sizes of the training set.")] = "500,2000,10000",
-    seeds: Annotated[int, typer.Option(min=1, help="How many.")] = 5,
-    arms: Annotated[str | None, typer.Option(help="Only these.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps of the optimiser.")] = 5000,
-    batch: Annotated[int | None, typer.Option(help="Images per step.")] = 32,
-    entropy: Annotated[float | None, typer.Option(help="The reward of the learned ranges.")] = None,
-    policy_entropy: Annotated[float | None, typer.Option(help="The reward of the policy search.")] = None,
-    held: Annotated[int, typer.Option(help="Judge on held-out training images, not on the test set.")] = 0,
+def learned(
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Do the runs that its file lacks; else write the page of those it has.")
+    ] = False,
+    write: Annotated[Path, typer.Option(help="The folder of learned-augmentation.json, its page and its picture.")] = Path("docs"),
+    data: Annotated[str, typer.Option(help="Data sets.")] = "fashion_mnist,digits,patches",
+    images: Annotated[str, typer.Option(help="Sizes of the training set; those that a data set has.")] = "500,2000,10000",
+    steps: Annotated[str, typer.Option(help="Steps of the optimiser.")] = "1000",
+    arms: Annotated[str | None, typer.Option(help="Only these; default all.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many, each with its own pictures, weights and draws.")] = 5,
+    minutes: Annotated[float, typer.Option(min=0.0, help="Begin no run after so many.")] = 10.0,
+    jobs: Jobs = 1,
 ) -> None:
-    """No, hand-set, published and learned augmentation on small training sets; a run that is done is not done again."""
-    import json
+    """Ways to augment, fixed and learned, against RandAugment at equal steps and at equal CPU; goes on where it was stopped."""
+    import time
 
-    need("train", "safetensors", "matplotlib")
-    from pellucid.cli.learn import one_thread, read_pictures
-    from pellucid.training import read_settings
-    from pellucid.training.progress import progress_bar
-    from pellucid_bench.augmentation.page import draw_study, study_page
-    from pellucid_bench.augmentation.run import Study, StudySettings, read_arms, read_sizes, run_study
+    need("train", "sklearn", "skimage", "matplotlib")
+    from pellucid.cli.learn import one_thread
+    from pellucid.random.arguments import check_choice
+    from pellucid_bench.learned.arms import ARMS
+    from pellucid_bench.learned.page import as_markdown, draw
+    from pellucid_bench.learned.pictures import DATA
+    from pellucid_bench.learned.run import ABOUT, places, run
+    from pellucid_bench.runs import read_sizes, run_all
 
-    settings = read_settings(StudySettings, config, steps=steps, batch=batch, entropy=entropy, policy_entropy=policy_entropy)
-    plan = Study(images=read_sizes(images), seeds=seeds, arms=read_arms(arms), settings=settings, held=held)
-    pictures = read_pictures(data)
-    with one_thread(), progress_bar(len(plan.runs()), f"study on {pictures.name}") as tell:
-        results = run_study(plan, pictures, output, tell)
-    options = {"images": images, "seeds": seeds, "steps": steps, "batch": batch, "arms": arms, "held": held}
-    options |= {"entropy": entropy, "policy-entropy": policy_entropy, "config": config}
-    usual = {"images": "500,2000,10000", "seeds": 5, "steps": 5000, "batch": 32, "held": 0}
-    changed = [f" --{option} {value}" for option, value in options.items() if value is not None and value != usual.get(option)]
-    command = f"pellucid study augmentation --data {pictures.name}{''.join(changed)}"
-    name = f"{write.stem if write else 'study'}.png"
-    page = study_page(results, data=pictures.name, command=command, picture=f"img/{name}")
-    target = write or output / "study.md"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draw_study(results, target.parent / "img" / name)
-    target.write_text(page)
-    target.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
-    typer.echo(f"Wrote {target}.")
+    chosen = arms.split(",") if arms else list(ARMS)
+    for option, names, known in (("arms", chosen, ARMS), ("data", data.split(","), DATA)):
+        for name in names:
+            check_choice(option, name, tuple(known))
+    last = time.monotonic() + 60 * minutes if resume else 0.0
+    with one_thread():
+        rows = run_all(
+            run,
+            places(data.split(","), read_sizes(images), read_sizes(steps, "steps"), chosen),
+            seeds,
+            about=ABOUT,
+            path=write / "learned-augmentation.json",
+            jobs=jobs,
+            say=lambda line: typer.echo(f"... {line}", err=True),
+            until=last,
+        )
+    _finish("learned-augmentation", as_markdown(rows), partial(draw, rows), write)
 
 
 @app.command()
@@ -183,9 +179,8 @@ def distill(
     """What pictures teach that were learned under siamese draws; goes on where it was stopped, from the file that it writes."""
     need("demo", *(() if write is None else ("matplotlib",)))
     from pellucid.cli.learn import one_thread
-    from pellucid_bench.augmentation.run import read_sizes
     from pellucid_bench.distill import NAMES, as_markdown, draw, read, run
-    from pellucid_bench.runs import run_all
+    from pellucid_bench.runs import read_sizes, run_all
 
     data = read()
     with one_thread():

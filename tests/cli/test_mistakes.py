@@ -16,7 +16,7 @@ MODULES = {
         ["learn", "teach"],
         ["learn", "rotation"],
         ["learn", "demo"],
-        ["study", "augmentation"],
+        ["study", "learned"],
         ["train-descriptor", "run"],
         ["train-joint", "run"],
         ["eval-descriptor", "--photographs", "camera"],

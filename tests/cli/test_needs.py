@@ -20,7 +20,7 @@ NEEDS = [
     ("sklearn", "learn demo"),
     ("sklearn", "learn rotation"),
     ("matplotlib", "learn demo"),
-    ("matplotlib", "study augmentation"),
+    ("matplotlib", "study learned"),
     ("matplotlib", "bench docs"),
     ("matplotlib", "bench scaling -o out"),
     ("safetensors", "learn demo"),

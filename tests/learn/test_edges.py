@@ -17,7 +17,7 @@ from pellucid.learn.rotation import Rotation
 from pellucid.learn.run import learn
 from pellucid.training import World, fit
 from pellucid.training.settings import described
-from pellucid_bench.augmentation.run import Study, StudySettings, read_sizes, run_study
+from pellucid_bench.runs import read_sizes
 from tests.training.test_loop import make
 
 RNG = np.random.default_rng(0)
@@ -61,12 +61,6 @@ def test_a_rotation_out_of_range_is_named(name, value):
 def test_sizes_of_a_study(text):
     with pytest.raises(InvalidArgument, match=r"^images: expected"):
         read_sizes(text)
-
-
-@pytest.mark.parametrize(("name", "value"), [("seeds", 0), ("held", -3), ("search_steps", 0)])
-def test_a_study_out_of_range_is_named(name, value):
-    with pytest.raises(InvalidArgument, match=f"^{name}: expected"):
-        Study(**{name: value})
 
 
 ARRAYS = {
@@ -192,16 +186,12 @@ def test_every_process_needs_an_image():
 
 @pytest.mark.slow
 def test_other_pictures_under_the_same_name_do_not_resume(pictures, tmp_path):
-    settings = StudySettings(images=8, steps=1, batch=4)
+    settings = AugerinoSettings(images=8, steps=1, batch=4)
     learn("augerino", pictures, settings, tmp_path / "run", quiet=True)
     other = Pictures("noise", pictures.x_train.clone(), pictures.y_train, pictures.x_test, pictures.y_test)
     other.x_train[0, 0, 0, 0] ^= 1
     with pytest.raises(InvalidArgument, match=r"settings\.pictures: expected '\w{16}', got '\w{16}'"):
         learn("augerino", other, settings, tmp_path / "run", quiet=True)
-    study = Study(images=(8,), seeds=1, arms=("none",), settings=settings)
-    run_study(study, pictures, tmp_path / "study")
-    with pytest.raises(InvalidArgument, match=r"noise-none-8-0\.json: pictures"):
-        run_study(study, other, tmp_path / "study")
 
 
 @pytest.mark.parametrize("name", ["total", "save_every", "log_every"])
