@@ -52,7 +52,7 @@ def test_patches_show_their_own_part_of_the_photographs():
 def test_the_command_goes_on_where_it_was_stopped_and_writes_the_tables(tmp_path):
     page, file = tmp_path / "learned-augmentation.md", tmp_path / "learned-augmentation.json"
     page.write_text("# Page\n\n<!-- study:learned-augmentation -->\n<!-- /study:learned-augmentation -->\n")
-    what = ["study", "learned", "--write", str(tmp_path), "--data", "digits", "--images", "40", "--steps", "2", "--seeds", "2"]
+    what = ["study", "learned", "--write", str(tmp_path), "--data", "digits", "--images", "500", "--steps", "2", "--seeds", "2"]
     several = [*what, "--arms", "none,random,worst2"]
     for command in ([*what, "--arms", "none", "--resume"], [*several, "--resume"], several):
         result = CliRunner().invoke(app, command)
