@@ -41,7 +41,8 @@ def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, 
     flags = {name: result[f"{name}_{VALID}"] for name in result if f"{name}_{VALID}" in result}
     # Points of objects stay, those that are gone as well: an object goes with its other rows.
     flags = {name: flag for name, flag in flags.items() if not _of_objects(flag)}
-    flags |= {name: _shown(value) for name, value in result.items() if name.startswith("masks") and _is_stack(value)}
+    stacks = [name for name in result if name.startswith("masks") and name not in options.targets and _is_stack(result[name])]
+    flags |= {name: _shown(result[name]) for name in stacks}
     for group in _groups(flags, result, options):
         beside, masks = _beside(group[0], everything, options), f"{group[0]}_{VALID}" not in result
         labels = [everything[name] if count else [everything[name]] for name in beside if name not in group]
