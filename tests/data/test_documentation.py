@@ -1,11 +1,14 @@
 """The loading guide runs, block by block, in a folder of pictures."""
 
+import contextlib
 import re
 import sys
 import types
 from pathlib import Path
 
 import pytest
+
+from pellucid_bench.peers.torchvision_import import torchvision_v2
 
 GUIDE = Path(__file__).parents[2] / "docs" / "loading.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
@@ -38,6 +41,8 @@ def test_the_guide_runs():
 @pytest.mark.filterwarnings("ignore:::lightning", "ignore:::transformers", "ignore:::accelerate")
 @pytest.mark.parametrize("library", NEEDED)
 def test_the_blocks_on_other_libraries_run(library):
+    with contextlib.suppress(ImportError):
+        torchvision_v2()  # which they import, and which may be built for another torch
     pytest.importorskip(library, reason=f"{library} is not installed")
     about = [block for block in BLOCKS if library in needed(block)]
     assert about

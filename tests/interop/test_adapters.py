@@ -81,22 +81,56 @@ def test_gray_pictures_and_floats_keep_their_layout():
 
 
 class Views(Dataset):
-    def __init__(self, transform):
-        self.transform = transform
+    def __init__(self, call):
+        self.call = call
 
     def __len__(self):
         return 8
 
     def __getitem__(self, i):
-        return torch.from_numpy(self.transform(image=np.full((8, 8, 1), 0.5, np.float32))["image"])
+        return self.call(torch.full((1, 8, 8), 0.5))
 
 
-def test_workers_draw_for_themselves():
+def _as_array(adapted, image):
+    return torch.from_numpy(adapted(image=hwc(image))["image"]).movedim(-1, 0)
+
+
+CALLS = {
+    "albumentations": (as_albumentations, _as_array),
+    "torchvision": (as_torchvision, lambda adapted, image: adapted(image)),
+    "kornia": (lambda ours: as_kornia(ours, data_keys=["input"]), lambda adapted, image: adapted(image[None])[0]),
+    "batchgenerators": (as_batchgenerators, lambda adapted, image: adapted(image=image)["image"]),
+    "detectron2": (
+        as_detectron2,
+        lambda adapted, image: torch.from_numpy(adapted.get_transform(hwc(image)).apply_image(hwc(image))).movedim(-1, 0),
+    ),
+}
+
+
+@pytest.mark.usefixtures("detectron2")
+@pytest.mark.parametrize("library", CALLS)
+def test_seeds_and_workers_draw_as_they_do_here(library):
+    """In the process, and in two workers, where each draws for itself."""
+    if library == "albumentations":
+        albumentations()
+
+    adapt, call = CALLS[library]
+    draws = {}
+    for who in ("theirs", "ours"):
+        pipeline = P.Pipeline([P.RandomGaussianNoise(0.1)], seed=3)
+        adapted = adapt(pipeline)
+        one = (lambda image, adapted=adapted: call(adapted, image)) if who == "theirs" else pipeline
+        here = [one(torch.full((1, 8, 8), 0.5)) for _ in range(3)]
+        torch.manual_seed(5)
+        fresh = DataLoader(Views(one), batch_size=None, num_workers=2, multiprocessing_context="fork")
+        draws[who] = torch.stack([*here, *fresh])
+    assert torch.allclose(draws["theirs"], draws["ours"], atol=1e-6)
+    assert len(draws["ours"].flatten(1).unique(dim=0)) == 11
+
+
+def test_an_adapter_is_pickled():
     albumentations()
-    ours = as_albumentations(P.Pipeline([P.RandomGaussianNoise(0.1)], seed=3))
-    assert pickle.loads(pickle.dumps(ours)).p == 1.0
-    drawn = torch.stack([one for batch in DataLoader(Views(ours), num_workers=2) for one in batch])
-    assert len(drawn.flatten(1).unique(dim=0)) == 8
+    assert pickle.loads(pickle.dumps(as_albumentations(P.Pipeline([P.RandomGaussianNoise(0.1)], seed=3)))).p == 1.0
 
 
 def test_among_torchvisions_transforms_classes_stay():
