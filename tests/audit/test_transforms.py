@@ -1,10 +1,10 @@
 """The audit over every transform of ours: nothing above a note, and declarations that are true."""
 
 import pytest
-from tests.cases import CASES, IDS
-from tests.gradient_table import TARGET, report_of, subject
 
 from pellucid.audit.finding import Severity
+from tests.cases import CASES, IDS
+from tests.gradient_table import TARGET, report_of, subject
 
 
 # A transform is audited for seconds.

@@ -66,6 +66,12 @@ def test_code_makes_the_same_pipeline(one):
     assert again.options == pipeline.options
 
 
+@pytest.mark.parametrize("seed", [None, 0, 7])
+def test_code_holds_the_seed_that_was_said(seed):
+    again = eval(as_code(Pipeline([pellucid.RandomInvert()], seed=seed)), vars(pellucid))
+    assert again.to_dict().get("seed") == seed
+
+
 HEAD = "import albumentations as A\nimport torchvision.transforms as T\n"
 HOSTILE = {
     "a loop of names": "x = y\ny = x\nt = A.Compose([A.Rotate(limit=x)])",

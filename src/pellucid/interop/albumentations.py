@@ -183,7 +183,7 @@ def _old(reader: Reader, one: Any, two: Any) -> Any:
 
 def _rotate(given: Given, reader: Reader, where: str) -> Made:
     given.only("crop_border", False, default=False, reason="a batch keeps one size", nearest="RandomRotation and CenterCrop")
-    limit = _around(given("limit", 90), "limit")
+    limit = _around(given("limit|angle_range", 90), "limit")
     return ours.RandomRotation(limit, p=given("p", 0.5), **_warp(given, reader, border=_old(reader, 4, 0)))
 
 
@@ -191,7 +191,9 @@ def _shift_scale_rotate(given: Given, reader: Reader, where: str) -> Made:
     both = given("shift_limit", 0.0625)
     x, y = (given(f"shift_limit_{axis}") for axis in "xy")
     scale = _around(given("scale_limit", 0.1), "scale_limit")
-    factors = (1.0 + scale[0], 1.0 + scale[1])
+    if scale[0] <= -1.0:
+        given.near(f"scale_limit={scale}", "a scale of 0 has no inverse", "0.01 and more")
+    factors = (max(1.0 + scale[0], 0.01), 1.0 + scale[1])
     if reader.version >= 2:
         reader.note("ShiftScaleRotate: shifts are cut off to whole pixels there")
     return ours.RandomAffine(

@@ -151,7 +151,7 @@ def _rain(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _safe(given: Given, reader: Reader, where: str) -> Made:
-    limit = around(0.0)(given("limit", 90))
+    limit = around(0.0)(given("limit|angle_range", 90))
     return ours.RandomSafeRotation(limit, p=given("p", 0.5), **_shown(given, 4 if reader.version < 2 else 0))
 
 
@@ -320,5 +320,6 @@ NEAREST = why(NEAR) | {
     "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
     **dict.fromkeys(("FDA", "HistogramMatching", "PixelDistributionAdaptation", "TemplateTransform", "OverlayElements"), (
         "it reads other pictures", "CopyPaste, MixUp or CutMix, of the batch")),
+    "FilmGrain": ("its grains have a size", "RandomGaussianNoise"),
     **dict.fromkeys(("TextImage", "Superpixels", "RandomGravel", "Spatter"), ("it draws what is not in the picture", "")),
 }  # fmt: skip

@@ -27,17 +27,19 @@ def as_code(pipeline: Pipeline) -> str:
     Example:
         >>> from pellucid import Pipeline, RandomInvert, RandomRotation
         >>> from pellucid.interop import as_code
-        >>> print(as_code(Pipeline([RandomRotation(20.0), RandomInvert(p=0.3)], min_area=2.0)))
+        >>> print(as_code(Pipeline([RandomRotation(20.0), RandomInvert(p=0.3)], seed=7, min_area=2.0)))
         Pipeline(
             [
                 RandomRotation(20.0),
                 RandomInvert(0.3),
             ],
+            seed=7,
             min_area=2.0,
         )
     """
     steps = "".join(f"        {_of(one)},\n" for one in pipeline.transforms)
-    more = "".join(f"    {name}={value},\n" for name, value in _changed(pipeline.options))
+    seed = [("seed", str(int(pipeline._seed)))] if pipeline._named else []
+    more = "".join(f"    {name}={value},\n" for name, value in [*seed, *_changed(pipeline.options)])
     return f"Pipeline(\n    [\n{steps}    ],\n{more})"
 
 

@@ -134,8 +134,8 @@ class Given:
         self._reader = reader
 
     def __call__(self, option: str, default: Any = None) -> Any:
-        """The option's value, with sequences as tuples; of two names given as ``"a|b"``, the one that is there."""
-        for name in option.split("|"):
+        """The option's value, with sequences as tuples; of names given as ``"a|b"``, the one that is there, if only as a range."""
+        for name in (name for one in option.split("|") for name in (one, f"{one.removesuffix('_limit')}_range")):
             if name in self.options:
                 self.unused.discard(name)
                 if self.options[name] is LOST:
