@@ -10,20 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from pellucid.kernels.color.cpu.rows import mix_whole
-from pellucid.kernels.convolve.cpu.rows import add_nine, clip_row
+from pellucid.kernels.convolve.cpu.sweep import interior_of_bytes
 from pellucid.kernels.curve.cpu.rows import counted, looked_up
-from pellucid.kernels.jit import exact, fused, noinline
-from pellucid.kernels.levels import rounded, units
+from pellucid.kernels.jit import exact, fused
+from pellucid.kernels.levels import rounded
 
-__all__ = [
-    "blended",
-    "colored",
-    "extremes_of",
-    "histograms",
-    "sharpened",
-    "through",
-    "total_of",
-]
+__all__ = ["blended", "colored", "count_ends", "histograms", "sharpened", "through", "total_of"]
 
 _STRIP = 1024
 
@@ -42,10 +34,9 @@ def histograms(source, counts, parts):  # type: ignore[no-untyped-def]
         counted(source[c], 0, 1, parts, counts[c])
 
 
-@fused
+@fused.noinline
 def total_of(x):  # type: ignore[no-untyped-def]
     """The sum of a row."""
-    noinline()
     total, whole = np.int64(0), len(x) - len(x) % 65536
     for first in range(0, whole + 1, 65536):
         some = x[first : first + 65536]
@@ -56,25 +47,19 @@ def total_of(x):  # type: ignore[no-untyped-def]
     return total
 
 
-@fused
-def extremes_of(x, table, counts, known):  # type: ignore[no-untyped-def]
-    """The darkest and the brightest level that a table makes of a row; of those counted where they are, else the row's own."""
-    noinline()
+@fused.noinline
+def count_ends(x, counts):  # type: ignore[no-untyped-def]
+    """Of a row's levels count the darkest and the brightest alone."""
     low, high = np.uint8(255), np.uint8(0)
-    if known:
-        for k in range(256):
-            if counts[k] > 0:
-                low, high = min(low, table[k]), max(high, table[k])
-        return low, high
     for u in range(len(x)):
         low, high = min(low, x[u]), max(high, x[u])
-    return low, high
+    counts[:] = 0
+    counts[low] = counts[high] = 1
 
 
-@fused
+@fused.noinline
 def colored(source, p, unit, lines, target):  # type: ignore[no-untyped-def]
     """Three channels through the matrix and the offset at the beginning of ``p``."""
-    noinline()
     made = lines[: 3 * _STRIP].reshape(3, _STRIP)
     for first in range(0, source.shape[1], _STRIP):
         end = min(first + _STRIP, source.shape[1])
@@ -84,27 +69,10 @@ def colored(source, p, unit, lines, target):  # type: ignore[no-untyped-def]
 
 
 @fused
-def sharpened(source, kernel, shape, unit, lines, target):  # type: ignore[no-untyped-def]
+def sharpened(source, kernel, shape, lines, target):  # type: ignore[no-untyped-def]
     """The filter of 3 x 3 on the interior; the border stays."""
-    noinline()
-    height, width = shape
-    window, middle = lines[: 3 * width].reshape(3, width), lines[3 * width : 4 * width]
     for c in range(len(source)):
-        x, y = source[c], target[c]
-        for v in range(height):
-            row, into = x[v * width : (v + 1) * width], y[v * width : (v + 1) * width]
-            if v == 0 and height > 1:
-                units(row, unit, window[0])
-            if v + 1 < height:
-                units(x[(v + 1) * width : (v + 2) * width], unit, window[(v + 1) % 3])
-            for u in range(width):
-                into[u] = row[u]
-            if v > 0 and v + 1 < height and width > 2:
-                some = middle[: width - 2]
-                some[:] = lines.dtype.type(0.0)
-                add_nine(window[(v - 1) % 3], window[v % 3], window[(v + 1) % 3], kernel, some)
-                clip_row(some)
-                rounded(some, into[1 : width - 1])
+        interior_of_bytes(source[c].reshape(shape), kernel, lines[: 4 * shape[1]].reshape(4, shape[1]), target[c].reshape(shape))
 
 
 @exact
@@ -114,10 +82,9 @@ def _add_share(x, share, unit, total):  # type: ignore[no-untyped-def]
         total[u] = total[u] + share * (cast(x[u]) * unit)
 
 
-@fused
+@fused.noinline
 def blended(source, made, shares, unit, lines, target):  # type: ignore[no-untyped-def]
     """The picture and what was made of it, by their shares; each product and each sum is rounded, as tensor operations do."""
-    noinline()
     for c in range(len(source)):
         for first in range(0, source.shape[1], _STRIP):
             end = min(first + _STRIP, source.shape[1])

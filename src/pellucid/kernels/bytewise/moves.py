@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.kernels.jit import exact, fused, noinline
+from pellucid.kernels.jit import exact, fused
 from pellucid.kernels.levels import rounded
 from pellucid.kernels.warp.cpu.coordinates import locate
 from pellucid.kernels.warp.cpu.gather import gather_staged
@@ -23,10 +23,9 @@ def moves_nothing(m):  # type: ignore[no-untyped-def]
     return m[0] == 1.0 and m[1] == 0.0 and m[2] == 0.0 and m[3] == 0.0 and m[4] == 1.0 and m[5] == 0.0
 
 
-@fused
+@fused.noinline
 def _laid_out(source, shape, unit, plane):  # type: ignore[no-untyped-def]
     """Pixels with a ring of zeros around them, each of three channels and a number that is not read, as ``quads.py`` reads them."""
-    noinline()
     height, width = shape
     wide, cast = 4 * (width + 2), type(unit)
     last = len(source) - 1
@@ -42,10 +41,9 @@ def _laid_out(source, shape, unit, plane):  # type: ignore[no-untyped-def]
     plane[(height + 1) * wide : (height + 2) * wide] = cast(0.0)
 
 
-@fused
+@fused.noinline
 def _settled(x, y, shape, index):  # type: ignore[no-untyped-def]
     """Coordinates as the place of a pixel that is laid out and the way to the next; what sees nothing stands in the corner."""
-    noinline()
     cast = x.dtype.type
     one, most_x, most_y, wide = cast(1.0), cast(shape[1]), cast(shape[0]), np.int32(shape[1] + 2)
     for u in range(len(index)):
@@ -57,10 +55,9 @@ def _settled(x, y, shape, index):  # type: ignore[no-untyped-def]
         index[u] = np.int32(4) * (np.int32(row + one) * wide + np.int32(column + one))
 
 
-@fused
+@fused.noinline
 def bilinear(source, m, shape, unit, plane, cells, lines, ramp, target):  # type: ignore[no-untyped-def]
     """Every pixel of the result from the four around where the map sends it."""
-    noinline()
     height, width = shape
     _laid_out(source, shape, unit, plane)
     rows = lines[: 11 * width].reshape(11, width)

@@ -11,24 +11,21 @@ import numpy as np
 
 from pellucid.color.luma import LUMA
 from pellucid.kernels.bytewise.layout import AUTOCONTRAST, BILINEAR, COLOR, EQUALIZE, NEAREST
-from pellucid.kernels.bytewise.levels import blended, colored, extremes_of, histograms, sharpened, through, total_of
+from pellucid.kernels.bytewise.levels import blended, colored, count_ends, histograms, sharpened, through, total_of
 from pellucid.kernels.bytewise.moves import bilinear, moves_nothing
 from pellucid.kernels.color.cpu.rows import mix_whole
-from pellucid.kernels.curve.cpu.rows import curved, flattened, looked_up, mixed
-from pellucid.kernels.curve.cpu.strips import bent
-from pellucid.kernels.curve.layout import GATE
-from pellucid.kernels.jit import entry, exact, fused, noinline, without_refcount
+from pellucid.kernels.curve.cpu.sweep import toned
+from pellucid.kernels.jit import entry, exact, fused
 from pellucid.kernels.levels import rounded, units
-from pellucid.kernels.stages.sums import copy, copy_rows
+from pellucid.kernels.stages.sums import copy_rows
 from pellucid.kernels.warp.cpu.labels import copy_plainly
 
 __all__ = ["sweep"]
 
 
-@exact
+@exact.noinline
 def _mean_luma(source, tables, counts, known):  # type: ignore[no-untyped-def]
     """The mean luma of a picture in [0, 1], by its levels where these are counted."""
-    noinline()
     channels, pixels = source.shape
     total = 0.0
     for c in range(channels):
@@ -43,10 +40,9 @@ def _mean_luma(source, tables, counts, known):  # type: ignore[no-untyped-def]
     return total
 
 
-@fused
+@fused.noinline
 def _parameters(own, luma, channels, p):  # type: ignore[no-untyped-def]
     """Matrix and offset in the precision of pixels; whether each channel of the result is one channel's."""
-    noinline()
     alone, pivot = True, own[channels * (channels + 1)]
     for k in range(channels * channels):
         p[k] = own[k]
@@ -56,9 +52,8 @@ def _parameters(own, luma, channels, p):  # type: ignore[no-untyped-def]
     return alone
 
 
-@fused
+@fused.noinline
 def _tabled_color(p, channels, unit, tables, values):  # type: ignore[no-untyped-def]
-    noinline()
     if channels == 3:
         mix_whole(p, 0, 9, unit, tables[0], tables[1], tables[2], values)
     else:
@@ -72,35 +67,19 @@ def _tabled_color(p, channels, unit, tables, values):  # type: ignore[no-untyped
         rounded(values[c], tables[c])
 
 
-@fused
-def _tabled_curve(kind, own, source, unit, tables, counts, known, values, room):  # type: ignore[no-untyped-def]
+@fused.noinline
+def _tabled_curve(kind, own, source, unit, tables, counts, known, values, parts):  # type: ignore[no-untyped-def]
     """Put a curve on the tables."""
-    noinline()
-    cast = type(unit)
-    scale, numbers = cast(255.0), values[3][:3]
+    x, y, numbers = values[0], values[1], values[3][:3]
+    room = values[2], values[4], (parts, parts[1], np.empty(256, np.uint8))
     for k in range(3):
         numbers[k] = own[k]
-    x, y, flat, rise = values[0], values[1], values[2], values[4]
     for c in range(len(tables)):
-        table = tables[c]
-        units(table, unit, x)
-        if kind == AUTOCONTRAST:
-            low, high = extremes_of(source[c], table, counts[c], known)
-            curved(kind, x, cast(low) * unit, cast(high) * unit, scale, y)
-        elif kind == EQUALIZE:
-            below, levels = room[0], room[1]
-            levels[:] = 0
-            for k in range(256):
-                levels[table[k]] += counts[c, k]
-            if flattened(levels, below, flat, rise):
-                copy(x, y)
-            else:
-                looked_up(table, flat, y)
-        else:
-            bent(kind, 0, scale, numbers, x, y)
-        if kind in (AUTOCONTRAST, EQUALIZE) and numbers[GATE] != cast(1.0):
-            mixed(numbers[GATE], x, y)
-        rounded(y, table)
+        units(tables[c], unit, x)
+        if kind == AUTOCONTRAST and not known:  # nothing is on the tables yet
+            count_ends(source[c], counts[c])
+        toned(kind, 0, type(unit)(255.0), numbers, x, counts[c], room, y)
+        rounded(y, tables[c])
 
 
 @fused
@@ -110,10 +89,9 @@ def _start(tables):  # type: ignore[no-untyped-def]
             tables[c, k] = k
 
 
-@fused
+@fused.noinline
 def _one(source, call, picture, operations, numbers, room, into):  # type: ignore[no-untyped-def]
     """All operations of one picture."""
-    noinline()
     spare, plane, floats, cells, tables, counts, parts = room
     channels, height, width, unit = call.channels, call.height, call.width, call.unit
     values, p, m = floats[: 6 * 256].reshape(6, 256), floats[6 * 256 : 6 * 256 + 16], floats[6 * 256 + 16 : 6 * 256 + 32]
@@ -167,7 +145,7 @@ def _one(source, call, picture, operations, numbers, room, into):  # type: ignor
         else:
             for k in range(9):
                 p[k] = own[k]
-            sharpened(source, p, (height, width), unit, lines, target)
+            sharpened(source, p, (height, width), lines, target)
         source, turn = target, 1 - turn
         if o == count - 1:
             return
@@ -190,11 +168,7 @@ def sweep(images, call, picture, operations, starts, numbers, shares, room, out,
             row, which is the result.
         room: as `_room` in ``__init__.py`` makes it.
     """
-    images, out, numbers, operations = without_refcount((images, out, numbers, operations))
-    picture = without_refcount(picture)
     spare, made, plane, floats, cells, tables, counts, parts = room
-    spare, made, plane, floats, cells = without_refcount((spare, made, plane, floats, cells))
-    tables, counts, parts = without_refcount((tables, counts, parts))
     rows = shares.shape[1] - 1
     for u in range(call.width):
         floats[6 * 256 + 32 + u] = u

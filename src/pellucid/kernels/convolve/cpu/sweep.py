@@ -27,7 +27,7 @@ from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.levels import rounded, units
 from pellucid.kernels.stages.sums import copy, mask_row
 
-__all__ = ["interior", "interior_backward", "separable", "separable_back", "separable_sums"]
+__all__ = ["interior", "interior_backward", "interior_of_bytes", "separable", "separable_back", "separable_sums"]
 
 
 @fused
@@ -118,8 +118,9 @@ def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold
             dots(g, middle, into[taps:])
 
 
-@fused
-def _interior_of_bytes(x, kernel, lines, out):  # type: ignore[no-untyped-def]
+@fused.noinline
+def interior_of_bytes(x, kernel, lines, out):  # type: ignore[no-untyped-def]
+    """A plane of bytes through a filter of 3 x 3; ``lines`` is room for four rows."""
     height, width = x.shape
     made, unit = lines[3][: max(width - 2, 0)], lines.dtype.type(1.0 / 255.0)
     for v in range(height):
@@ -144,7 +145,7 @@ def interior(images, kernels, channels, clipped, out, lines, start, stop):  # ty
     for plane in range(start, stop):
         kernel, x = kernels[plane // channels % len(kernels)], images[plane]
         if lines is not None:
-            _interior_of_bytes(x, kernel, lines, out[plane])
+            interior_of_bytes(x, kernel, lines, out[plane])
             continue
         for v in range(height):
             row = out[plane, v]

@@ -14,7 +14,7 @@ from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.stages.sums import copy
 
-__all__ = ["backward", "by_levels", "forward", "look_up"]
+__all__ = ["backward", "by_levels", "forward", "look_up", "toned"]
 
 
 @fused.noinline
@@ -80,7 +80,7 @@ def _stretched_back(row, grad, a, b, gate, into):  # type: ignore[no-untyped-def
 
 
 @fused
-def _toned(kind, clip, scale, own, row, counts, scratch, out):  # type: ignore[no-untyped-def]
+def toned(kind, clip, scale, own, row, counts, scratch, out):  # type: ignore[no-untyped-def]
     """A plane under its curve; ``counts``: how often each of its numbers counts in what the curve reads off it, or None: once."""
     cast, (table, rise, room) = row.dtype.type, scratch
     if own[GATE] == cast(0.0):
@@ -108,7 +108,7 @@ def forward(planes, numbers, options, scale, channels, out, start, stop):  # typ
     cast, kind = planes.dtype.type, options[0]
     scratch = np.empty(256, planes.dtype), np.empty(256, planes.dtype), _room(kind, planes.shape[1])
     for p in range(start, stop):
-        _toned(kind, options[3], cast(scale), numbers[(p // channels) % len(numbers)], planes[p], None, scratch, out[p])
+        toned(kind, options[3], cast(scale), numbers[(p // channels) % len(numbers)], planes[p], None, scratch, out[p])
 
 
 @fused
@@ -146,7 +146,7 @@ def by_levels(planes, numbers, options, channels, cells, out, start, stop):  # t
         for c in range(n):
             if kind in (AUTOCONTRAST, EQUALIZE) and own[GATE] != np.float32(0.0):
                 rows.counted(planes[p], c, n, parts, counts)
-            _toned(kind, options[3], np.float32(255.0), own, levels, counts, scratch, made)
+            toned(kind, options[3], np.float32(255.0), own, levels, counts, scratch, made)
             copy(made, steps(tables[c]))
         rows.looked_up_by_turns(planes[p], tables, cells, room, out[p])
 
