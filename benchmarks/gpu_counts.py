@@ -28,9 +28,9 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
-from pellucid.kernels.blend.triton import launch as blending
-from pellucid.kernels.color.triton import launch as colors
-from pellucid.kernels.convolve.triton import launch as filters
+from pellucid.kernels.blend.triton import kernels as blending
+from pellucid.kernels.color.triton import kernels as colors
+from pellucid.kernels.convolve.triton import kernels as filters
 from pellucid.kernels.stages.chain import GROUND, parameter_count
 from pellucid.kernels.warp.layout import CANVASES, LINK
 from pellucid.kernels.warp.triton import launch as warps

@@ -29,9 +29,9 @@ driver.set_active(Device())
 from pellucid.kernels.stages.chain import GROUND, parameter_count
 from pellucid.kernels.warp.layout import BENDS, CANVASES, LINK
 from pellucid.kernels.warp.triton import launch
-from pellucid.kernels.blend.triton import launch as blending
-from pellucid.kernels.color.triton import launch as colors
-from pellucid.kernels.convolve.triton import launch as filters
+from pellucid.kernels.blend.triton import kernels as blending
+from pellucid.kernels.color.triton import kernels as colors
+from pellucid.kernels.convolve.triton import kernels as filters
 from pellucid.random import philox_triton
 
 found = []

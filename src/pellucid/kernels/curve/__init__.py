@@ -2,11 +2,10 @@
 
 Owns: the names `power`, `tone` and `KINDS`, and for bytes `Bend`, `bend_of`, `tone_of_bytes` and `tabled`.
 Must not: mix channels.
-Read next: ``reference.py``, ``surrogate.py``, ``steps.py``, ``tables.py``.
+Read next: ``reference.py``, ``surrogate.py``, ``steps.py``.
 """
 
 from pellucid.kernels.curve.layout import KINDS
-from pellucid.kernels.curve.steps import power, tone
-from pellucid.kernels.curve.tables import Bend, bend_of, tabled, tone_of_bytes
+from pellucid.kernels.curve.steps import Bend, bend_of, power, tabled, tone, tone_of_bytes
 
 __all__ = ["KINDS", "Bend", "bend_of", "power", "tabled", "tone", "tone_of_bytes"]

@@ -1,16 +1,18 @@
-"""The curves of numbers, by whoever computes them.
+"""The curves of numbers, by whoever computes them, and of bytes, whose 256 levels are looked up.
 
-Owns: `power` and `tone`, and their numbers as rows.
-Must not: compute on pixels.
+Owns: `power` and `tone`, and their numbers as rows; `tone_of_bytes`, and `tabled`, for what is computed elsewhere.
+Must not: compute on pixels, or ask bytes for gradients.
 Read next: ``surrogate.py``, ``cpu/sweep.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 
 from pellucid.color.curves import Curved
@@ -19,10 +21,11 @@ from pellucid.kernels.curve import clahe, cpu, reference
 from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, KINDS, SLOPES
 from pellucid.kernels.curve.surrogate import tone as by_surrogate
 from pellucid.kernels.explicit import Primitive, dtypes, implementation, run
+from pellucid.kernels.pixels import empty_like
 from pellucid.kernels.stages.colour import BENT
 from pellucid.types import Size
 
-__all__ = ["power", "rows_of", "tone"]
+__all__ = ["Bend", "bend_of", "power", "rows_of", "tabled", "tone", "tone_of_bytes"]
 
 
 def power(
@@ -113,3 +116,39 @@ _STAGES = {how: name for name, how in BENT.items()}
 """What Triton computes, by name, surrogates and scale; of others the reference does."""
 
 _CURVES = Primitive("a tone curve", _again, *cpu.TONE)
+
+
+class Bend(NamedTuple):
+    """One curve for some samples: its kind, their numbers (``layout.py`` has both), and whether it clips."""
+
+    kind: int
+    numbers: Float[Tensor, "#n 3"]
+    clip: bool = False
+
+
+def bend_of(
+    name: str, amount: Tensor | None, gate: Tensor | None, gain: Tensor | None = None, *, clip: bool = False
+) -> Bend | None:
+    """The curve of this name, in float32; None for one that is none of a level alone."""
+    device = next((part.device for part in (amount, gain, gate) if part is not None), torch.device("cpu"))
+    return Bend(KINDS[name], rows_of(amount, gain, gate, torch.float32, device), clip) if name in KINDS else None
+
+
+def tone_of_bytes(image: UInt8[Tensor, "b c h w"], bend: Bend, dtype: torch.dtype) -> Shaped[Tensor, "b c h w"]:
+    """See :func:`pellucid.kernels.curve.tone`, of bytes on the CPU; the same numbers as of the image in float32.
+
+    Args:
+        image: bytes.
+        bend: a curve for every sample.
+        dtype: of the result: bytes again, or float32.
+    """
+    out = empty_like(image, image.shape[2:], dtype)
+    return cpu.by_levels(image, bend.numbers, [bend.kind, 0, 0, int(bend.clip)], out)
+
+
+def tabled(
+    image: UInt8[Tensor, "b c h w"], function: Callable[[UInt8[Tensor, "b c 1 256"]], Shaped[Tensor, "b c 1 256"]]
+) -> Shaped[Tensor, "b c h w"]:
+    """What a function, for which a level's place does not matter, makes of bytes: of all levels once, looked up."""
+    levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(*image.shape[:2], 1, 256)
+    return cpu.look_up(image, function(levels))

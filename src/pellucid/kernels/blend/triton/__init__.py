@@ -2,7 +2,7 @@
 
 Owns: the operators `NOISE`, with its gradients, and `FIELD`, on contiguous memory of one dtype.
 Must not: know about autograd, or import Triton before an operator runs.
-Read next: ``launch.py``.
+Read next: ``kernels.py``.
 """
 
 from typing import Any
@@ -16,14 +16,14 @@ __all__ = ["FIELD", "NOISE"]
 
 
 def _fill(out: Tensor, *given: Any) -> None:
-    from pellucid.kernels.blend.triton.launch import add_noise
+    from pellucid.kernels.blend.triton.kernels import add_noise
 
     *tensors, clip = given
     add_noise(out, *(tensor.contiguous() for tensor in tensors), clip=clip != 0)
 
 
 def _back(found: list[Tensor], *given: Any) -> None:
-    from pellucid.kernels.blend.triton.launch import noise_gradients
+    from pellucid.kernels.blend.triton.kernels import noise_gradients
 
     *tensors, clip, needs = given
     wanted = needs[2] or needs[3]
@@ -42,7 +42,7 @@ NOISE = register("triton_noise", "Tensor image, Tensor words, Tensor mean, Tenso
 
 
 def _field(out: Tensor, words: Tensor, shape: list[int], dtype: torch.dtype) -> None:
-    from pellucid.kernels.blend.triton.launch import fill_field
+    from pellucid.kernels.blend.triton.kernels import fill_field
 
     del shape, dtype
     fill_field(out, words.contiguous())

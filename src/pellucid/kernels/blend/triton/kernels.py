@@ -1,18 +1,22 @@
 """Noise as kernels: four normal numbers per hashed counter, added to four pixels in a row, and made again for the gradients.
 
 Owns: the Box-Muller map of ``random/normals.py`` on blocks, with its operations in its order, so that the bits are the same.
-Must not: keep a field in memory, or add across programs.
+Must not: keep a field in memory, add across programs, or be imported where Triton is not.
 Read next: ``../../../random/philox_triton.py``.
 """
 
+from typing import Any
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from pellucid.kernels.launching import NUMBERS
-from pellucid.random.normals import HALF_PI, LOG_2, ROOT_HALF
+from pellucid.kernels.launching import NUMBERS, cut, on, options, stride
+from pellucid.random.normals import HALF_PI, LOG_2, ROOT_HALF, series
 from pellucid.random.philox_triton import philox
 
-__all__ = ["backward", "forward"]
+__all__ = ["add_noise", "backward", "fill_field", "forward", "noise_gradients"]
 
 _LOG_2, _HALF_PI, _ROOT_HALF = tl.constexpr(LOG_2), tl.constexpr(HALF_PI), tl.constexpr(ROOT_HALF)
 
@@ -127,3 +131,42 @@ def backward(  # type: ignore[no-untyped-def]
     if S.TO_SUMS:
         tl.store(sums + (b * chunks + chunk) * 2, tl.sum(to_mean, 0))
         tl.store(sums + (b * chunks + chunk) * 2 + 1, tl.sum(to_sigma, 0))
+
+
+_COUNTERS = 128  # of a block: a counter per thread, so four pixels in a row
+
+
+def _options(dtype: torch.dtype, **constants: Any) -> dict[str, Any]:
+    return options(dtype, _COUNTERS, **dict(zip(("ARTANH", "SINE", "COSINE"), series(dtype), strict=True)), **constants)
+
+
+def _run(out: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, **constants: bool) -> None:
+    count, steps = out[0].numel(), (stride(words), stride(mean), stride(sigma))
+    blocks, _, _ = cut(count, 4 * _COUNTERS)
+    with on(out):
+        given = image, words, mean, sigma, out, count, blocks, *steps
+        forward[(out.shape[0] * blocks,)](*given, **_options(out.dtype, **constants))
+
+
+def add_noise(out: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, *, clip: bool) -> None:
+    """Write image + mean + sigma * normals into the contiguous ``out``; everything is contiguous and of one dtype."""
+    _run(out, image, words, mean, sigma, ADDED=True, CLIP=clip)
+
+
+def fill_field(out: Tensor, words: Tensor) -> None:
+    """Write the normal numbers themselves."""
+    _run(out, out, words, out, out, ADDED=False, CLIP=False)
+
+
+def noise_gradients(
+    grad: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, *, clip: bool, to_image: Tensor | None, sums: bool
+) -> Tensor:
+    """(b, 2): the gradients of mean and sigma in float64 (if ``sums``); writes the image's where there is room for it."""
+    batch, count = image.shape[0], image[0].numel()
+    blocks, steps, chunks = cut(count, 4 * _COUNTERS)
+    parts = image.new_empty((batch, chunks, 2) if sums else (0,))
+    into, numbers = grad if to_image is None else to_image, (count, blocks, chunks, stride(words), stride(mean), stride(sigma))
+    constants = _options(image.dtype, TO_IMAGE=to_image is not None, TO_SUMS=sums, CLIP=clip, STEPS=steps)
+    with on(image):
+        backward[(batch * chunks,)](grad, image, words, mean, sigma, into, parts, *numbers, **constants)
+    return parts.sum(1, dtype=torch.float64) if sums else parts

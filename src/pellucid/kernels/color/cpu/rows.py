@@ -8,7 +8,7 @@ Read next: ``paint.py``.
 import numpy as np
 
 from pellucid.color.hsv import FAINT
-from pellucid.kernels.curve.cpu.strips import bent, bent_backward
+from pellucid.kernels.curve.cpu.rows import bent, bent_backward
 from pellucid.kernels.curve.layout import REACH
 from pellucid.kernels.jit import fused, summing
 from pellucid.kernels.stages.sums import copy_rows, dot, mask_row, row_sum

@@ -2,7 +2,7 @@
 
 Owns: the operator `JITTER` with its gradients, on contiguous memory of one dtype.
 Must not: know about autograd, or import Triton before an operator runs.
-Read next: ``launch.py``.
+Read next: ``kernels.py``.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ __all__ = ["JITTER"]
 
 
 def _fill(out: Tensor, *given: Any) -> None:
-    from pellucid.kernels.color.triton.launch import steps
+    from pellucid.kernels.color.triton.kernels import steps
 
     steps(out, *given)
 
@@ -23,7 +23,7 @@ def _fill(out: Tensor, *given: Any) -> None:
 def _back(
     found: list[Tensor], grad: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: int, needs: list[bool]
 ) -> None:
-    from pellucid.kernels.color.triton.launch import gradients
+    from pellucid.kernels.color.triton.kernels import gradients
 
     sums = gradients(grad, image, order, factors, present, found[0])
     if needs[2]:

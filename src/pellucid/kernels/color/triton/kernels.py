@@ -1,18 +1,23 @@
 """The chain of clipped colour steps on blocks of pixels, every sample in its own order.
 
 Owns: one step forward and backward, without branches (the order is a number in memory), and the sums for factors and pivot.
-Must not: add across programs.
-Read next: ``launch.py``.
+Must not: add across programs, synchronise with the device, or be imported where Triton is not.
+Read next: ``../../launching.py``.
 """
 
+from functools import partial
+
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from pellucid.kernels.launching import NUMBERS
+from pellucid.color.luma import LUMA_TORCHVISION
+from pellucid.kernels.launching import NUMBERS, cut, on, options, stride
 from pellucid.kernels.stages.printed.blocks import clip, hue, hue_backward
 from pellucid.kernels.warp.triton.blocks import load_channels, store_channels, zeros
 
-__all__ = ["backward", "forward", "luma_sums"]
+__all__ = ["backward", "forward", "gradients", "luma_sums", "steps"]
 
 _CONTRAST, _SATURATION, _HUE = tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 
@@ -191,3 +196,60 @@ def backward(  # type: ignore[no-untyped-def]
                 shares = shares + (tl.where(which[turn] == kind, tl.sum(totals[turn], 0), 0.0),)
             total = shares[0] + shares[1] + (shares[2] + shares[3])  # type: ignore[misc]
             tl.store(sums + (b * chunks + chunk) * 4 + kind, total)
+
+
+_PIXELS = 128
+
+
+class _Call:
+    """What all kernels of one call share."""
+
+    def __init__(self, image: Tensor, order: Tensor, factors: Tensor, present: int) -> None:
+        self.image, self.order, self.factors = image.contiguous(), order.contiguous(), factors.contiguous()
+        self.batch, channels, height, width = image.shape
+        self.count = height * width
+        self.blocks, self.steps, self.chunks = cut(self.count, _PIXELS)
+        self.rows = stride(order), stride(factors)
+        self.pivotal = bool(present & 2)
+        weights = LUMA_TORCHVISION if channels == 3 else (1.0 / channels,) * channels
+        self.options = partial(options, image.dtype, _PIXELS, WEIGHTS=weights, PRESENT=present, C=channels)
+
+    def mean(self, sums: Tensor) -> Tensor:
+        """Chunks' sums over a sample's pixels, in the dtype of the computation."""
+        return (sums.sum(1, dtype=torch.float64) / self.count).to(self.image.dtype)
+
+    def pivots(self) -> Tensor:
+        """(b,): the mean luma of what the contrast is given."""
+        if not self.pivotal:
+            return self.image.new_zeros((self.batch,))
+        sums = self.image.new_empty((self.batch, self.chunks))
+        given = self.image, self.order, self.factors, sums, self.count, self.chunks, *self.rows
+        luma_sums[(self.batch * self.chunks,)](*given, **self.options(STEPS=self.steps))
+        return self.mean(sums)
+
+
+def steps(out: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: int) -> None:
+    """Write the image after all steps into the contiguous ``out``."""
+    call = _Call(image, order, factors, present)
+    with on(out):
+        given = call.image, call.order, call.factors, call.pivots(), out, call.count, call.blocks, *call.rows
+        forward[(call.batch * call.blocks,)](*given, **call.options())
+
+
+def gradients(grad: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: int, to_image: Tensor) -> Tensor:
+    """(b, 4) in float64: the gradients of the factors; writes the image's into the contiguous ``to_image``."""
+    call = _Call(image, order, factors, present)
+    grad = grad.contiguous()
+    with on(image):
+        pivots = call.pivots()
+        spreads = pivots
+        tensors = (grad, call.image, call.order, call.factors, pivots)
+        rest = (call.count, call.chunks, *call.rows)
+        grid = (call.batch * call.chunks,)
+        if call.pivotal:
+            sums = image.new_empty((call.batch, call.chunks))
+            backward[grid](*tensors, spreads, to_image, sums, *rest, **call.options(TO_PIVOT=True, STEPS=call.steps))
+            spreads = call.mean(sums)
+        sums = image.new_empty((call.batch, call.chunks, 4))
+        backward[grid](*tensors, spreads, to_image, sums, *rest, **call.options(TO_PIVOT=False, STEPS=call.steps))
+    return sums.sum(1, dtype=torch.float64)

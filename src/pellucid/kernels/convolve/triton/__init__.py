@@ -2,7 +2,7 @@
 
 Owns: the operator `SEPARABLE`, with its gradients, on contiguous memory of one dtype.
 Must not: know about autograd, or import Triton before an operator runs.
-Read next: ``launch.py``.
+Read next: ``kernels.py``.
 """
 
 from torch import Tensor
@@ -13,13 +13,13 @@ __all__ = ["SEPARABLE"]
 
 
 def _fill(out: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor) -> None:
-    from pellucid.kernels.convolve.triton.launch import along
+    from pellucid.kernels.convolve.triton.kernels import along
 
     along(along(image.contiguous(), horizontal.contiguous(), across=True), vertical.contiguous(), across=False, out=out)
 
 
 def _back(found: list[Tensor], grad: Tensor, image: Tensor, vertical: Tensor, horizontal: Tensor, needs: list[bool]) -> None:
-    from pellucid.kernels.convolve.triton.launch import along, back_along, sums_along
+    from pellucid.kernels.convolve.triton.kernels import along, back_along, sums_along
 
     image, grad, vertical, horizontal = (tensor.contiguous() for tensor in (image, grad, vertical, horizontal))
     if needs[1]:

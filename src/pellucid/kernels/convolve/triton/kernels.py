@@ -1,16 +1,18 @@
 """One axis of a separable filter as kernels: the filter, its adjoint, and the sums that are its taps' gradients.
 
 Owns: mirrored borders, both ways; sums in the order of the taps, as the reference's.
-Must not: know of the other axis, or add across programs.
-Read next: ``launch.py``.
+Must not: know of the other axis, add across programs, or be imported where Triton is not.
+Read next: ``../../launching.py``.
 """
 
+import torch
 import triton
 import triton.language as tl
+from torch import Tensor
 
-from pellucid.kernels.launching import NUMBERS
+from pellucid.kernels.launching import NUMBERS, cut, on, stride
 
-__all__ = ["adjoint", "filtered", "tap_sums"]
+__all__ = ["adjoint", "along", "back_along", "filtered", "sums_along", "tap_sums"]
 
 
 @triton.jit
@@ -109,3 +111,48 @@ def tap_sums(  # type: ignore[no-untyped-def]
         g = tl.load(grad + here + row.to(tl.int64) * width + column, mask=there, other=0)
         total += g * tl.load(image + here + at, mask=there, other=0)
     tl.store(sums + program, tl.sum(total, 0))
+
+
+_WIDTH, _PIXELS = 32, 256
+_OPTIONS = {"BW": _WIDTH, "P": _PIXELS, "num_warps": 4, "enable_fp_fusion": False}  # sums are those of the reference
+
+
+def _tiles(image: Tensor) -> tuple[int, int, int, int]:
+    height, width = image.shape[2:]
+    across = triton.cdiv(width, _WIDTH)
+    return height, width, across, across * triton.cdiv(height, _PIXELS // _WIDTH)
+
+
+def along(image: Tensor, kernel: Tensor, *, across: bool, out: Tensor | None = None) -> Tensor:
+    """Filter a contiguous image along one axis, into ``out`` where there is one."""
+    *shape, tiles = _tiles(image)
+    out = torch.empty_like(image) if out is None else out
+    with on(image):
+        filtered[(image.shape[0] * image.shape[1] * tiles,)](
+            image, kernel, out, *shape, tiles, image.shape[1], stride(kernel), TAPS=kernel.shape[1], ACROSS=across, **_OPTIONS
+        )
+    return out
+
+
+def back_along(grad: Tensor, kernel: Tensor, *, across: bool, out: Tensor | None = None) -> Tensor:
+    """The adjoint of :func:`along`."""
+    *shape, tiles = _tiles(grad)
+    out = torch.empty_like(grad) if out is None else out
+    taps, length = kernel.shape[1], grad.shape[3 if across else 2]
+    turns = triton.cdiv(taps // 2 + length - 1, max(2 * (length - 1), 1))
+    with on(grad):
+        adjoint[(grad.shape[0] * grad.shape[1] * tiles,)](
+            grad, kernel, out, *shape, tiles, grad.shape[1], stride(kernel), TAPS=taps, ACROSS=across, TURNS=turns, **_OPTIONS
+        )
+    return out
+
+
+def sums_along(grad: Tensor, image: Tensor, taps: int, *, across: bool) -> Tensor:
+    """(b, taps) in float64: the gradient of the kernel with which the image was filtered."""
+    *shape, tiles = _tiles(image)
+    batch, channels = image.shape[:2]
+    _, steps, chunks = cut(tiles, 1)
+    sums = image.new_empty((batch, channels * chunks, taps))
+    with on(image):
+        tap_sums[(sums.numel(),)](grad, image, sums, *shape, tiles, chunks, TAPS=taps, ACROSS=across, STEPS=steps, **_OPTIONS)
+    return sums.sum(1, dtype=torch.float64)

@@ -1,6 +1,6 @@
 """A strip of one channel under one curve, and what its gradients need.
 
-Owns: each curve forward and backward, written so that the compiler vectorises.
+Owns: each curve forward and backward, written so that the compiler vectorises; `bent` and `bent_backward`, those of a value alone.
 Must not: loop over an image.
 Read next: ``../reference.py``.
 """
@@ -9,26 +9,16 @@ import math
 
 import numpy as np
 
-from pellucid.kernels.curve.layout import POSTERIZE, SLACK, SOLARIZE
+from pellucid.kernels.curve.cpu.powers import parts_of_power, slope_through_power
+from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, POSTERIZE, POWER, SLACK, SOLARIZE
 from pellucid.kernels.interleaving import apart, together
 from pellucid.kernels.jit import exact, fused, number, rank, summing
 from pellucid.kernels.lookups import through_registers
-from pellucid.kernels.stages.sums import copy
+from pellucid.kernels.stages.sums import copy, dot, row_sum
 
 __all__ = [
-    *(
-        "STRIP",
-        "counted",
-        "curved",
-        "extremes",
-        "flattened",
-        "levels_of",
-        "looked_up",
-        "looked_up_by_turns",
-        "mixed",
-        "mixed_slope",
-    ),
-    *("pulled", "pulls", "slope_of", "sum_of_differences", "sum_of_three"),
+    *("STRIP", "bent", "bent_backward", "counted", "curved", "extremes", "flattened", "levels_of", "looked_up"),
+    *("looked_up_by_turns", "mixed", "mixed_slope", "pulled", "pulls", "slope_of", "sum_of_differences", "sum_of_three"),
 ]
 
 STRIP = 2048  # numbers that go through all phases together, in a close cache
@@ -238,3 +228,52 @@ def sum_of_differences(g, y, x):  # type: ignore[no-untyped-def]
     for u in range(len(x)):
         total += g[u] * (y[u] - x[u])
     return np.float64(total)
+
+
+@fused.noinline
+def bent(kind, clip, scale, own, x, y):  # type: ignore[no-untyped-def]
+    """Y = the curve of x, by a sample's ``own`` numbers; a power may be clipped to [0, 1]."""
+    cast = type(scale)
+    if kind == POWER:
+        parts_of_power(x, own[AMOUNT], own[GAIN], clip != 0, y, x[:0])
+    elif own[GATE] == cast(0.0):
+        copy(x, y)
+    else:
+        curved(kind, x, own[AMOUNT], cast(0.0), scale, y)
+        if own[GATE] != cast(1.0):
+            mixed(own[GATE], x, y)
+
+
+@fused.noinline
+def bent_backward(options, scale, reach, own, x, g, target, scratch, along, wanted):  # type: ignore[no-untyped-def]
+    """The gradient of x from that of the curve, in ``target``; where ``wanted``, adds those of the numbers to ``along``.
+
+    Args:
+        options: kind, slope, magnitude, whether to clip.
+        reach: of the secant.
+        scratch: four rows, at least as long as x.
+    """
+    kind, slope, magnitude, clip = options
+    cast, n = type(scale), len(x)
+    y, other, slopes, inside = scratch[0][:n], scratch[1][:n], scratch[2][:n], scratch[3][:n]
+    if kind == POWER:
+        exponent, gain = own[AMOUNT], own[GAIN]
+        parts_of_power(x, exponent, cast(1.0), False, y, other if wanted else other[:0])  # and log x
+        slope_through_power(clip != 0, exponent, gain, x, y, g, inside if wanted else inside[:0], target)
+        if wanted:
+            along[AMOUNT] += sum_of_three(inside, y, other) * gain
+            along[GAIN] += dot(inside, y)
+        return
+    gate, zero = own[GATE], cast(0.0)
+    slope_of(kind, slope, x, own[AMOUNT], scale, slopes)
+    mixed_slope(gate, g, slopes, target)
+    if not wanted:
+        return
+    curved(kind, x, own[AMOUNT], zero, scale, y)
+    along[GATE] += sum_of_differences(g, y, x)
+    if magnitude == 1:
+        along[AMOUNT] += np.float64(row_sum(g)) * gate
+    elif magnitude == 2:
+        curved(kind, x, own[AMOUNT] + reach, zero, scale, y)
+        curved(kind, x, own[AMOUNT] - reach, zero, scale, other)
+        along[AMOUNT] += sum_of_differences(g, y, other) / (2.0 * reach) * gate

@@ -8,7 +8,7 @@ Read next: ``rows.py``.
 import numpy as np
 
 from pellucid.kernels.curve.cpu import rows
-from pellucid.kernels.curve.cpu.strips import bent, bent_backward
+from pellucid.kernels.curve.cpu.rows import bent, bent_backward
 from pellucid.kernels.curve.layout import AMOUNT, AUTOCONTRAST, EQUALIZE, GATE
 from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import steps

@@ -15,8 +15,7 @@ import numpy as np
 from pellucid.kernels.color.cpu.paint import back, first_back, first_mix, keep, paint
 from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import steps
-from pellucid.kernels.resize.cpu.dots import FEW, across_many, by_output
-from pellucid.kernels.resize.cpu.lines import across, add_row, combine, correlate, dot_row, scatter
+from pellucid.kernels.resize.cpu.lines import FEW, across, across_many, add_row, by_output, combine, correlate, dot_row, scatter
 from pellucid.kernels.resize.cpu.weights import spread, spread_backward, spread_moved, turn
 from pellucid.kernels.stages.sums import add_rows, load, store
 

@@ -1,6 +1,6 @@
 """A strip of points through a cubic B-spline field, forward and backward.
 
-Owns: the arithmetic of ``geometry/bends.py``, compiled.
+Owns: the arithmetic of ``geometry/bends.py``, compiled; from the knots of a field to polynomials along its columns, and back.
 Must not: know of canvases.
 Read next: ``links.py``.
 
@@ -11,11 +11,11 @@ a point needs is then four vectors of eight numbers, those of the four columns a
 
 import numpy as np
 
-from pellucid.kernels.jit import fused
+from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.vectors import Array, Lanes, take, woven
 from pellucid.kernels.warp.cpu.layout import SPLINES
 
-__all__ = ["bend", "unbend"]
+__all__ = ["bend", "from_polynomials", "polynomials", "unbend"]
 
 
 def _around(index: Lanes, row: Lanes) -> list[Lanes]:
@@ -137,3 +137,52 @@ def unbend(c, shape, linear, grid, x, y, gx, gy, to_c, index, pairs, grads):  # 
         a, b = (x[u] - x0) / across, (y[u] - y0) / down
         gx[u] += pairs[2 * u] / across if (a > zero) & (a < end_x) else zero
         gy[u] += pairs[2 * u + 1] / down if (b > zero) & (b < end_y) else zero
+
+
+@fused.noinline
+def _sum(knots, spline, cell, power, out):  # type: ignore[no-untyped-def]
+    a, b, c, d = knots[cell], knots[cell + 1], knots[cell + 2], knots[cell + 3]
+    cast = out.dtype.type
+    p, q, r, s = cast(spline[power, 0]), cast(spline[power, 1]), cast(spline[power, 2]), cast(spline[power, 3])
+    for i in range(len(out)):
+        out[i] = p * a[i] + q * b[i] + r * c[i] + s * d[i]
+
+
+@entry
+def polynomials(control, spline, numbers, most, knots):  # type: ignore[no-untyped-def]
+    """Fill ``numbers`` (samples, rows of cells * 4 powers * columns * 2), and ``most``, the largest of a sample's knots.
+
+    Args:
+        control: (samples, 2, rows, columns).
+        spline: what the four knots around a cell count, by power.
+        knots: scratch of (rows, 2 * columns): x and y side by side, as they are written, or nothing is vectorised.
+    """
+    rows, columns = control.shape[2:]
+    for b in range(len(control)):
+        for side in range(2):
+            most[b, side] = np.abs(control[b, side]).max()
+            for j in range(rows):
+                knots[j, side::2] = control[b, side, j]
+        at = 0
+        for cell in range(rows - 3):
+            for power in range(4):
+                _sum(knots, spline, cell, power, numbers[b, at : at + 2 * columns])
+                at += 2 * columns
+
+
+@entry
+def from_polynomials(numbers, spline, control):  # type: ignore[no-untyped-def]
+    """The adjoint: write the gradient of ``control``, given that of ``numbers`` in float64."""
+    columns = control.shape[3]
+    total = np.empty(control.shape[1:])
+    for b in range(control.shape[0]):
+        total[:] = 0.0
+        for side in range(2):
+            at = side
+            for cell in range(control.shape[2] - 3):
+                for power in range(4):
+                    for k in range(4):
+                        for i in range(columns):
+                            total[side, cell + k, i] += spline[power, k] * numbers[b, at + 2 * i]
+                    at += 2 * columns
+        control[b] = total

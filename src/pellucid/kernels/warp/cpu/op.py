@@ -123,7 +123,7 @@ def _chain(links: Tensor | None, control: Tensor | None, kinds: list[int], work:
         return None
     knots, shape, most = np.zeros((1, 0), work), (0, 0), np.zeros((1, 2), work)
     if control is not None:
-        from pellucid.kernels.warp.cpu.knots import polynomials
+        from pellucid.kernels.warp.cpu.bends import polynomials
 
         shape, most = (control.shape[2], control.shape[3]), np.empty((len(control), 2), work)
         knots = np.empty((len(control), (shape[0] - 3) * 8 * shape[1]), work)
@@ -244,7 +244,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
             _moved(sources_of(grad), undone(maps), image.shape[2:], results[0])
             return results
     from pellucid.kernels.warp.cpu.adjoint import backward, round_into
-    from pellucid.kernels.warp.cpu.knots import from_polynomials
+    from pellucid.kernels.warp.cpu.bends import from_polynomials
 
     links, table = asked.links, asked.table
     shares = needs[0], needs[1] or needs[2] or needs[5] or needs[6], needs[3], needs[4]

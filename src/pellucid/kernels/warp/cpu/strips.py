@@ -13,10 +13,9 @@ from pellucid.kernels.warp.cpu.apart import add_apart, lay_apart
 from pellucid.kernels.warp.cpu.coordinates import FILLED, rule_of, settle
 from pellucid.kernels.warp.cpu.copies import moves_whole_pixels
 from pellucid.kernels.warp.cpu.footprint import read_table
-from pellucid.kernels.warp.cpu.gather import LINE, gather_staged, weigh
+from pellucid.kernels.warp.cpu.gather import LINE, gather_staged, scatter_staged, weigh
 from pellucid.kernels.warp.cpu.links import find
 from pellucid.kernels.warp.cpu.quads import soon_written
-from pellucid.kernels.warp.cpu.scatter import scatter_staged
 from pellucid.kernels.warp.cpu.staged import choose_band, stage
 from pellucid.kernels.warp.cpu.stretched import read_stretched
 

@@ -2,7 +2,7 @@
 
 Owns: where outputs lie on an axis and what their weights sum to (`spread`), the sum over a pixel's span, and its gradients.
 Must not: know colours.
-Read next: ``forward.py``, ``collect.py``.
+Read next: ``forward.py``, ``gather.py``.
 """
 
 import triton

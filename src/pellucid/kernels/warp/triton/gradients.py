@@ -14,7 +14,7 @@ from pellucid.kernels.warp.triton.axes import AXES, tilt_span
 from pellucid.kernels.warp.triton.blocks import add_scaled, dot, load_at, only, scaled, some, store_planes, store_sums, view, zeros
 from pellucid.kernels.warp.triton.coordinates import pixels
 from pellucid.kernels.warp.triton.forward import source
-from pellucid.kernels.warp.triton.spans import TABLE, tilt_weighted
+from pellucid.kernels.warp.triton.spans import TABLE, tilt_tabled, tilt_weighted
 from pellucid.kernels.warp.triton.stages import (
     CLIP,
     FIRST_MIX,
@@ -30,7 +30,6 @@ from pellucid.kernels.warp.triton.stages import (
     to_ground,
     unmix,
 )
-from pellucid.kernels.warp.triton.tabled import tilt_tabled
 
 __all__ = ["gradients"]
 

@@ -2,7 +2,7 @@
 
 Owns: how work is cut into programs (fixed by shapes alone, so sums keep their order), and the scratch memory of a backward.
 Must not: synchronise with the device, or be imported where Triton is not.
-Read next: ``forward.py``, ``gradients.py``, ``gather.py``, ``retrace.py``.
+Read next: ``forward.py``, ``gradients.py``, ``gather.py``, ``links.py``.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from pellucid.kernels.stages.chain import CLIP, FIRST_MIX, GROUND, HUE, LAST_MIX
 from pellucid.kernels.warp.footprint import PHASES
 from pellucid.kernels.warp.layout import BENDS, CANVASES, LINK
 from pellucid.kernels.warp.triton.axes import NUMBERS_EACH, spread
-from pellucid.kernels.warp.triton.collect import collect
 from pellucid.kernels.warp.triton.folded import add_folded, add_weighted
 from pellucid.kernels.warp.triton.footprint import BOUNDS, bounds
 from pellucid.kernels.warp.triton.forward import copy_labels, forward
-from pellucid.kernels.warp.triton.gather import gather
+from pellucid.kernels.warp.triton.gather import collect, gather
 from pellucid.kernels.warp.triton.gradients import gradients
-from pellucid.kernels.warp.triton.retrace import ROWS, add_knots, retrace
-from pellucid.kernels.warp.triton.tabled import add_tabled
+from pellucid.kernels.warp.triton.links import ROWS, add_knots, retrace
+from pellucid.kernels.warp.triton.spans import add_tabled
 
 __all__ = ["backward_warp", "copy", "forward_warp"]
 
