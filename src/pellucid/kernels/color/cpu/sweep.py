@@ -1,6 +1,6 @@
 """The chain of clipped steps, sample by sample, forward and backward.
 
-Owns: each step, as the reference's ``jitter_steps`` computes it, but for the clip; their order, and the passes that the contrast's mean makes necessary.
+Owns: each step, as the reference's ``jitter_steps`` has it; their order, and the passes that the contrast's mean makes necessary.
 Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``rows.py``.
 

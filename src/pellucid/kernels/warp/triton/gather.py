@@ -1,6 +1,6 @@
 """The image's gradient in gather form: every input pixel collects from the output pixels that read it.
 
-Owns: `gather`, and `collect` of crops and resizes: one owner per input pixel, adding in the order of its candidates' rows and columns; no atomics.
+Owns: `gather`, and `collect` of crops: one owner per input pixel, adding in the order of its candidates' rows and columns.
 Must not: miss a candidate (``footprint.py``), or collect what was added in fixed point (``folded.py``).
 Read next: ``footprint.py``.
 """
