@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, exact
 
-__all__ = ["rounded", "to_colors", "to_levels", "units"]
+__all__ = ["level_of", "rounded", "to_colors", "to_levels", "units"]
 
 
 @exact
@@ -20,16 +20,20 @@ def units(x, unit, out):  # type: ignore[no-untyped-def]
         out[u] = cast(x[u]) * unit
 
 
+@exact
+def level_of(y):  # type: ignore[no-untyped-def]
+    """The nearest of 255 steps, halves to even; 0 for what is no number."""
+    zero, one, most = type(y)(0.0), type(y)(1.0), type(y)(255.0)
+    y = y if y > zero else zero
+    y = y if y < one else one
+    return np.uint8(np.int32(np.rint(y * most)))
+
+
 @exact.noinline
 def rounded(x, out):  # type: ignore[no-untyped-def]
-    """The nearest of 255 steps, halves to even; 0 for what is no number."""
-    cast = x.dtype.type
-    zero, one, most = cast(0.0), cast(1.0), cast(255.0)
+    """The nearest step of each number."""
     for u in range(len(out)):
-        y = x[u]
-        y = y if y > zero else zero
-        y = y if y < one else one
-        out[u] = np.uint8(np.int32(np.rint(y * most)))
+        out[u] = level_of(x[u])
 
 
 @entry

@@ -70,26 +70,24 @@ def apply(image: UInt8[Tensor, "b c h w"], operations: Operations) -> UInt8[Tens
 
 def _call(channels: int, height: int, width: int) -> Call:
     """One picture, as the copying warp wants it."""
-    return Call(
-        *(0, 0, height * width, width, 1, height, width),
-        channels=channels,
-        out_channels=channels,
-        out_height=height,
-        out_width=width,
-        taps=1,
-        mode=MODES["zeros"],
-        projective=False,
-        map_step=0,
-        window_step=0,
-        param_step=0,
-        field_step=0,
-        strip=1,
-        block=width,
-        blocks=1,
-        still=False,
-        cubic=0.0,
-        unit=np.float32(1 / 255),
-    )
+    steps: dict[str, Any] = dict.fromkeys(("map_step", "window_step", "param_step", "field_step"), 0)
+    sizes: dict[str, Any] = {
+        "channels": channels,
+        "out_channels": channels,
+        "out_height": height,
+        "out_width": width,
+        "block": width,
+    }
+    others: dict[str, Any] = {
+        "taps": 1,
+        "mode": MODES["zeros"],
+        "projective": False,
+        "strip": 1,
+        "blocks": 1,
+        "still": False,
+        "cubic": 0.0,
+    }
+    return Call(0, 0, height * width, width, 1, height, width, **sizes, **steps, **others, unit=np.float32(1 / 255))
 
 
 def _room(channels: int, height: int, width: int, rows: int) -> tuple[Any, ...]:

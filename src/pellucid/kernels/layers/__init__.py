@@ -8,6 +8,7 @@ Read next: ``reference.py``.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int64, Shaped
@@ -52,31 +53,13 @@ def layers(
         source = image if dtype != torch.uint8 else image.detach()
         rest = (part if part is None or dtype != torch.uint8 else part.detach() for part in table)
         return run(_LAYERS, (list(ground), covers, edge, dtype), source, *rest)
-    return reference.layers(
-        *(image, offset, opacity, box, src_from_dst, plane),
-        ground=ground,
-        covers=covers,
-        edge=edge,
-        dtype=dtype,
-        interpolation=interpolation,
-        resample=partial(read, impl=impl),
-    )
+    options: dict[str, Any] = {"ground": ground, "covers": covers, "edge": edge, "dtype": dtype, "interpolation": interpolation}
+    return reference.layers(image, offset, opacity, box, src_from_dst, plane, **options, resample=partial(read, impl=impl))
 
 
-def _again(
-    image: Tensor,
-    offset: Tensor,
-    opacity: Tensor,
-    box: Tensor | None,
-    src_from_dst: Tensor | None,
-    plane: Tensor | None,
-    ground: list[float],
-    covers: bool,
-    edge: float,
-    dtype: torch.dtype,
-) -> Tensor:
+def _again(image: Tensor, *given: Any) -> Tensor:
     """What the compiled layers computed, by the reference: for second derivatives."""
-    table = offset, opacity, box, src_from_dst, plane
+    *table, ground, covers, edge, dtype = given
     return reference.layers(image, *table, ground=tuple(ground), covers=covers, edge=edge, dtype=dtype)
 
 

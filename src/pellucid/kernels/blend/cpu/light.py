@@ -8,23 +8,15 @@ Read next: ``sweep.py``.
 import numpy as np
 
 from pellucid.kernels.jit import entry, fused
+from pellucid.kernels.levels import level_of
 
 __all__ = ["fallen", "lit", "replaced", "snowed"]
-
-
-@fused
-def _level(y):  # type: ignore[no-untyped-def]
-    """The nearest of 255 steps, as ``levels.py`` has it."""
-    zero, one, most = type(y)(0.0), type(y)(1.0), type(y)(255.0)
-    y = y if y > zero else zero
-    y = y if y < one else one
-    return np.uint8(np.int32(np.rint(y * most)))
 
 
 @fused.noinline
 def _lit(x, gain, offset, unit, out):  # type: ignore[no-untyped-def]
     for u in range(len(out)):
-        out[u] = _level(type(unit)(x[u]) * unit * gain[u] + offset[u])
+        out[u] = level_of(type(unit)(x[u]) * unit * gain[u] + offset[u])
 
 
 @entry
@@ -73,7 +65,7 @@ def _snowed(x, bright, layer, kept, strength, unit, out):  # type: ignore[no-unt
         a = type(unit)(x[u]) * unit
         pale = more * bright[u] + half
         pale = kept * a + (one - kept) * (a if a > pale else pale)
-        out[u] = _level(a + strength * (pale + layer[u] - a))
+        out[u] = level_of(a + strength * (pale + layer[u] - a))
 
 
 @entry

@@ -22,21 +22,10 @@ _PIXELS = 1 << 15  # the fewest worth handing to another thread
 class _Call:
     """The arguments the compiled functions share, as NumPy arrays, and the scratch memory of a thread."""
 
-    def __init__(
-        self,
-        image: Tensor,
-        offset: Tensor,
-        opacity: Tensor,
-        box: Tensor | None,
-        maps: Tensor | None,
-        plane: Tensor | None,
-        ground: list[float],
-        covers: bool,
-        edge: float,
-        dtype: torch.dtype,
-    ) -> None:
+    def __init__(self, image: Tensor, *given: Any) -> None:
         from pellucid.kernels.layers.cpu.sweep import Call, Reads
 
+        offset, opacity, box, maps, plane, ground, covers, edge, dtype = given
         batch, self.channels, height, self.width = image.shape
         self.count, self.work = opacity.shape[1], memory(opacity).dtype.type
         unit = self.work(1 / 255 if image.dtype == torch.uint8 else 1)
@@ -44,9 +33,8 @@ class _Call:
         none = np.empty((batch, 0, 6), self.work)
         boxes, places = (none if part is None else part.flatten(2).contiguous().numpy() for part in (box, maps))
         cut = none[:, :, :0] if plane is None else plane.contiguous().numpy()
-        self.reads = Reads(
-            *(offset.contiguous().numpy(), opacity.contiguous().numpy(), boxes, places, cut, np.array(ground, self.work))
-        )
+        shares = offset.contiguous().numpy(), opacity.contiguous().numpy()
+        self.reads = Reads(*shares, boxes, places, cut, np.array(ground, self.work))
         self.given = memory(image.contiguous()).reshape(-1), call, self.reads
         self.grain = _PIXELS // max(self.width, 1) + 1
 

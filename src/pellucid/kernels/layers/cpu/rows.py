@@ -8,9 +8,11 @@ Read next: ``sweep.py``.
 import numpy as np
 
 from pellucid.kernels.jit import exact, fused
+from pellucid.kernels.levels import units
+from pellucid.kernels.stages.sums import copy
 
 __all__ = [
-    *("AXIS", "cut", "give", "give_whole", "lay", "move", "read", "read_straight", "read_whole", "rest", "slopes_of_share"),
+    *("AXIS", "cut", "give", "give_whole", "lay", "read", "read_straight", "read_whole", "rest", "slopes_of_share"),
     *("span", "tap", "to_box", "to_map", "to_plane", "whole"),
 ]
 
@@ -97,20 +99,6 @@ def _seen(shift, first, last, width):  # type: ignore[no-untyped-def]
     return low, max(min(width - shift, last), low)
 
 
-@fused.noinline
-def move(source, target):  # type: ignore[no-untyped-def]
-    """Copy what lies apart; an assignment would look whether it does."""
-    for u in range(len(target)):
-        target[u] = source[u]
-
-
-@fused.noinline
-def _copy(source, unit, target):  # type: ignore[no-untyped-def]
-    cast = target.dtype.type
-    for u in range(len(target)):
-        target[u] = cast(source[u]) * unit
-
-
 @fused
 def read_whole(img, at, shape, unit, dx, dy, ground, y, first, last, lines):  # type: ignore[no-untyped-def]
     """Columns first to last of a read that moves whole pixels; ``at`` is where its picture begins."""
@@ -121,7 +109,7 @@ def read_whole(img, at, shape, unit, dx, dy, ground, y, first, last, lines):  # 
         begin = at + (c * height + y + dy) * width + dx
         line = lines[c]
         line[first:low] = ground[c]
-        _copy(img[begin + low : begin + high], unit, line[low:high])
+        units(img[begin + low : begin + high], unit, line[low:high])
         line[high:last] = ground[c]
 
 
@@ -255,7 +243,7 @@ def lay(lines, above, first, last, share, line, varies):  # type: ignore[no-unty
                 mixed = a + w * (b - a) if w < half else b - (b - a) * (one - w)
                 below[u] = a if w == zero else (b if w == one else mixed)
         elif share == one:
-            move(over, below)
+            copy(over, below)
         elif share < half:
             for u in range(len(below)):
                 below[u] += share * (over[u] - below[u])

@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.layers.cpu import rows
 from pellucid.kernels.narrow import numbers, steps
+from pellucid.kernels.stages.sums import copy
 
 __all__ = ["Call", "Reads", "Room", "forward", "to_numbers", "to_sources"]
 
@@ -149,7 +150,7 @@ def forward(img, call, reads, out, room, start, stop):  # type: ignore[no-untype
                 for c in range(channels):
                     at = ((i + reads.offset[i, k]) * channels + c) * height + y + dy
                     to, fro = ((i * channels + c) * height + y) * width, at * width + dx
-                    rows.move(raw[fro + first : fro + last], raw_out[to + first : to + last])
+                    copy(raw[fro + first : fro + last], raw_out[to + first : to + last])
             elif kind == 1:
                 _show(img, call, reads, i, k, y, first, last, room, under)
             else:
@@ -159,7 +160,7 @@ def forward(img, call, reads, out, room, start, stop):  # type: ignore[no-untype
         if not straight:
             for c in range(channels):
                 at = ((i * channels + c) * height + y) * width
-                rows.move(under[c], out[at : at + width])
+                copy(under[c], out[at : at + width])
 
 
 @entry
@@ -219,7 +220,7 @@ def to_numbers(grad, img, call, reads, sums, cut_out, room, start, stop):  # typ
                 first, last, share, varies = _span(call, reads, i, k, y, line)
                 _show(img, call, reads, i, k, y, 0, width, room, above[:channels])
                 for c in range(channels):
-                    rows.move(below[c], after[c])
+                    copy(below[c], after[c])
                 rows.lay(after[:channels], above[:channels], first, last, share, line, varies)
             for k in range(count - 1, -1, -1):
                 below, above = stack[2 * k * channels :][:channels], stack[(2 * k + 1) * channels :][:channels]

@@ -9,28 +9,13 @@ Read next: ``gather.py``.
 import triton
 import triton.language as tl
 
-from pellucid.kernels.warp.triton.blocks import exists, from_sample, load_at, scaled, view
+from pellucid.kernels.warp.triton.blocks import exists, from_sample, load_at, scaled, to_fixed, view
 from pellucid.kernels.warp.triton.coordinates import FILLED, fold, pixels, settle, weight
 from pellucid.kernels.warp.triton.links import find
 from pellucid.kernels.warp.triton.sampling import hold_in_window
 from pellucid.kernels.warp.triton.spans import at_point, look
 
-__all__ = ["add_folded", "add_weighted", "to_fixed"]
-
-
-@triton.jit
-def to_fixed(value):  # type: ignore[no-untyped-def]
-    """Value rounded to an integer of 64 bits.
-
-    Single precision goes by halves of 32 bits: double precision costs 32 to 64 times as much on most devices.
-    """
-    if value.dtype == tl.float32:
-        high = tl.floor(value * (2.0**-32))
-        low = tl.floor(tl.fma(high, tl.full(value.shape, -(2.0**32), tl.float32), value) + 0.5)
-        amount = (high.to(tl.int32).to(tl.int64) << 32) + low.to(tl.uint32).to(tl.int64)
-    else:
-        amount = tl.floor(value + 0.5).to(tl.int64)
-    return amount
+__all__ = ["add_folded", "add_weighted"]
 
 
 @triton.jit

@@ -12,9 +12,8 @@ import triton.language as tl
 
 from pellucid.kernels.warp import layout
 from pellucid.kernels.warp.triton.bends import moved, on_grid, share_of, tilted
-from pellucid.kernels.warp.triton.blocks import from_sample, some, store_sums, zeros
+from pellucid.kernels.warp.triton.blocks import from_sample, some, store_sums, to_fixed, zeros
 from pellucid.kernels.warp.triton.coordinates import load_map, locate, pixels
-from pellucid.kernels.warp.triton.folded import to_fixed
 
 __all__ = ["BEND", "FILLED", "GRID", "HARD", "KINK", "LINK", "ROWS", "add_knots", "cross", "find", "retrace", "side"]
 

@@ -12,9 +12,8 @@ import triton
 import triton.language as tl
 
 from pellucid.kernels.warp.footprint import PHASES
-from pellucid.kernels.warp.triton.blocks import add_scaled, dot, from_sample, load_at, scaled, view, zeros
+from pellucid.kernels.warp.triton.blocks import add_scaled, dot, from_sample, load_at, scaled, to_fixed, view, zeros
 from pellucid.kernels.warp.triton.coordinates import FAR, FILLED, bump, fold, pixels, rise, within
-from pellucid.kernels.warp.triton.folded import to_fixed
 from pellucid.kernels.warp.triton.links import find
 
 __all__ = [
