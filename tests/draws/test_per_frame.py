@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -174,3 +175,31 @@ def test_tracks_keep_their_places_and_go_together():
 def test_wrong_tracks(numbers):
     with pytest.raises(InvalidArgument, match="ids"):
         as_tracks([torch.rand(2, 4)], numbers)
+
+
+@pytest.mark.slow
+def test_ten_thousand_frames_in_the_memory_of_a_thousand(tmp_path):
+    """Of a mapped file, 64 at a time; other chunks give the same bits."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("needs Linux, which says how much memory a process holds")
+    size, augment = (3, 32, 40), Pipeline([P.RandomAffine(P.Smooth(P.Uniform(-8.0, 8.0))), *STEPS[2:]], seed=0, per_frame=NAMES)
+
+    def sent(count, name):
+        source = np.lib.format.open_memmap(tmp_path / f"{name}.npy", "w+", np.uint8, (count, *size))
+        for start in range(0, count, 64):
+            source[start : start + 64] = np.random.default_rng(start).integers(0, 256, source[start : start + 64].shape, np.uint8)
+        source.flush()
+        result = np.lib.format.open_memmap(tmp_path / f"{name}-moved.npy", "w+", np.uint8, (count, *size))
+        frames = augment.draw(torch.from_numpy(source[0])).frames(count)
+        for start in range(0, count, 64):
+            some = slice(start, start + 64)
+            result[some] = augment.apply(torch.from_numpy(source[some]), frames[some]).numpy()
+        held = next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("RssAnon"))
+        return source, result, frames, held
+
+    *_, short = sent(1000, "short")
+    source, result, frames, long = sent(10_000, "long")
+    assert long - short < 20_000  # kB; its frames as bytes are 38 MB, as float32 154 MB
+    for some in (slice(0, 300), slice(5001, 5200), slice(9900, 10_000)):
+        assert np.array_equal(augment.apply(torch.from_numpy(source[some]), frames[some]).numpy(), result[some])
