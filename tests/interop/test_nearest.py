@@ -153,3 +153,9 @@ def test_what_is_near_is_a_warning_where_no_notes_are_returned():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         from_torchvision({"name": "RandomInvert"})
+
+
+@pytest.mark.parametrize(("fill", "taken"), [({"Image": (9, 8, 7), "Mask": 1}, (9, 8, 7)), ({"others": 5}, 5), ({0: (9, 8, 7)}, 0)])
+def test_a_canvas_is_filled_by_the_name_of_the_kind_as_there(fill, taken):
+    """Of a key that names no kind torchvision takes nothing."""
+    assert read_torchvision({"name": "RandomZoomOut", "fill": fill}).pipeline[0].fill == taken

@@ -86,11 +86,8 @@ def _compose(given: Given, reader: Reader, where: str) -> Made:
     if where == "pipeline":
         reader.set(out="same")
         reader.comes(given("transforms"))
-    return gated(_row(given, reader, where), given("p", 1.0 if given.name == "Compose" else 0.5))
-
-
-def _row(given: Given, reader: Reader, where: str) -> list[Any]:
-    return [one for branch in reader.each(given("transforms"), f"{where}.transforms") for one in branch]
+    row = [one for branch in reader.each(given("transforms"), f"{where}.transforms") for one in branch]
+    return gated(row, given("p", 1.0 if given.name == "Compose" else 0.5))
 
 
 def _one_of(given: Given, reader: Reader, where: str) -> Made:
@@ -173,32 +170,32 @@ def _mask_fill(given: Given) -> float | None:
     return None if numbers[0] is None else float(numbers[0])
 
 
-def _around(value: Any, option: str) -> tuple[float, float]:
-    return pair(value, option, around=0.0)
-
-
 def _old(reader: Reader, one: Any, two: Any) -> Any:
     return one if reader.version < 2 else two
 
 
 def _rotate(given: Given, reader: Reader, where: str) -> Made:
     given.only("crop_border", False, default=False, reason="a batch keeps one size", nearest="RandomRotation and CenterCrop")
-    limit = _around(given("limit|angle_range", 90), "limit")
+    limit = pair(given("limit|angle_range", 90), "limit", around=0.0)
     return ours.RandomRotation(limit, p=given("p", 0.5), **_warp(given, reader, border=_old(reader, 4, 0)))
 
 
 def _shift_scale_rotate(given: Given, reader: Reader, where: str) -> Made:
     both = given("shift_limit", 0.0625)
-    x, y = (given(f"shift_limit_{axis}") for axis in "xy")
-    scale = _around(given("scale_limit", 0.1), "scale_limit")
+    given_by_axis = (given(f"shift_limit_{axis}") for axis in "xy")
+    x, y = (pair(both if one is None else one, "shift_limit", around=0.0) for one in given_by_axis)
+    scale = pair(given("scale_limit", 0.1), "scale_limit", around=0.0)
     if scale[0] <= -1.0:
         given.near(f"scale_limit={scale}", "a scale of 0 has no inverse", "0.01 and more")
     factors = (max(1.0 + scale[0], 0.01), 1.0 + scale[1])
     if reader.version >= 2:
         reader.note("ShiftScaleRotate: shifts are cut off to whole pixels there")
     return ours.RandomAffine(
-        _around(given("rotate_limit", 45), "rotate_limit"),
-        translate=(_around(both if x is None else x, "shift_limit"), _around(both if y is None else y, "shift_limit")),
+        pair(given("rotate_limit", 45), "rotate_limit", around=0.0),
+        translate=(
+            pair(both if x is None else x, "shift_limit", around=0.0),
+            pair(both if y is None else y, "shift_limit", around=0.0),
+        ),
         scale=factors if reader.version < 2 or factors[0] == factors[1] else factors * 2,  # it draws two
         p=given("p", 0.5),
         **_warp(given, reader, border=_old(reader, 4, 0)),

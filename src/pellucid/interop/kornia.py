@@ -180,10 +180,6 @@ def _common(given: Given, default: float) -> dict[str, Any]:
     return {"p": given("p", default), "same_on_batch": given("same_on_batch", False)}
 
 
-def _around(value: Any, option: str) -> tuple[float, float]:
-    return pair(value, option, around=0.0)
-
-
 def _warp(given: Given) -> dict[str, Any]:
     """Interpolation and border of a warp."""
     mode = str(given("resample", "bilinear")).lower()
@@ -204,7 +200,7 @@ def _warp(given: Given) -> dict[str, Any]:
 def _affine(given: Given, reader: Reader, where: str) -> Made:
     """It turns clockwise."""
     given.only("fill_value", None, default=None, reason="zeros outside", nearest="RandomAffine(fill=...)")
-    low, high = _around(given("degrees"), "degrees")
+    low, high = pair(given("degrees"), "degrees", around=0.0)
     scale, shear, shift = given("scale"), given("shear"), given("translate")
     shift = (0.0, shift) if is_number(shift) else shift  # one number moves up and down alone
     if shear is not None:
@@ -214,7 +210,7 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _rotation(given: Given, reader: Reader, where: str) -> Made:
-    return ours.RandomRotation(_around(given("degrees"), "degrees"), **_warp(given), **_common(given, 0.5))
+    return ours.RandomRotation(pair(given("degrees"), "degrees", around=0.0), **_warp(given), **_common(given, 0.5))
 
 
 def _jitter(given: Given, reader: Reader, where: str) -> Made:

@@ -23,7 +23,8 @@ def _fill(given: Given) -> Any:
     """Of pictures alone."""
     fill = given("fill", 0)
     if isinstance(fill, dict):
-        fill = next((value for key, value in fill.items() if str(getattr(key, "__name__", key)) != "Mask"), 0)
+        named = {str(getattr(key, "__name__", key)): value for key, value in fill.items()}
+        fill = next((named[kind] for kind in ("Image", "Tensor", "others") if kind in named), 0)
     return tuple(fill) if isinstance(fill, list) else fill if isinstance(fill, tuple) or is_number(fill) else 0.0
 
 
