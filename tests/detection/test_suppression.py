@@ -81,6 +81,17 @@ def test_soft_nms_has_the_gradient_of_its_scores():
     assert torch.autograd.gradcheck(lambda b, s: soft_nms(b, s)[1], (boxes.requires_grad_(), scores.requires_grad_()))
 
 
+def test_nms_is_that_of_the_published_ensembles():
+    published = pytest.importorskip("ensemble_boxes")
+    boxes, scores, labels = crowd(90, seed=7, side=20.0)
+    boxes = boxes / 100
+    wanted = published.nms([boxes.tolist()], [scores.tolist()], [labels.tolist()], iou_thr=0.4)
+    kept, order = nms(boxes, scores, labels=labels, iou_threshold=0.4), np.argsort(-wanted[1])
+    assert len(kept) < 70
+    assert np.allclose(boxes[kept], wanted[0][order], atol=1e-12)
+    assert labels[kept].tolist() == wanted[2][order].tolist()
+
+
 @pytest.mark.parametrize("labelled", [False, True])
 def test_fusion_is_the_published_one(labelled):
     published = pytest.importorskip("ensemble_boxes")
