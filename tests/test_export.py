@@ -1,5 +1,9 @@
 """Pipelines as graphs: the same pixels at every size, the map back, and draws among the inputs."""
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -270,6 +274,28 @@ def test_views_of_a_picture_are_a_graph(of, tmp_path):
         assert (run(image)[0] - graph(image)).abs().max() <= 1e-5
 
 
+@pytest.mark.slow
+def test_a_program_in_cpp_prepares_a_picture_as_the_pipeline_does(tmp_path):
+    if shutil.which("g++") is None:
+        pytest.skip("no g++")
+    root, pipeline = Path(torch.__path__[0]), P.Pipeline(CHAINS["torchvision, classification"])
+    if not (root / "include/torch/csrc/inductor/aoti_package/model_package_loader.h").exists():
+        pytest.skip("torch came without its headers")
+    program = torch.export.load(pipeline.to_onnx(tmp_path / "evaluate.pt2", dtype=torch.uint8))
+    torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "prepare.pt2"))
+    source = Path(__file__).parent.parent / "examples/deploy/prepare.cpp"
+    include = [f"-I{root}/include", f"-I{root}/include/torch/csrc/api/include"]
+    link = [f"-L{root}/lib", "-ltorch", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{root}/lib"]
+    subprocess.run(["g++", "-std=c++20", *include, str(source), *link, "-o", "prepare"], cwd=tmp_path, check=True)
+    for size in sizes(3):
+        image = bytes_of(size, 1)
+        command = ["./prepare", "prepare.pt2", *map(str, size)]
+        rows = image[0].movedim(0, -1).contiguous().numpy().tobytes()
+        done = subprocess.run(command, cwd=tmp_path, input=rows, capture_output=True, check=True)
+        found = torch.frombuffer(bytearray(done.stdout), dtype=torch.float32).reshape(1, 3, 56, 56)
+        assert_same(found, image, pipeline)
+
+
 def test_ten_crops_are_those_of_the_function():
     pipeline = P.Pipeline([P.Resize(40), IMAGENET])
     for size in sizes(10):
@@ -314,15 +340,24 @@ def test_what_has_no_such_graph_is_named():
         export_pipeline(P.Pipeline([P.RandomHorizontalFlip()]), "drawn.pt2", size=30, draws="all")
     with pytest.raises(InvalidArgument, match="decide no size"):
         export_pipeline(P.Pipeline([P.RandomRotation90(), P.RandomCrop(20)]), "drawn.pt2", size=(30, 40))
-    with pytest.raises(InvalidArgument, match=r"\.onnx or \.pt2.*exported_program_to_stablehlo"):
+    with pytest.raises(InvalidArgument, match=r"\.onnx or \.pt2.*pip install torch_xla"):
         export_pipeline(P.Pipeline([P.Resize(20)]), "evaluate.bin")
     with pytest.raises(InvalidArgument, match=r"uint8 or torch\.float32"):
         export_pipeline(P.Pipeline([P.Resize(20)]), "evaluate.pt2", dtype=torch.float16)
 
 
-def test_the_command_writes_a_file(tmp_path):
+def test_the_command_writes_a_file_and_names_what_stablehlo_needs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     P.Pipeline(CHAINS["torchvision, classification"]).save(tmp_path / "evaluate.toml")
-    result = CliRunner().invoke(app, ["export", str(tmp_path / "evaluate.toml"), str(tmp_path / "evaluate.pt2"), "--floats"])
+    result = CliRunner().invoke(app, ["export", "evaluate.toml", "--to", "torch", "--floats"])
     assert result.exit_code == 0, result.output
     assert "pixels, src_from_dst" in result.output
     assert (tmp_path / "evaluate.pt2").stat().st_size > 1000
+    for given, sentence in (
+        (["--to", "stablehlo"], "pip install torch_xla"),
+        (["evaluate.onnx", "--to", "torch"], "a name ending in .pt2 for --to torch"),
+        (["--to", "tensorrt"], "'onnx', 'torch', 'stablehlo'"),
+    ):
+        result = CliRunner().invoke(app, ["export", "evaluate.toml", *given])
+        assert result.exit_code != 0
+        assert sentence in " ".join(result.output.replace("│", " ").split()), given

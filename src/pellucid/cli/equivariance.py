@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pellucid.core.files import written
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -86,18 +88,19 @@ def _pictures(folder: Path, size: int, count: int) -> Tensor:
     return torch.stack(rows)
 
 
-def _curves(report: EquivarianceReport, path: Path) -> None:
-    """The error of each transform over its strength, with the interval and the resampling's share."""
+def _figure(width: float, height: float) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from pellucid.core.files import written
+    return FigureCanvasAgg(Figure(figsize=(width, height), layout="constrained")).figure
 
+
+def _curves(report: EquivarianceReport, path: Path) -> None:
+    """The error of each transform over its strength, with the interval and the resampling's share."""
     names = list(dict.fromkeys((row.transform, row.output) for row in report.rows))
     across = min(3, len(names))
     down = -(-len(names) // across)
-    figure = Figure(figsize=(4.2 * across, 3.0 * down), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure(4.2 * across, 3.0 * down)
     for i, (transform, output) in enumerate(names):
         rows = [row for row in report.rows if (row.transform, row.output) == (transform, output)]
         axes = figure.add_subplot(down, across, i + 1)
@@ -120,14 +123,8 @@ def _curves(report: EquivarianceReport, path: Path) -> None:
 
 def _worst(report: EquivarianceReport, images: Tensor, path: Path) -> None:
     """For each transform the three pictures whose worst error is largest, before and under that draw."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from pellucid.core.files import written
-
     columns = min(3, len(images))
-    figure = Figure(figsize=(2.2 * 2 * columns, 2.4 * len(report.worst)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure(2.2 * 2 * columns, 2.4 * len(report.worst))
     for i, one in enumerate(report.worst):
         for j, at in enumerate(one.error.argsort(descending=True)[:columns].tolist()):
             for k, picture in enumerate((images[at], one.images[at])):

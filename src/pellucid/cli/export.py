@@ -17,7 +17,8 @@ __all__ = ["export"]
 
 def export(
     pipeline: Annotated[str, typer.Argument(metavar="FILE", help="Written by Pipeline.save (.toml, .json), or a preset's name.")],
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="Ending in .onnx or .pt2.")],
+    output: Annotated[Path | None, typer.Argument(metavar="OUT", help="Ending in .onnx or .pt2; FILE's name by default.")] = None,
+    to: Annotated[str, typer.Option(help="onnx, torch or stablehlo; OUT's ending tells, too.")] = "",
     floats: Annotated[bool, typer.Option("--floats", help="Pictures are float32 in [0, 1]; bytes otherwise.")] = False,
     channels: Annotated[int, typer.Option(min=1, help="Channels of the pictures.")] = 3,
     size: Annotated[
@@ -31,9 +32,16 @@ def export(
     import torch
 
     from pellucid import presets
+    from pellucid.core.graphs import ENDINGS
+    from pellucid.errors import invalid
     from pellucid.export import export_pipeline
     from pellucid.pipeline import Pipeline
+    from pellucid.random.arguments import check_choice
 
+    check_choice("--to", to, ("", *ENDINGS))
+    output = Path(Path(pipeline).stem + ENDINGS[to or "onnx"]) if output is None else output
+    if to and output.suffix != ENDINGS[to]:
+        raise invalid("OUT", expected=f"a name ending in {ENDINGS[to]} for --to {to}", got=str(output))
     made = Pipeline.load(pipeline) if Path(pipeline).suffix in (".toml", ".json") else presets.load(pipeline)
     dtype = torch.float32 if floats else torch.uint8
     export_pipeline(made, output, dtype=dtype, channels=channels, size=size, draws=draws)

@@ -56,7 +56,12 @@ def scalar(value: float | Tensor, like: Tensor) -> Tensor:
 
 def wide_dtype(device: torch.device) -> torch.dtype:
     """float64 for parameters and matrices, so that composing them costs no precision; float32 where a device has no other."""
-    return torch.float32 if device.type == "mps" else torch.float64
+    return torch.float64 if _has_float64(device) else torch.float32
+
+
+def _has_float64(device: torch.device) -> bool:
+    """Apple's GPUs never have it, Intel's smaller ones do not."""
+    return bool(torch.xpu.get_device_properties(device).has_fp64) if device.type == "xpu" else device.type != "mps"
 
 
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:

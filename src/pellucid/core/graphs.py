@@ -17,10 +17,12 @@ import torch
 from pellucid.core.files import written
 from pellucid.errors import invalid, needs
 
-__all__ = ["OPSET", "save_graph"]
+__all__ = ["ENDINGS", "OPSET", "save_graph"]
 
 OPSET = 20
 """The version of ONNX's operators that is written."""
+ENDINGS = {"onnx": ".onnx", "torch": ".pt2", "stablehlo": ".stablehlo"}
+"""Of files, by who reads them; what reads the last is not made here."""
 
 
 def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inputs: Sequence[str], outputs: Sequence[str]) -> Path:
@@ -36,7 +38,7 @@ def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inpu
     """
     path = Path(path)
     if path.suffix not in (".onnx", ".pt2"):
-        fix = "StableHLO: write .pt2, and give the program to torch_xla.stablehlo.exported_program_to_stablehlo."
+        fix = "StableHLO: pip install torch_xla, write .pt2, and give it to torch_xla.stablehlo.exported_program_to_stablehlo."
         raise invalid("path", expected="a file name ending in .onnx or .pt2", got=str(path), fix=fix)
     if path.suffix == ".onnx":
         with needs("ONNX export", "'pellucid[onnx]'"):

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, common_device, common_dtype, read_factor, read_numbers
 from pellucid.functional.matrices import MatrixLike, full, guarded_inverse, read_matrix
@@ -142,7 +143,7 @@ def _from_points(src: PointsLike, dst: PointsLike, count: int, solve: Callable[[
     batches = [part.shape[0] for part in points if part.dim() == 3]
     if len({*batches} - {1}) > 1:
         raise invalid("src, dst", expected="batches of one length", got=batches)
-    wide = dtype if device.type == "mps" else torch.float64
+    wide = wide_dtype(device)
     shape = (max(batches, default=1) if 0 not in batches else 0, count, 2)
     source, target = (part.to(wide).expand(shape) for part in points)
     # Solved twice: once to see where there is a solution, once with harmless points where there is none.

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.functional.fills import read_numbers
 from pellucid.geometry.matrices import inverse
@@ -34,8 +35,7 @@ def read_matrix(
     matrix = read_numbers(name, value, device=device, expected=expected)
     if matrix.dim() not in (2, 3) or matrix.shape[-1] != 3 or matrix.shape[-2] not in rows:
         raise invalid(name, expected=expected, got=f"shape {tuple(matrix.shape)}", fix=_hint(tuple(matrix.shape), rows))
-    if device.type != "mps":
-        matrix = matrix.to(torch.float64)
+    matrix = matrix.to(wide_dtype(device))
     return (matrix, True) if matrix.dim() == 3 else (matrix[None], False)
 
 

@@ -8,7 +8,7 @@ Read next: ``reading.py``.
 from pellucid.interop.adapters import as_albumentations, as_batchgenerators, as_detectron2, as_kornia, as_torchvision
 from pellucid.interop.albumentations import from_albumentations, read_albumentations
 from pellucid.interop.code import as_code
-from pellucid.interop.exporting import to_albumentations, to_huggingface, to_torchvision
+from pellucid.interop.exporting import to_albumentations, to_huggingface, to_torchvision, to_ultralytics
 from pellucid.interop.kornia import from_kornia, read_kornia
 from pellucid.interop.reading import Imported, Missing, Unsupported
 from pellucid.interop.scans import from_monai, from_torchio, read_monai, read_torchio
@@ -19,5 +19,5 @@ __all__ = [
     "Imported", "Missing", "Sourced", "Unsupported", "as_albumentations", "as_batchgenerators", "as_code", "as_detectron2",
     "as_kornia", "as_torchvision", "from_albumentations", "from_kornia", "from_monai", "from_source", "from_torchio",
     "from_torchvision", "read_albumentations", "read_kornia", "read_monai", "read_torchio", "read_torchvision", "to_albumentations",
-    "to_huggingface", "to_torchvision",
+    "to_huggingface", "to_torchvision", "to_ultralytics",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Our pipelines as torchvision's, albumentations' or Hugging Face's, where both do the same.
+"""Our pipelines as torchvision's, albumentations', Hugging Face's or Ultralytics', where both do the same.
 
 Owns: what each of our transforms is called there.
 Must not: export what would only look alike.
@@ -13,13 +13,14 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from pellucid import transforms as ours
+from pellucid.errors import invalid
 from pellucid.interop.reading import Cannot, Missing, Unsupported
 from pellucid.pipeline import Pipeline
 from pellucid.random import Constant, Uniform
-from pellucid.random.arguments import is_number
+from pellucid.random.arguments import check_choice, is_number
 from pellucid.transforms.base import Transform, as_padding, as_size
 
-__all__ = ["to_albumentations", "to_huggingface", "to_torchvision"]
+__all__ = ["to_albumentations", "to_huggingface", "to_torchvision", "to_ultralytics"]
 
 Described = dict[str, Any]
 
@@ -106,6 +107,43 @@ def to_huggingface(pipeline: Pipeline | Sequence[Transform]) -> dict[str, Any]:
         raise Unsupported([Missing("pipeline", ", ".join(order), "", reason, "")])
     always = {"image_processor_type": "CLIPImageProcessor", "do_convert_rgb": True, "do_rescale": True}
     return reduce(or_, found, always | _HUGGINGFACE_OFF)
+
+
+def to_ultralytics(
+    pipeline: Pipeline | Sequence[Transform], *, names: Sequence[str], task: str = "detect", stride: int = 32
+) -> dict[str, str]:
+    """Return what ``ultralytics`` reads in the metadata of a network's ONNX file, where it prepares pictures as the pipeline does.
+
+    Args:
+        pipeline: ``Letterbox(size, fill=114 / 255, antialias=False)`` alone, 114 for bytes. Or a list of it.
+        names: of the classes, in their order.
+        task: ``detect``, ``segment``, ``pose`` or ``obb``.
+        stride: of the network, which has to divide both sides.
+
+    Returns:
+        What ``onnx.helper.set_model_props`` writes into the file. The network takes float32 in [0, 1].
+
+    Errors:
+        Unsupported for other steps and options. InvalidArgument for another task, and a size that the stride does not divide.
+
+    Source:
+        ``ultralytics``, whose resize of bytes is within a level (``tests/interop/test_ultralytics.py``).
+
+    Example:
+        >>> import pellucid
+        >>> from pellucid.interop import to_ultralytics
+        >>> letterbox = pellucid.Letterbox((480, 640), fill=114 / 255, antialias=False)
+        >>> to_ultralytics([letterbox], names=["cat", "dog"])["imgsz"]
+        '[480, 640]'
+    """
+    check_choice("task", task, ("detect", "segment", "pose", "obb"))
+    found = _exported(pipeline, "ultralytics", {"Letterbox": _letterbox_there})
+    if len(found) != 1:
+        raise Unsupported([Missing("pipeline", f"{len(found)} steps", "", "it letterboxes once", "")])
+    if any(side % stride for side in found[0]["imgsz"]):
+        raise invalid("pipeline", expected=f"sides that {stride} divides", got=found[0]["imgsz"])
+    rest = {"names": dict(enumerate(names)), "task": task, "stride": stride, "batch": 1, "channels": 3, "args": {"dynamic": False}}
+    return {key: str(value) for key, value in {**found[0], **rest}.items()}
 
 
 class _Export(NamedTuple):
@@ -261,6 +299,12 @@ _HUGGINGFACE: dict[str, Callable[..., Described]] = {
     "CenterCrop": _center_crop_there,
     "Normalize": _normalize_there,
 }
+
+
+def _letterbox_there(one: Any, where: str, export: _Export) -> Described:
+    if one.fill not in (114, 114 / 255) or one.antialias or one.interpolation != "bilinear":
+        raise Cannot("options", "bars are 114 there, and shrinking skips pixels", "fill=114 / 255, antialias=False")
+    return {"imgsz": list(as_size("Letterbox.size", one.size))}
 
 
 def _center_crop(one: Any, where: str, export: _Export) -> Described:

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pellucid.core.constants import compute_dtype
+from pellucid.core.constants import compute_dtype, wide_dtype
 from pellucid.errors import invalid, wrong_type
-from pellucid.nn.moments import Moments, check_float, sum_dtype
+from pellucid.nn.moments import Moments, check_float
 from pellucid.nn.policy import StatisticsGrad, check_policy, mean_under, var_under
 from pellucid.nn.running import check_channels, per_channel
 from pellucid.nn.standardize import normalize_with
@@ -60,7 +60,7 @@ def bag_moments(
     if policy == "detached":
         x, weight = x.detach(), None if weight is None else weight.detach()
     size = x.shape[0] if num_bags is None else num_bags
-    dtype, wide = compute_dtype(x.dtype), sum_dtype(x)
+    dtype, wide = compute_dtype(x.dtype), wide_dtype(x.device)
     w = torch.ones(x.shape[0], dtype=wide, device=x.device) if weight is None else weight.to(wide)
     w = w if mask is None else torch.where(mask, w, 0)
     ids = bags if mask is None else torch.where(mask, bags, 0)

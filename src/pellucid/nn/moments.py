@@ -13,12 +13,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pellucid.core.constants import compute_dtype
+from pellucid.core.constants import compute_dtype, wide_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.nn.policy import StatisticsGrad, mean_under, var_under
 
 __all__ = [
-    "Moments", "canonical_dims", "check_float", "check_like", "moments", "native_is_safe", "sum_dtype",
+    "Moments", "canonical_dims", "check_float", "check_like", "moments", "native_is_safe",
     "unbiased_var", "uses_fused",
 ]  # fmt: skip
 
@@ -38,11 +38,6 @@ class Moments(NamedTuple):
     mean: Tensor
     var: Tensor
     samples: Tensor
-
-
-def sum_dtype(x: Tensor) -> torch.dtype:
-    """The dtype weighted sums are added up in: float64 where the device has it, so that order and padding do not show."""
-    return torch.float32 if x.device.type == "mps" else torch.float64
 
 
 def uses_fused(device: torch.device, fused: bool | None = None) -> bool:
@@ -160,7 +155,7 @@ def _joint_weight(x: Tensor, weight: Tensor | None, mask: Tensor | None) -> Tens
 
 
 def _weighted(x: Tensor, axes: tuple[int, ...], w: Tensor, policy: StatisticsGrad) -> Moments:
-    dtype, wide = compute_dtype(x.dtype), sum_dtype(x)
+    dtype, wide = compute_dtype(x.dtype), wide_dtype(x.device)
     w = w.expand(x.shape)
     counts = w > 0
     if policy == "detached":

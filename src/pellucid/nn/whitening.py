@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.core.constants import compute_dtype
+from pellucid.core.constants import compute_dtype, wide_dtype
 from pellucid.errors import invalid
-from pellucid.nn.moments import check_float, sum_dtype
+from pellucid.nn.moments import check_float
 from pellucid.nn.spectral import matrix_roots, stable_eigh
 
 __all__ = ["Whitener", "WhiteningMethod", "apply_whitener", "fit_whitener", "invert_whitener", "zca_mean", "zca_whiten"]
@@ -90,7 +90,7 @@ def fit_whitener(
     samples = _as_samples(x, dim, batch_dims)
     # Autocast would run the covariance in half precision.
     with torch.autocast(x.device.type, enabled=False):
-        wide = samples.to(sum_dtype(x))
+        wide = samples.to(wide_dtype(x.device))
         mean = wide.mean(-2, keepdim=True)
         centred = wide - mean
         covariance = centred.mT @ centred / max(wide.shape[-2] - int(unbiased), 1)

@@ -12,6 +12,7 @@ from dataclasses import fields
 
 import torch
 
+from pellucid.core.constants import wide_dtype
 from pellucid.engine.plan import Plan, Run, Single, Space
 from pellucid.kernels import blend, codec, convolve, explicit, resize, volume, warp
 from pellucid.kernels.dispatch import choose
@@ -19,7 +20,7 @@ from pellucid.segments import BlendSpec, CodecSpec, ColorSpec, ConvolveSpec, Cur
 from pellucid.transforms.choices import Choice
 from pellucid.types import ImageSpec
 
-__all__ = ["explain"]
+__all__ = ["explain", "lacking"]
 
 _AVAILABLE: Mapping[SegmentSpec, tuple[str, ...]] = {
     ConvolveSpec(): convolve.SEPARABLE,
@@ -39,6 +40,7 @@ def explain(plan: Plan, *, impl: str, device: str) -> str:
         f"input  {_extent(spec)}, output {_extent(result)}",
         f"impl   {impl} -> {_all(plan, impl, device)} on {device}",
     ]
+    lines += [f"lacks  {lacking(plan, device)}, so this does not run on {device}"] * bool(lacking(plan, device))
     bytewise = " -> ".join(str(group) for part in plan.parts for group in part.groups)
     lines += [f"bytes  {bytewise}, rounded after each pass of a choice that rounds"] * bool(bytewise)
     lines += [f"choice [{i}] {_choice(plan, i)}" for i, segment in enumerate(plan.segments) if segment is None]
@@ -51,6 +53,14 @@ def explain(plan: Plan, *, impl: str, device: str) -> str:
             branches = "".join(f"  in [{gate.choice}].{gate.branch}" for gate in plan.steps[index].gates[-1:])
             lines.append(f"    [{index}] {plan.steps[index].transform}{_drawn(plan, index)}{branches}")
     return "\n".join(lines)
+
+
+def lacking(plan: Plan, device: str) -> str:
+    """What torch does not have on a device, and who needs it."""
+    kinds = {device, *(["narrow"] if wide_dtype(torch.device(device)) is torch.float32 else [])}
+    found = [(step.transform, getattr(step.transform, "absent", {})) for step in plan.steps]
+    rows = [f"torch.{absent[kind]} (of {type(one).__name__})" for one, absent in found for kind in kinds & absent.keys()]
+    return ", ".join(dict.fromkeys(rows))
 
 
 def _extent(spec: ImageSpec) -> str:

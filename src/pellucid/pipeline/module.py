@@ -25,7 +25,7 @@ from pellucid.engine.plan import Plan, Plans
 from pellucid.errors import invalid, wrong_type
 from pellucid.pipeline.applying import apply_targets, invert_targets, targets_seen
 from pellucid.pipeline.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen_tree, sites_of
-from pellucid.pipeline.explanation import explain
+from pellucid.pipeline.explanation import explain, lacking
 from pellucid.pipeline.figures import show
 from pellucid.pipeline.first_look import Look
 from pellucid.pipeline.graphs import to_onnx
@@ -870,7 +870,9 @@ class Pipeline(nn.Module):
     def _planned(self, parsed: Parsed, settled: tuple[Transform, ...] | None = None) -> Plan:
         """The plan of a call; the first pictures are looked at."""
         plans = self._plans if settled is None else self._plans.settled(settled)
-        plan = plans.of(self._spec(parsed))
+        plan, device = plans.of(self._spec(parsed)), parsed.entries[0].tensor.device.type
+        if device not in ("cpu", "cuda") and (operators := lacking(plan, device)):
+            raise invalid("batch", expected=f"a device that has {operators}", got=device, fix="Move the batch to the CPU.")
         if not torch.compiler.is_compiling() and not self._look.done:
             self._look.at(plan, parsed)
         return plan

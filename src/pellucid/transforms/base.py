@@ -119,6 +119,9 @@ class Transform:
     channels: ClassVar[tuple[int, ...]] = ()
     """How many channels images may have; none here allows all."""
 
+    absent: ClassVar[Mapping[str, str]] = {}
+    """By device, or `narrow` for all without float64: what it needs of torch and does not have there."""
+
     dimensions: ClassVar[tuple[int, ...]] = (2,)
     """What it takes: 2 for pictures, 3 for volumes, whose slices it sees as one picture of many rows."""
 

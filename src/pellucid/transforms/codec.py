@@ -59,6 +59,7 @@ class RandomJPEG(Transform):
     same_on_batch: bool = False
 
     white: ClassVar[bool] = True
+    absent: ClassVar[Mapping[str, str]] = {"narrow": "float64"}
     channels: ClassVar[tuple[int, ...]] = (1, 3)
     lowers_to: ClassVar[SegmentSpec | None] = CodecSpec()
     like: ClassVar[Names] = {"torchvision": "JPEG", "albumentations": "ImageCompression"}

@@ -7,7 +7,9 @@ Read next: ``perspective.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -75,6 +77,8 @@ class RandomLieAffine(Warping):
     mask_fill: float | None = None
     p: Chance = 1.0
     same_on_batch: bool = False
+
+    absent: ClassVar[Mapping[str, str]] = {"mps": "linalg.matrix_exp"}
 
     def matrix(self, values: Params, spec: ImageSpec, like: Tensor) -> Tensor:
         x, y, turn, scale, stretch, shear = values["generators"].unbind(-1)

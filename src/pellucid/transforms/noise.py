@@ -7,7 +7,7 @@ Read next: ``holes.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
@@ -181,6 +181,7 @@ class ISONoise(Formula):
     same_on_batch: bool = False
 
     channels: ClassVar[tuple[int, ...]] = (3,)
+    absent: ClassVar[Mapping[str, str]] = {"mps": "special.ndtri"}
     _formula = staticmethod(_sensed)
 
 

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pellucid.core.constants import wide_dtype
 from pellucid.kernels.convolve import AVAILABLE, dense
 from pellucid.kernels.explicit import implementation
 
@@ -85,7 +86,7 @@ def _enlarged(image: Tensor, zoom: float, dim: int, length: int) -> Tensor:
     part = image.shape[dim]
     grown = round(part * zoom)
     step = (part - 1) / max(grown - 1, 1)
-    at = (torch.arange(length, dtype=torch.float64, device=image.device) + (grown - length) // 2) * step
+    at = (torch.arange(length, dtype=wide_dtype(image.device), device=image.device) + (grown - length) // 2) * step
     left = torch.clamp(torch.floor(at), max=max(part - 2, 0))
     share = (at - left).to(image.dtype)
     share = share if dim == -1 else share[:, None]
@@ -112,8 +113,8 @@ def motion(
     taps = 2 * radius + 1
     weights = [math.exp(-(tap**2) / (2.0 * sigma**2)) for tap in range(taps)]
     whole = sum(weights)
-    steps = torch.arange(taps, dtype=torch.float64, device=image.device)
-    angle = torch.deg2rad(degrees.detach().to(torch.float64))[:, None]
+    steps = torch.arange(taps, dtype=wide_dtype(image.device), device=image.device)
+    angle = torch.deg2rad(degrees.detach().to(steps.dtype))[:, None]
     x, y = (torch.ceil(steps * part - 0.5).to(torch.int64) for part in (torch.cos(angle), torch.sin(angle)))  # b taps
     height, width = image.shape[-2:]
     if implementation("reference" if impl == "triton" else impl, image.device, AVAILABLE, image) != "reference":

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.core.constants import wide_dtype
 from pellucid.kernels.curve.layout import between, padded_size
 from pellucid.kernels.warp.taps import fold_index
 from pellucid.types import Size
@@ -72,7 +73,7 @@ def _curves(levels: Int64[Tensor, "b c h w"], limit: Tensor, tiles: Size) -> Flo
     area = parts.shape[-1]
     empty = torch.zeros((*parts.shape[:-1], 256), dtype=torch.int64, device=levels.device)
     histogram = empty.scatter_add(-1, parts, torch.ones_like(parts))
-    most = torch.floor(limit.to(torch.float64) * area / 256.0).clamp(min=1.0).to(torch.int64)[:, None, None, None, None]
+    most = torch.floor(limit.to(wide_dtype(limit.device)) * area / 256.0).clamp(min=1.0).to(torch.int64)[:, None, None, None, None]
     spare = torch.relu(histogram - most).sum(-1, keepdim=True)
     each, rest = spare // 256, spare % 256
     step = (256 // rest.clamp(min=1)).clamp(min=1)
