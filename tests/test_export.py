@@ -346,7 +346,7 @@ def test_what_has_no_such_graph_is_named():
         export_pipeline(P.Pipeline([P.Resize(20)]), "evaluate.pt2", dtype=torch.float16)
 
 
-def test_the_command_writes_a_file_and_names_what_stablehlo_needs(tmp_path, monkeypatch):
+def test_the_command_writes_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     P.Pipeline(CHAINS["torchvision, classification"]).save(tmp_path / "evaluate.toml")
     result = CliRunner().invoke(app, ["export", "evaluate.toml", "--to", "torch", "--floats"])

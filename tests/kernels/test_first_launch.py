@@ -143,6 +143,16 @@ def test_it_can_be_switched_off(monkeypatch):
     assert first_launch.FOUND == {}
 
 
+def test_another_driver_is_another_device(monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a device")
+    for driver in (12040, 13000):
+        monkeypatch.setattr(torch._C, "_cuda_getDriverVersion", lambda driver=driver: driver, raising=False)
+        first_launch._device.cache_clear()
+        assert f"a device, driver {driver}, CUDA" in first_launch._device(torch.device("cuda"))
+    first_launch._device.cache_clear()
+
+
 def test_what_agrees_is_remembered_on_a_device_and_a_broken_file_is_not_believed(monkeypatch, tmp_path):
     device = torch.device("cuda")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

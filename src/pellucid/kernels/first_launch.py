@@ -201,8 +201,10 @@ def _kernels() -> str:
 def _device(device: torch.device) -> str:
     import triton
 
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "Triton's interpreter"
-    return f"{name}, CUDA {torch.version.cuda}, Triton {triton.__version__}"
+    if device.type != "cuda":
+        return f"Triton's interpreter, Triton {triton.__version__}"
+    driver = torch._C._cuda_getDriverVersion()
+    return f"{torch.cuda.get_device_name(device)}, driver {driver}, CUDA {torch.version.cuda}, Triton {triton.__version__}"
 
 
 def _file(device: torch.device) -> Path:
