@@ -203,7 +203,7 @@ def _device(device: torch.device) -> str:
 
     if device.type != "cuda":
         return f"Triton's interpreter, Triton {triton.__version__}"
-    driver = torch._C._cuda_getDriverVersion()
+    driver = getattr(torch._C, "_cuda_getDriverVersion", int)()
     return f"{torch.cuda.get_device_name(device)}, driver {driver}, CUDA {torch.version.cuda}, Triton {triton.__version__}"
 
 
