@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
+from weakref import ref
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from pellucid.engine.lowering import Replayed
 from pellucid.engine.plan import Draw, Plan, for_size
 from pellucid.kernels.threads import memory
 from pellucid.random.compiled import row_filler
+from pellucid.random.continuous import LogUniform
 from pellucid.random.distribution import Distribution
 from pellucid.random.key import draw_words
 from pellucid.random.philox import uniforms
@@ -105,8 +107,8 @@ def _replayed(
     exponential, say, are among its inputs.
     """
     if len(plans) == 1:
-        return [tape.draw(plans[0], seed, step, index)]
-    rows, count = tape.rows(plans[0], seed, step, index), len(tape.rounded)
+        return [tape.draw(plans[0], seed, step, memory(index))]
+    rows, count = tape.rows(plans[0], seed, step, memory(index)), len(tape.rounded)
     drawn: list[DrawnParams] = []
     alike = count and all(tape.rounded_of(plan) == tape.rounded_of(plans[0]) for plan in plans)
     if alike:  # whatever the size
@@ -127,6 +129,7 @@ class DrawTape:
     def __init__(self, plan: Plan) -> None:
         self._fill, self._words = row_filler(*as_slots(plan.slots, plan.shared, torch.device("cpu"))), 4 * len(plan.slots)
         self.rounded = frozenset((draw.transform, draw.name) for draw in plan.draws if _is_rounded(draw.distribution))
+        self._width, self._known = self._words + len(self.rounded) + 2, _Known(plan, self.rounded_of(plan))
         planned = for_size(plan)
 
         def drawn(words: Tensor, height: int, width: int) -> DrawnParams:
@@ -139,20 +142,20 @@ class DrawTape:
         """The tape of plans of this kind; None where they cannot be taped."""
         return cached_recording(plan.owner, "draw", lambda: cls(plan))
 
-    def rows(self, plan: Plan, seed: int, step: int, index: Tensor) -> NDArray[np.float64]:
+    def rows(self, plan: Plan, seed: int, step: int, index: NDArray[np.int64]) -> NDArray[np.float64]:
         """Words, room for the values that are rounded, and the size."""
-        rows = np.empty((len(index), self._words + len(self.rounded) + 2))
-        rows[:, -2:] = plan.size_in
+        rows = np.empty((len(index), self._width))
+        rows[:, -2:] = self._known_of(plan).size
         self._fill(seed, step, index, rows)
         return rows
 
-    def draw(self, plan: Plan, seed: int, step: int, index: Tensor) -> Replayed:
+    def draw(self, plan: Plan, seed: int, step: int, index: NDArray[np.int64]) -> Replayed:
         """The draw of samples of one size."""
         return self._drawn(plan, self.rows(plan, seed, step, index))
 
     def at(self, plan: Plan, u: Float[Tensor, "b words"]) -> Replayed:
         """The draw at these uniforms."""
-        rows = np.empty((len(u), self._words + len(self.rounded) + 2))
+        rows = np.empty((len(u), self._width))
         rows[:, -2:] = plan.size_in
         rows[:, : self._words] = memory(u) * 2.0**32 - 0.5
         return self._drawn(plan, rows)
@@ -165,9 +168,17 @@ class DrawTape:
 
     def values(self, rows: NDArray[np.float64], plan: Plan) -> NDArray[np.float64]:
         """The values that are rounded, side by side; ``rows`` begin with the words."""
+        known = self._known_of(plan)
+        if known.exponents:
+            return memory(torch.exp(torch.from_numpy(known.shift + known.scale * ((rows[:, known.words] + 0.5) * 2.0**-32))))
         u = torch.from_numpy((rows[:, : self._words] + 0.5) * 2.0**-32)  # how far apart numbers lie may decide a last bit
-        found = [memory(draw.distribution.sample(words_of(draw, u), {})) for draw in self.rounded_of(plan)]
-        return np.array(found).T
+        return np.array([memory(draw.distribution.sample(words_of(draw, u), {})) for draw in self.rounded_of(plan)]).T
+
+    def _known_of(self, plan: Plan) -> _Known:
+        known = self._known
+        if known.plan() is not plan:
+            known = self._known = _Known(plan, self.rounded_of(plan))
+        return known
 
     def unpack(self, plan: Plan, words: Tensor) -> DrawnParams:
         """Turns words, and the values behind them, into drawn values."""
@@ -179,6 +190,20 @@ class DrawTape:
     def rounded_of(self, plan: Plan) -> list[Draw]:
         """The draws of those values."""
         return [draw for draw in plan.draws if (draw.transform, draw.name) in self.rounded]
+
+
+class _Known:
+    """What is the same in every draw of a plan: the size, and the words that have exponentials of uniform numbers for values.
+
+    It keeps no plan, which ends with its last call.
+    """
+
+    def __init__(self, plan: Plan, rounded: Sequence[Draw]) -> None:
+        self.plan, self.size, self.words = ref(plan), plan.size_in, [draw.word for draw in rounded]
+        kinds = [draw.distribution for draw in rounded]
+        pairs = [kind.logs().affine() if isinstance(kind, LogUniform) else None for kind in kinds]
+        self.exponents = bool(pairs) and None not in pairs  # all of them
+        self.shift, self.scale = np.array(pairs if self.exponents else (), np.float64).reshape(-1, 2).T
 
 
 def _is_rounded(distribution: Distribution) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,17 +24,27 @@ from pellucid.kernels import blend
 from pellucid.kernels.color import with_mean
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.resize import call_of as resize_of
-from pellucid.kernels.resize import settled, settles
+from pellucid.kernels.resize import settled, settled_of, settles
 from pellucid.kernels.warp import call_of as warp_of
 from pellucid.kernels.warp.packing import Opened, Resample
 from pellucid.segments import Patch
 
-__all__ = ["image_pass"]
+__all__ = ["Prepared", "image_pass"]
 
 
-def image_pass(
-    plan: Plan, drawn: Replayed, image: Shaped[Tensor, "b c h w"], impl: str, dtype: torch.dtype
-) -> Callable[[Replayed, Tensor], Tensor] | None:
+class Prepared(NamedTuple):
+    """A pass over pictures that lie as one did.
+
+    Args:
+        of_tensors: a function of what is drawn and pictures.
+        of_memory: the same of words and memory, to the memory of the result; None where there is none.
+    """
+
+    of_tensors: Callable[[Replayed, Tensor], Tensor]
+    of_memory: Callable[[Rows, Rows], Rows] | None = None
+
+
+def image_pass(plan: Plan, drawn: Replayed, image: Shaped[Tensor, "b c h w"], impl: str, dtype: torch.dtype) -> Prepared | None:
     """What :func:`apply_image` comes to for pictures like this one, where that is a tape and a compiled call; else None."""
     lowered, run = Lowered(plan, drawn, image.device), plan.groups[0] if len(plan.groups) == 1 else None
     scale = 255.0 if image.dtype == torch.uint8 else 1.0
@@ -49,9 +60,7 @@ def image_pass(
         return None
 
 
-def _alone(
-    lowered: Lowered, drawn: Replayed, single: Single, image: Tensor, impl: str, dtype: torch.dtype
-) -> Callable[[Replayed, Tensor], Tensor] | None:
+def _alone(lowered: Lowered, drawn: Replayed, single: Single, image: Tensor, impl: str, dtype: torch.dtype) -> Prepared | None:
     """A pass on bytes that are looked up, or painted over."""
     played, spec = lowered.replayed(single.index), lowered.plan.segments[single.index]
     if played is None or impl == "reference" or image.dtype != torch.uint8:
@@ -71,12 +80,10 @@ def _alone(
         assert found is not None
         return found
 
-    return passing
+    return Prepared(passing)
 
 
-def _passing(
-    lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float
-) -> Callable[[Replayed, Tensor], Tensor] | None:
+def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float) -> Prepared | None:
     """A pass of a warp or a resize, and perhaps of colours."""
     if run.pivot and needs_grad(image):
         return None
@@ -90,43 +97,51 @@ def _passing(
     if call is None:
         return None
     places, play = tape.recording.pinned(rows, computed)
-    tensors = itemgetter(*(-1 if place is None else place for place in places[1:7]))
+    taken = itemgetter(*(-1 if place is None else place for place in places[1:7]))
+    of_tensors, of_memory = call
 
     def passing(drawn: Replayed, image: Tensor) -> Tensor:
         rows = drawn.rows
         if run.pivot:
             image, mean = with_mean(image, framed and framed(rows))
             rows = np.concatenate((rows, mean.numpy()), 1)
-        found = play(rows)
-        found[-1] = None  # the sizes, which stand for what a pass does not have
-        return call(image, tensors(found))
+        return of_tensors(image, taken([*map(torch.from_numpy, play(rows)), None]))  # which stands for what a pass does not have
 
-    return passing
+    def in_memory(rows: Rows, flat: Rows) -> Rows:
+        found: list[Any] = play(rows)
+        found.append(None)
+        return of_memory(flat, taken(found))  # type: ignore[misc]
+
+    return Prepared(passing, None if run.pivot or of_memory is None else in_memory)
 
 
-def _settling(
-    lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float
-) -> Callable[[Replayed, Tensor], Tensor] | None:
+def _settling(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float) -> Prepared | None:
     """A resize, whose colours wait for the mean of what it makes."""
     channels, computed = image.shape[1], compute_dtype(image.dtype)
     tape, rows = lowered.recorded(run, torch.zeros((len(image), channels), dtype=torch.float64, device="cpu"), scale, computed)
     if not run.separable or not settles(impl, image.device) or needs_grad(image) or tape is None or rows is None:
         return None
-    like, play = tape.recording.pinned(rows, torch.float64)
+    like, play = tape.recording.pinned(rows, torch.float64, 1 + channels)
     if like.prologue or like.epilogue:
         return None
-    (mapping, window, params), recipe = like[1:4], like.recipe
-    means = np.concatenate((np.zeros((1, channels)), np.eye(channels)))[:, None]
+    (mapping, window, params), recipe, samples = like[1:4], like.recipe, len(rows)
+    numbers, single = rows.shape[1] - channels, computed == torch.float32
+    probes = np.zeros((1 + channels, samples, numbers + channels))
+    probes[1:, :, numbers:] = np.eye(channels)[:, None]
 
-    def opened(rows: Rows) -> Opened:
-        samples, numbers = rows.shape
-        probes = np.empty((1 + channels, samples, numbers + channels))
-        probes[:, :, :numbers], probes[:, :, numbers:] = rows, means
-        found = play(probes.reshape(-1, numbers + channels))
-        every = found[params].numpy().reshape(1 + channels, samples, -1)
-        slopes = (every[1:] - every[0]).transpose(1, 2, 0)
-        edges = found[window][:samples].to(computed)
-        moves = Resample(recipe, found[mapping][:samples].to(computed), edges, torch.from_numpy(every[0]))
-        return Opened(moves, torch.from_numpy(slopes))
+    def opened(rows: Rows) -> tuple[list[Rows], Rows]:
+        """Where a pass reads and its colours at a mean of zero; and what each channel of the mean adds to them."""
+        given = probes.copy()
+        given[:, :, :numbers] = rows
+        found = play(given.reshape(-1, numbers + channels))
+        every = found[params].reshape(1 + channels, samples, -1)
+        moves = [found[place][:samples].astype(np.float32 if single else np.float64) for place in (mapping, window)]
+        return [*moves, every[0]], (every[1:] - every[0]).transpose(1, 2, 0)
 
-    return lambda drawn, image: settled(image, opened(drawn.rows), dtype)
+    def passing(drawn: Replayed, image: Tensor) -> Tensor:
+        (maps, edges, colors), slopes = opened(drawn.rows)
+        resample = Resample(recipe, torch.from_numpy(maps), torch.from_numpy(edges), torch.from_numpy(colors))
+        return settled(image, Opened(resample, torch.from_numpy(slopes)), dtype)
+
+    settle = settled_of(image, recipe, computed, dtype)
+    return Prepared(passing, settle and (lambda rows, flat: settle(flat, *opened(rows))))

@@ -8,6 +8,7 @@ Read next: ``../engine/prepared.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,17 @@ import torch
 from torch import Tensor
 
 from pellucid.core.compilers import numba_works
-from pellucid.core.tape import is_plain_eager
+from pellucid.core.tape import Rows, is_plain_eager
 from pellucid.engine.drawing import DrawTape
 from pellucid.engine.lowering import Lowered, Replayed
 from pellucid.engine.plan import Plan
-from pellucid.engine.prepared import image_pass
+from pellucid.engine.prepared import Prepared, image_pass
+from pellucid.kernels.pixels import cells_of
+from pellucid.kernels.threads import elements
 from pellucid.pipeline.applying import dtype_of_result, image_of
 from pellucid.random.key import RANK_STRIDE, Key, counted, key_for
 from pellucid.random.stream import claim_numbers, rank_now
-from pellucid.targets.arrays import as_given, as_tensor
+from pellucid.targets.arrays import as_given, as_tensor, is_array
 from pellucid.targets.kinds import IMAGE
 from pellucid.targets.options import Options
 from pellucid.targets.parsing import Parsed, batch_of
@@ -31,6 +34,7 @@ from pellucid.targets.parsing import Parsed, batch_of
 __all__ = ["Recipe", "Recipes", "kind_of_call"]
 
 _MOST = 64
+_LARGE = 1 << 20  # bytes of a result from which its memory is torch's, large pages and shared memory among it
 _CPU = torch.device("cpu")
 
 
@@ -42,10 +46,11 @@ def kind_of_call(batch: Any) -> tuple[Any, ...] | None:
         return None
     if type(batch) is Tensor:
         if batch.is_cpu and batch.layout is torch.strided and not (batch.is_neg() or batch.is_nested):
-            learns = batch.requires_grad and torch.is_grad_enabled()
-            return batch.shape, batch.stride(), batch.dtype, learns
+            return batch.shape, batch.stride(), batch.dtype, batch.requires_grad and 1 + torch.is_grad_enabled()
     elif type(batch) is np.ndarray:
         return batch.shape, batch.strides, batch.dtype, batch.flags.writeable
+    elif is_array(batch) and not isinstance(batch, np.ndarray):
+        return batch.size, batch.mode
     return None
 
 
@@ -63,10 +68,10 @@ class Recipe:
         (entry,) = parsed.entries
         self.plan, self.samples, self.lead = plan, batch_of(parsed)[0], parsed.lead
         self._last, self._given = entry.channels_last, entry.given
-        self._draw, self._options, self._index = tape.draw, options, counted(self.samples)
+        self._draw, self._options, self._index = tape.draw, options, counted(self.samples).numpy()
         self._shared = options.same_on_batch or any(plan.shared)
         self._dtype = dtype_of_result(plan, options, entry.tensor.dtype)
-        self._pass: Callable[[Replayed, Tensor], Tensor] | None = None
+        self._prepared: Prepared | None = None
 
     @staticmethod
     def of(plan: Plan, parsed: Parsed, options: Options) -> Recipe | None:
@@ -96,18 +101,62 @@ class Recipe:
             rank = rank_now()
             index = self._index + rank * RANK_STRIDE if rank else self._index
         else:
-            keyed, at, index = key_for(key, self.samples, _CPU)
-            seed, step = int(keyed), int(at)
+            keyed, at, named = key_for(key, self.samples, _CPU)
+            seed, step, index = int(keyed), int(at), named.numpy()
         drawn = self._draw(self.plan, seed, step, index)
+        if self._prepared is None:
+            return drawn, self._form(self._first(drawn, self._image(batch), batch))
+        of_tensors, in_memory = self._prepared
+        flat = None if in_memory is None else self._memory(batch)
+        if flat is None or in_memory is None:
+            return drawn, self._form(of_tensors(drawn, self._image(batch)))
+        return drawn, self._shown(in_memory(drawn.rows, flat))
+
+    def _first(self, drawn: Replayed, image: Tensor, batch: Any) -> Tensor:
+        """What the first call makes, as it prepares the others."""
+        passing = image_pass(self.plan, drawn, image, self._options.impl, self._dtype) or Prepared(self._looking)
+        made = passing.of_tensors(drawn, image)
+        self._shown, self._memory = self._shower(made), self._reader(batch, image.stride())
+        self._prepared = passing if made.nbytes < _LARGE else Prepared(passing.of_tensors)
+        return made
+
+    def _image(self, batch: Any) -> Tensor:
+        """Pictures (b c h w)."""
         image = batch if type(batch) is Tensor else as_tensor("image", "image", batch)
         image = image.movedim(-1, -3) if self._last and image is batch else image
-        image = image if self.lead else image[None]
-        if self._pass is None:
-            self._pass = image_pass(self.plan, drawn, image, self._options.impl, self._dtype) or self._looking
-        out = self._pass(drawn, image)
-        out = out if self.lead else out[0]
+        return image if self.lead else image[None]
+
+    def _reader(self, batch: Any, stride: tuple[int, ...]) -> Callable[[Any], Rows | None]:
+        """What shows all elements of pictures like these, as prepared passes read them; None of a picture that lies otherwise."""
+        if type(batch) is Tensor:
+            return (lambda batch: elements(batch.detach())) if batch.requires_grad else elements
+        if type(batch) is np.ndarray and batch.flags.c_contiguous:
+            return methodcaller("reshape", -1) if batch.flags.writeable else lambda batch: batch.copy().reshape(-1)
+
+        def read(batch: Any) -> Rows | None:
+            image = self._image(batch)
+            return elements(image) if image.stride() == stride else None
+
+        return read
+
+    def _form(self, made: Tensor) -> Any:
+        """A result in the form of the batch."""
+        out = made if self.lead else made[0]
         out = out.movedim(-3, -1) if self._last else out
-        return drawn, as_given(out, self._given) if self._given else out
+        return as_given(out, self._given) if self._given else out
+
+    def _shower(self, made: Tensor) -> Callable[[Rows], Any]:
+        """The same of the memory of results that lie as this one, dense."""
+        pixels, (batch, channels, height, width) = cells_of(made) > 1, made.shape
+        lead = (batch,) if self.lead else ()
+        if self._given == "image" and (pixels or channels == 1):
+            return lambda flat: flat.reshape(*lead, height, width, channels)
+        if not self._given and pixels == self._last:
+            shape = (*lead, height, width, channels) if pixels else (*lead, channels, height, width)
+            return lambda flat: torch.from_numpy(flat.reshape(shape))
+        if pixels:
+            return lambda flat: self._form(torch.from_numpy(flat.reshape(batch, height, width, channels)).movedim(-1, 1))
+        return lambda flat: self._form(torch.from_numpy(flat.reshape(batch, channels, height, width)))
 
     def _looking(self, drawn: Replayed, image: Tensor) -> Tensor:
         """Where a pass depends on more than its kind."""

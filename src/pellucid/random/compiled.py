@@ -8,12 +8,13 @@ Read next: ``key.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pellucid.core.compilers import numba_works, translated
@@ -38,14 +39,14 @@ def _fake(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor
     return index.new_empty((index.shape[0], 4 * slots.shape[0]))
 
 
-def row_filler(slots: Tensor, keep: Tensor | None) -> Callable[[int, int, Tensor, Rows], None]:
+def row_filler(slots: Tensor, keep: Tensor | None) -> Callable[[int, int, NDArray[np.int64], Rows], None]:
     """What writes the words of (seed, step, index) to the beginning of rows of float64, which holds 32 bits exactly."""
-    kernel, numbers, kept = _kernel("float64"), slots.numpy(), (slots if keep is None else keep).numpy()
+    return partial(_kernel("float64"), *_given(slots, keep))
 
-    def fill(seed: int, step: int, index: Tensor, rows: Rows) -> None:
-        kernel(seed, step, index.numpy(), numbers, kept, keep is not None, rows)
 
-    return fill
+def _given(slots: Tensor, keep: Tensor | None) -> tuple[Any, ...]:
+    numbers = slots.numpy()
+    return numbers, numbers if keep is None else keep.numpy(), keep is not None
 
 
 def field_words(words: Tensor, blocks: int) -> Tensor | None:
@@ -89,9 +90,8 @@ def _plain(words: Tensor) -> bool:
 
 
 def _compiled(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
-    words, numbers = index.new_empty((index.shape[0], 4 * slots.shape[0])), slots.numpy()
-    kept = numbers if keep is None else keep.numpy()
-    _kernel("int64")(int(seed), int(step), index.numpy(), numbers, kept, keep is not None, words.numpy())
+    words = index.new_empty((index.shape[0], 4 * slots.shape[0]))
+    _kernel("int64")(*_given(slots, keep), int(seed), int(step), index.numpy(), words.numpy())
     return words
 
 
@@ -173,7 +173,7 @@ def _kernel(dtype: str) -> Callable[..., None]:
     """Compile on first use; the result is cached on disk where that is possible."""
     mask, half, first, second, weyl_low, weyl_high = _MASK, _HALF, _FIRST, _SECOND, _WEYL_LOW, _WEYL_HIGH
 
-    def fill(seed: Any, step: Any, index: Any, slots: Any, keep: Any, masked: Any, words: Any) -> None:
+    def fill(slots: Any, keep: Any, masked: Any, seed: Any, step: Any, index: Any, words: Any) -> None:
         for b in range(index.shape[0]):
             for s in range(slots.shape[0]):
                 sample = np.uint64(index[b])
@@ -191,6 +191,6 @@ def _kernel(dtype: str) -> Callable[..., None]:
                 words[b, 4 * s + 2] = c2
                 words[b, 4 * s + 3] = c3
 
-    signature = f"void(int64, int64, int64[:], int64[:], int64[:], boolean, {dtype}[:, :])"
+    signature = f"void(int64[:], int64[:], boolean, int64, int64, int64[:], {dtype}[:, :])"
     kernel: Callable[..., None] = translated(fill, signature, nogil=True)
     return kernel

@@ -99,6 +99,13 @@ class Tape:
         read = found.pop()
         return found if not len(self._read) or bool((read == self._read).all()) else None
 
+    def fixed(self, samples: int) -> tuple[tuple[Any, ...], int, list[slice]]:
+        """Of so many samples of the sizes that were recorded: what the player is given between inputs and results, how many numbers
+        these are, and where each lies.
+        """
+        given, places = (self.code, self.constants, self._outputs, self.registers), self._bounds[:-1]
+        return given, samples * len(self._outputs), [slice(samples * start, samples * stop) for start, stop in places]
+
     @cached_property
     def of_sizes(self) -> Callable[..., Sequence[float] | None]:
         """The tape as a function of sizes, where they are all that goes in: for one row Python is faster than starting the machine.

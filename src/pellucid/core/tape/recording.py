@@ -11,7 +11,6 @@ import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from functools import partial
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -20,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.core.tape.machine import player
 from pellucid.core.tape.number import Number
 from pellucid.core.tape.recorder import Rows, TapeError, record
 
@@ -173,9 +173,24 @@ class _Branch:
             found[k] = value if leaf.dtype is None or leaf.dtype == value.dtype else value.to(leaf.dtype)
         return found
 
-    def places(self, row: Sequence[float]) -> Any:
-        """The result for some sizes, with the place among the leaves for each tensor."""
-        return self._assembly.build(list(range(len(self._leaves))), self._typed(row))
+    def fixed(self, dtype: torch.dtype, row: Rows, samples: int) -> tuple[Any, Callable[[Rows], list[Rows]]]:
+        """As :meth:`Recording.pinned`."""
+        narrow, play, (given, count, places) = dtype == torch.float32, player(), self._tape.fixed(samples)
+        kinds = [torch.empty(0, dtype=leaf.dtype, device="cpu").numpy().dtype if leaf.dtype else None for leaf in self._leaves]
+        shapes = [(samples, *leaf.shape) for leaf in self._leaves]
+        parts = list(zip(places, shapes, kinds, strict=False))  # behind the leaves are sizes
+
+        def arrays(rows: Rows) -> list[Rows]:
+            flat = np.empty(count)
+            play(rows, *given, flat)
+            floats, found = flat.astype(np.float32) if narrow else flat, []
+            for place, shape, kind in parts:
+                found.append((floats[place] if kind is None else flat[place].astype(kind)).reshape(shape))
+            return found
+
+        sizes = self.leaves(dtype, row)
+        assert sizes is not None
+        return self._assembly.build(list(range(len(self._leaves))), self._typed(sizes[-1][0].tolist())), arrays
 
     def _typed(self, sizes: Sequence[float]) -> list[Any]:
         return [kind(size) for kind, size in zip(self._kinds, sizes, strict=True)]
@@ -235,17 +250,17 @@ class Recording:
         self._keep(branch)
         return played[0]
 
-    def pinned(self, rows: Rows, dtype: torch.dtype) -> tuple[Any, Callable[[Rows], Any]]:
-        """For rows of one size, whatever else they hold: the result with numbers for its tensors, and what makes the list of these.
+    def pinned(self, rows: Rows, dtype: torch.dtype, times: int = 1) -> tuple[Any, Callable[[Rows], list[Rows]]]:
+        """For rows of one size, whatever else they hold: the result with numbers for its tensors, and what makes the list of these,
+        as arrays.
 
         Args:
             rows, dtype: as :meth:`play` takes them.
+            times: how often as many rows will come at once.
         """
         self.play(rows, dtype)  # recorded, if it was not
         branch = next(branch for branch in self._branches if branch.leaves(dtype, rows) is not None)
-        found = branch.leaves(dtype, rows)
-        assert found is not None
-        return branch.places(found[-1][0].tolist()), partial(branch.leaves, dtype)
+        return branch.fixed(dtype, rows, times * len(rows))
 
     def _given_by(self, row: Rows) -> list[tuple[int, ...] | int]:
         counts = [1 if isinstance(one, int) else math.prod(one) for one in self._given]

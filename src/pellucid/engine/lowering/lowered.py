@@ -182,7 +182,7 @@ class Lowered:
         if not isinstance(tape, WordsTape) or rows is None:
             return None
         _, play = tape.recording.pinned(rows, torch.float64)
-        return lambda rows: play(rows)[0]
+        return lambda rows: torch.from_numpy(play(rows)[0])
 
     def resample(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Resample:
         """The run's pass as one value, its numbers of this dtype."""

@@ -8,7 +8,7 @@ Read next: ``reference.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -26,11 +26,11 @@ from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.stages.chain import has_curve, has_stages
 from pellucid.kernels.warp import stages_by
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts, takes_pictures
-from pellucid.kernels.warp.operators import backwards, compiled_call, forwards, without_fills
-from pellucid.kernels.warp.packing import Opened, Resample
+from pellucid.kernels.warp.operators import Compiled, backwards, compiled_call, forwards, without_fills
+from pellucid.kernels.warp.packing import Opened, Recipe, Resample
 from pellucid.kernels.warp.tangents import has_tangent, tangents
 
-__all__ = ["AVAILABLE", "call_of", "compute", "resize", "settled", "settles"]
+__all__ = ["AVAILABLE", "call_of", "compute", "resize", "settled", "settled_of", "settles"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
@@ -58,7 +58,7 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: 
     return between_stages(function, image, resample, stages_by(chosen))
 
 
-def call_of(impl: str, image: Tensor, resample: Resample) -> Callable[[Tensor, Sequence[Tensor | None]], Tensor] | None:
+def call_of(impl: str, image: Tensor, resample: Resample) -> Compiled | None:
     """As :func:`pellucid.kernels.warp.call_of`, of a resize."""
     more = resample.prologue or resample.epilogue or forward_mode()
     if more or choose(impl, available=AVAILABLE, device=image.device.type) != "cpu":
@@ -80,6 +80,11 @@ def settled(image: Shaped[Tensor, "b c h w"] | Pictures, opened: Opened, dtype: 
         dtype: of the result.
     """
     return cpu.settled(image if image.dtype == torch.uint8 else image.to(opened.resample.mapping.dtype), opened, dtype)
+
+
+def settled_of(image: Tensor, recipe: Recipe, computed: torch.dtype, dtype: torch.dtype) -> Callable[..., Any] | None:
+    """The same as a function of memory, where that is read as it is: `cpu.settled_in_memory`."""
+    return cpu.settled_in_memory(image, recipe, dtype) if {image.dtype, dtype} <= {torch.uint8, computed} else None
 
 
 def _by_reference(image: Tensor, resample: Resample) -> Tensor:

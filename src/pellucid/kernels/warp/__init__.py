@@ -28,7 +28,7 @@ from pellucid.kernels.warp.chain import follow, laid_over
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded
 from pellucid.kernels.warp.footprint import stretches, weight_table
 from pellucid.kernels.warp.layout import BENDS
-from pellucid.kernels.warp.operators import backwards, compiled_call, copy_labels, forwards, without_fills
+from pellucid.kernels.warp.operators import Compiled, backwards, compiled_call, copy_labels, forwards, without_fills
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, pack, unpack
 from pellucid.kernels.warp.pairs import paired
 from pellucid.kernels.warp.tangents import has_tangent, tangents
@@ -80,7 +80,7 @@ def warp(image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, imp
     return compute(implementation(impl, image, resample), image, resample)
 
 
-def call_of(impl: str, image: Tensor, resample: Resample) -> Callable[[Tensor, Sequence[Tensor | None]], Tensor] | None:
+def call_of(impl: str, image: Tensor, resample: Resample) -> Compiled | None:
     """What :func:`warp` comes to for pictures like this one, and passes that differ from this one in numbers alone: one call of the
     CPU's compiled code. None where it is more.
     """
@@ -88,7 +88,7 @@ def call_of(impl: str, image: Tensor, resample: Resample) -> Callable[[Tensor, S
     more = recipe.footprint is not None or recipe.interpolation == "nearest" or resample.prologue or resample.epilogue
     if more or implementation(impl, image, resample) != "cpu":
         return None
-    return compiled_call(_PRIMITIVES["cpu"], cpu.direct, image, resample, 6)
+    return compiled_call(_PRIMITIVES["cpu"], cpu.direct, image, resample, 6, prepared=cpu.prepared)
 
 
 def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:

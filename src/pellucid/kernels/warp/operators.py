@@ -8,7 +8,7 @@ Read next: ``cpu/op.py``, ``triton/op.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -25,8 +25,8 @@ from pellucid.kernels.warp.layout import CANVASES, MODES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
 __all__ = [
-    *("Gradients", "arguments", "backwards", "compiled_call", "copy_labels", "define", "define_dual", "empty_gradients"),
-    *("forwards", "without_fills"),
+    *("Compiled", "Gradients", "arguments", "backwards", "compiled_call", "copy_labels", "define", "define_dual"),
+    *("empty_gradients", "forwards", "without_fills"),
 ]
 
 Gradients = tuple[Tensor, ...]
@@ -106,6 +106,18 @@ def forwards(compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
+class Compiled(NamedTuple):
+    """A pass of the CPU's compiled code, for pictures that lie as one did, and for other numbers.
+
+    Args:
+        of_tensors: a function of pictures and its tensors.
+        of_memory: the same of memory and arrays, to the memory of the result; None where there is none.
+    """
+
+    of_tensors: Callable[[Tensor, Sequence[Tensor | None]], Tensor]
+    of_memory: Callable[[Any, Sequence[Any]], Any] | None = None
+
+
 def compiled_call(
     primitive: Primitive,
     direct: Callable[..., Tensor],
@@ -113,8 +125,9 @@ def compiled_call(
     resample: Resample,
     count: int,
     dtype: torch.dtype | None = None,
-) -> Callable[[Tensor, Sequence[Tensor | None]], Tensor]:
-    """A pass as a function of pictures and its tensors.
+    prepared: Callable[..., Any] | None = None,
+) -> Compiled:
+    """A pass as functions.
 
     Args:
         primitive: the pass, for pictures that have a gradient, if this one has.
@@ -122,6 +135,7 @@ def compiled_call(
         image, resample: a picture and the pass.
         count: how many of its tensors it takes.
         dtype: of pictures that it reads, beside bytes; None: any.
+        prepared: what makes the function of memory.
     """
     static = arguments(image, resample.mapping, resample.recipe)
     learns = needs_grad(image) and resample.recipe.dtype != torch.uint8  # which has no derivative
@@ -132,7 +146,7 @@ def compiled_call(
             return run(primitive, (resample.recipe,), image, *tensors[:count], None)
         return direct(image, *tensors[:count], *static)
 
-    return call
+    return Compiled(call, None if prepared is None or learns else prepared(image, *resample[1 : 1 + count], *static))
 
 
 def backwards(compute: Callable[..., Gradients]) -> Callable[..., Gradients]:

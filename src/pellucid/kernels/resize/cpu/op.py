@@ -6,8 +6,10 @@ Read next: ``sweep.py``.
 """
 
 import math
+import threading
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -18,15 +20,15 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import made_like
 from pellucid.kernels.resize.cpu.layout import BackwardRows, Backwards, Call, DualRows, ForwardRows, Given, Room, Sums, Tables
 from pellucid.kernels.several import Pictures
-from pellucid.kernels.sources import sources_of
+from pellucid.kernels.sources import Sources, sources_of
 from pellucid.kernels.stages.chain import colors_of, has_curve, is_sharp, of_levels
 from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_loop, run_split, scratch, written
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import empty_gradients
-from pellucid.kernels.warp.packing import Opened
+from pellucid.kernels.warp.packing import Opened, Recipe
 
-__all__ = ["back", "backward", "direct", "dual", "forward", "settled"]
+__all__ = ["back", "backward", "direct", "dual", "forward", "settled", "settled_in_memory"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -44,36 +46,60 @@ def _empty(image: Tensor, size: list[int], options: list[int], dtype: torch.dtyp
     return image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
 
 
+_KEPT = 1 << 20  # bytes of the memory of a pass that a thread keeps
+
+
+class _Own(threading.local):
+    """The memory of a thread's last pass."""
+
+    key: Any = None
+    room: Any = None
+
+
+_own = _Own()
+
+
 class _Call:
-    """The arguments all compiled functions share, as NumPy arrays without copies, and the scratch memory of a thread."""
+    """The arguments all compiled functions share, and the scratch memory of a thread."""
 
     def __init__(
-        self, image: Tensor | Pictures, mapping: Tensor, window: Tensor, params: Tensor, size: list[int], options: list[int]
+        self, sources: Sources, channels: int, rows: Sequence[_Array], size: Sequence[int], options: Sequence[int]
     ) -> None:
-        pixels, pictures, height, width = sources_of(image)
+        (pixels, pictures, height, width), (maps, windows, params) = sources, rows
         taps, mode, flags, outputs = options
-        self.colors = colors_of(flags, image.shape[1], outputs)
+        self.colors = colors_of(flags, channels, outputs)
         self.bends = True if has_curve(flags) else None  # where it is None, they are not compiled
         self.rows, cubic = max(1, min(size[0], _STRIP // max(size[1], 1))), taps > 2
         self.strips = -(-size[0] // self.rows)
-        work = self.work = np.float64 if mapping.dtype == torch.float64 else np.float32
-        maps = mapping.contiguous().numpy()
-        self.given = Given(pixels, pictures, maps, window.contiguous().numpy(), params.contiguous().numpy(), self.colors)
-        self.taps, self.step = (_room(maps[:, 0], width, cubic), _room(maps[:, 4], height, cubic)), max(image.shape[1], 4)
+        work = self.work = maps.dtype.type
+        self.given = Given(pixels, pictures, maps, windows, params, self.colors)
+        self.taps, self.step = (_room(maps[:, 0], width, cubic), _room(maps[:, 4], height, cubic)), max(channels, 4)
         self.size, self.width = (size[0], size[1]), width
-        steps = int(mapping.shape[0] > 1), int(window.shape[0] > 1), int(params.shape[0] > 1)
+        steps = int(len(maps) > 1), int(len(windows) > 1), int(len(params) > 1)
         kernel = cubic, mode == MODES["zeros"], is_sharp(flags)
-        unit = work(1 / 255 if image.dtype == torch.uint8 and not of_levels(flags) else 1)
+        unit = work(1 / 255 if pixels.dtype == np.uint8 and not of_levels(flags) else 1)
         self.call = Call(size[0], size[1], *kernel, *steps, self.rows, width + self.taps[0], unit)
 
+    @classmethod
+    def of(cls, image: Tensor | Pictures, *given: Any) -> Self:
+        """The same of a pass's tensors, without copies."""
+        *rows, size, options = given
+        return cls(sources_of(image), image.shape[1], [part.contiguous().numpy() for part in rows], size, options)
+
     def room(self, rows: Any, lines: _Array) -> Room:
-        """Memory of a pass with these rows of a strip, and such lines."""
+        """Memory of a pass with these rows of a strip, and such lines: this thread's last one, where that fits."""
         (height, width), eights = self.size, -(-self.taps[0] // 8) * 8
+        key = rows, self.size, self.taps, self.width, self.rows, self.work
+        if _own.key == key:
+            return _own.room._replace(lines=lines)
         places = tuple([np.empty(n, np.int64) for n in (width, width, height, height)])
         sizes = self.taps[0] * width, width, self.taps[1] * height, height, eights * width
         tables = Tables(*[np.empty(n, self.work) for n in (*sizes, self.taps[1], 4 * self.width + eights)])
         floats = scratch("floats", rows.height * self.rows * width, self.work)
-        return Room(rows, floats, lines, places, np.empty(width, np.uint64), tables)
+        room = Room(rows, floats, lines, places, np.empty(width, np.uint64), tables)
+        if floats.nbytes + sum(table.nbytes for table in tables) < _KEPT:
+            _own.key, _own.room = key, room
+        return room
 
     def lines(self, count: int = 1) -> _Array:
         """So many lines, with nothing in them."""
@@ -116,7 +142,7 @@ def direct(*given: Any) -> Tensor:
     def fill(out: Tensor) -> None:
         if not out.numel():
             return
-        call = _Call(image, mapping, window, params, size, options)
+        call = _Call.of(image, mapping, window, params, size, options)
         rows = written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2]))
         lay, grain = laid(ForwardRows, 1, 1, call.wide, call.wide), _PIXELS // (call.rows * size[1]) + 1
         given = call.given, call.call, call.bends, rows
@@ -133,37 +159,54 @@ def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Ten
         opened: the pass; where it reads is in the dtype in which everything is computed.
         dtype: of the result.
     """
-    from pellucid.kernels.resize.cpu.means import ALL, COLORS, PIXELS, settle
-
     recipe, mapping, window, numbers, *_ = opened.resample
     assert window is not None
-    (batch, channels, *_), (height, width) = image.shape, recipe.size
+    size, options, _ = recipe.options(image.shape[1])
+    out = in_large_pages(torch.empty((image.shape[0], options[3], *size), dtype=dtype, device="cpu"))
+    if out.numel():
+        planes = written(out.view(-1, size[0] * size[1]), levels=False)
+        _settle(_Call.of(image, mapping, window, numbers, size, options), opened.slopes.numpy(), planes)
+    return out
+
+
+def settled_in_memory(image: Tensor, recipe: Recipe, dtype: torch.dtype) -> Callable[[_Array, Sequence[_Array], _Array], _Array]:
+    """The same of the memory of pictures that lie as this one, of maps, windows and colours, and of their slopes, as a function to
+    the memory of the result.
+    """
+    (batch, channels, height, width), table = image.shape, sources_of(image).table
     size, options, _ = recipe.options(channels)
-    out = in_large_pages(torch.empty((batch, options[3], height, width), dtype=dtype, device="cpu"))
-    if not out.numel():
+    shape, made = (batch * options[3], size[0] * size[1]), torch.empty(0, dtype=dtype, device="cpu").numpy().dtype
+
+    def call(flat: _Array, rows: Sequence[_Array], slopes: _Array) -> _Array:
+        out = np.empty(shape, made)
+        _settle(_Call(Sources(flat, table, height, width), channels, rows, size, options), slopes, out)
         return out
-    call = _Call(image, mapping, window, numbers, size, options)
-    slopes, planes = opened.slopes.numpy(), written(out.view(-1, height * width), levels=False)
-    lay, room = laid(ForwardRows, 0, 1, 0, call.wide), call.strips * call.wide * call.rows * width
+
+    return call
+
+
+def _settle(call: _Call, slopes: _Array, out: _Array) -> None:
+    """Write the planes of the result."""
+    from pellucid.kernels.resize.cpu.means import ALL, COLORS, PIXELS, settle
+
+    (height, width), colors, work, params = call.size, call.colors, call.work, call.given.params
+    batch, wide = len(out) // colors.outputs, call.wide
+    lay, room = laid(ForwardRows, 0, 1, 0, wide), call.strips * wide * call.rows * width
 
     def task(what: int, kept: _Array, sums: _Array, start: int, stop: int) -> None:
-        colors = np.empty(numbers.shape[1], call.work)
-        settle(
-            call.given, call.call, slopes, call.bends, planes, kept, sums, colors, what, call.room(lay, call.lines()), start, stop
-        )
+        given = call.given, call.call, slopes, call.bends, out, kept, sums, np.empty(params.shape[1], work), what
+        settle(*given, call.room(lay, call.lines()), start, stop)
 
-    lines, threads = (channels, height), torch.get_num_threads()
+    def whole(start: int, stop: int) -> None:
+        task(ALL, scratch("resized", room, work)[None], np.empty((1, colors.channels, height)), start, stop)
+
+    threads = torch.get_num_threads()
     if threads == 1 or batch >= 2 * threads:
-
-        def whole(start: int, stop: int) -> None:
-            task(ALL, scratch("resized", room, call.work)[None], np.empty((1, *lines)), start, stop)
-
         run_split(whole, batch, _PIXELS // (height * width) + 1)
-        return out
-    kept, sums = np.empty((batch, room), call.work), np.empty((batch, *lines))  # threads share every sample
+        return
+    kept, sums = np.empty((batch, room), work), np.empty((batch, colors.channels, height))  # threads share every sample
     for what in (PIXELS, COLORS):
         run_split(partial(task, what, kept, sums), batch * call.strips, _PIXELS // (call.rows * width) + 1)
-    return out
 
 
 def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
@@ -178,7 +221,7 @@ def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
     if grad.numel() == 0:
         results[0].zero_()
         return results
-    call = _Call(image, mapping, window, params, size, options)
+    call = _Call.of(image, mapping, window, params, size, options)
     planes = grad.to(mapping.dtype).contiguous().view(image.shape[0] * options[3], -1).numpy()
     to_image = results[0].view(-1).numpy()
     others = [sums.view(-1, sums.shape[-1]).numpy() if sums.numel() else np.zeros((1, 1)) for sums in results[1:]]
@@ -200,7 +243,7 @@ def _dual(*given: Any) -> tuple[Tensor, Tensor]:
     out, along = (in_large_pages(_empty(image, size, options, dtype)) for _ in range(2))
     if out.numel() == 0:
         return out, along
-    call = _Call(image, mapping, window, params, size, options)
+    call = _Call.of(image, mapping, window, params, size, options)
     samples = 0 if by_mapping is None and by_window is None else image.shape[0]
     moves = tuple(
         (like.new_zeros((1, 1)) if by is None else by).expand(samples, like.shape[1]).contiguous().numpy()

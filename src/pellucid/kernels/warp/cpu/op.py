@@ -7,7 +7,8 @@ Read next: ``sweep.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,15 +20,15 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import cells_of, in_planes
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, own_memory, sources_of
-from pellucid.kernels.stages.chain import colors_of, has_curve, of_levels
+from pellucid.kernels.stages.chain import FIRST_MIX, colors_of, has_curve, of_levels
 from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_loop, run_split, scratch, written
 from pellucid.kernels.warp.cpu import layout
-from pellucid.kernels.warp.cpu.shifts import Shifts, shifts, undone
+from pellucid.kernels.warp.cpu.shifts import Shifts, may_shift, shifts, undone, whole
 from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
 from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
 
-__all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels"]
+__all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels", "prepared"]
 
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
 _BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
@@ -186,7 +187,7 @@ def direct(*given: Any) -> Tensor:
             return found
     sources = sources_of(image, apart=image.dtype != mapping.dtype)
     if dtype == image.dtype and {*map(type, others)} <= {type(None)}:
-        maps = shifts(image, sources.table, mapping, window, asked.params, size, options)
+        maps = shifts(image.shape, sources.table, *_arrays(mapping, window, asked.params), size, options)
         if maps is not None:
             cells = cells_of(image) if isinstance(image, Tensor) else 1
             how = torch.channels_last if cells > 1 else torch.contiguous_format
@@ -221,14 +222,50 @@ def direct(*given: Any) -> Tensor:
 
 def _moved(sources: Sources, maps: Shifts, size: Sequence[int], out: Tensor, cells: int = 1) -> Tensor:
     """Write to ``out`` the pictures that ``maps`` move by whole pixels; ``cells`` numbers of a pixel lie side by side in both."""
+    if out.numel():
+        _mover(sources.table, out.shape[1], size, cells, out.itemsize)(sources.flat, maps, elements(out))
+    return out
+
+
+def _mover(table: Any, channels: int, size: Sequence[int], cells: int, item: int) -> Callable[[Any, Shifts, Any], None]:
+    """The same in memory."""
     from pellucid.kernels.warp.cpu.moves import move
 
-    if out.numel():
-        bits, (flat, pictures, *_) = f"u{out.itemsize}", sources
-        planes = elements(out).view(bits).reshape(-1, size[0] * size[1] * cells)
-        grain, channels = _MOVED // max(planes[0].nbytes, 1) + 1, out.shape[1] // cells
-        run_loop(move, len(planes), grain, flat.view(bits), pictures, channels, maps, size[1], (0,) * cells, planes)
-    return out
+    bits, row, one, width = f"u{item}", size[0] * size[1] * cells, (0,) * cells, size[1]
+    grain, channels = _MOVED // (row * item) + 1, channels // cells
+
+    def moving(flat: Any, maps: Shifts, out: Any) -> None:
+        planes = out.view(bits).reshape(-1, row)
+        run_loop(move, len(planes), grain, flat.view(bits), table, channels, maps, width, one, planes)
+
+    return moving
+
+
+def _arrays(mapping: Tensor, window: Tensor | None, params: Tensor) -> tuple[Any, Any, Any]:
+    return mapping.contiguous().numpy(), None if window is None else window.contiguous().numpy(), params.numpy()
+
+
+def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] | None:
+    """`direct` of pictures that lie as this one, passes that may move whole pixels: from their memory, and arrays in the place of
+    tensors, to the result's memory. None of other passes.
+    """
+    *tensors, size, options, _, dtype = given
+    shape, strides, mode = image.shape, image.stride(), options[1]
+    if dtype != image.dtype or dtype in _HALVES or any(part is not None for part in tensors[3:]) or not may_shift(shape, options):
+        return None
+    table, cells, count, colored = sources_of(image).table, cells_of(image), math.prod((*shape[:2], *size)), options[2] & FIRST_MIX
+    moving = _mover(table, shape[1], size, cells, image.itemsize)
+
+    def call(flat: Any, arrays: Sequence[Any]) -> Any:
+        maps = None if colored and arrays[2].any() else whole(table, arrays[0], arrays[1], mode, size)
+        if maps is None:
+            pictures = torch.from_numpy(flat).as_strided(shape, strides)
+            return elements(direct(pictures, *(None if part is None else torch.from_numpy(part) for part in arrays), *given[6:]))
+        out = np.empty(count, flat.dtype)
+        moving(flat, maps, out)
+        return out
+
+    return call
 
 
 def back(grad: Tensor, *given: Any) -> Gradients:
@@ -238,7 +275,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
     image, mapping, window, _, *others, size, options, _ = asked
     alone = needs[0] and not any(needs[1:]) and grad.dtype == image.dtype
     if alone and grad.numel() and all(part is None for part in others) and isinstance(image, Tensor):
-        maps = shifts(image, sources_of(image).table, mapping, window, asked.params, size, options)
+        maps = shifts(image.shape, sources_of(image).table, *_arrays(mapping, window, asked.params), size, options)
         if maps is not None:
             results = empty_gradients(asked[:7], needs)
             _moved(sources_of(grad), undone(maps), image.shape[2:], results[0])

@@ -7,44 +7,57 @@ Read next: ``moves.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int64
-from torch import Tensor
 
-from pellucid.kernels.several import Pictures
 from pellucid.kernels.stages.chain import FIRST_MIX, as_read
 
-__all__ = ["Shifts", "shifts", "undone"]
+__all__ = ["Shifts", "may_shift", "shifts", "undone", "whole"]
 
 Shifts = Int64[np.ndarray[Any, Any], "#b 6"]
 _NO_WINDOW = {kind: np.empty((1, 0), kind) for kind in (np.dtype(np.float32), np.dtype(np.float64))}
 
 
 def shifts(
-    image: Tensor | Pictures,
+    shape: Sequence[int],
     pictures: Int64[np.ndarray[Any, Any], "#b 9"],
-    mapping: Float[Tensor, "#b n"],
-    window: Tensor | None,
-    params: Float[Tensor, "#b m"],
+    maps: Float[np.ndarray[Any, Any], "#b n"],
+    windows: np.ndarray[Any, Any] | None,
+    params: Float[np.ndarray[Any, Any], "#b m"],
     size: list[int],
     options: list[int],
 ) -> Shifts | None:
     """The maps of a pass without field, links and table, whose samples all are copies; None of others.
 
     Args:
+        shape: of the pictures.
         pictures: where they lie, as ``../../sources.py`` describes it.
     """
     offset = options[2] & FIRST_MIX  # and fill: of black they change nothing
-    if not as_read(options[2] & ~offset) or (offset and params.numpy().any()) or options[3] != image.shape[1] or 0 in image.shape:
-        return None
+    return whole(pictures, maps, windows, options[1], size) if may_shift(shape, options) and not (offset and params.any()) else None
+
+
+def may_shift(shape: Sequence[int], options: list[int]) -> bool:
+    """Whether passes of these options may be such: no colour changes."""
+    return as_read(options[2] & ~FIRST_MIX) and options[3] == shape[1] and 0 not in shape
+
+
+def whole(
+    pictures: Int64[np.ndarray[Any, Any], "#b 9"],
+    maps: Float[np.ndarray[Any, Any], "#b n"],
+    windows: np.ndarray[Any, Any] | None,
+    mode: int,
+    size: Sequence[int],
+) -> Shifts | None:
+    """The same of passes that change no colour."""
     from pellucid.kernels.warp.cpu.moves import whole_shifts
 
-    maps = mapping.contiguous().numpy()
     found = np.empty((len(maps), 6), np.int64)
-    windows = _NO_WINDOW[maps.dtype] if window is None else window.contiguous().numpy()
-    return found if whole_shifts(maps, windows, options[1], pictures, size[0], size[1], found) else None
+    windows = _NO_WINDOW[maps.dtype] if windows is None else windows
+    return found if whole_shifts(maps, windows, mode, pictures, size[0], size[1], found) else None
 
 
 def undone(maps: Shifts) -> Shifts:
