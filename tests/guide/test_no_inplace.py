@@ -21,6 +21,7 @@ ALLOWED = [
         "Numba kernels fill buffers that their caller has just allocated",
     ),
     ("kernels/interleaving.py", "*", "subscript assignment", "Numba kernels fill buffers that their caller has just allocated"),
+    ("engine/drawing.py", "_drawn", "subscript assignment", "rows of words that the function's two callers have just made"),
     ("kernels/levels.py", "*", "subscript assignment", "Numba kernels fill buffers that their caller has just allocated"),
     ("kernels/explicit.py", "back", "zero_", "gradients that the function has just allocated"),
     ("kernels/explicit.py", "add_up", "copy_", "gradients that the function has just allocated"),
