@@ -89,17 +89,11 @@ def slopes_of(
     weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
     interpolation: str = "bicubic",
 ) -> Slopes:
-    """Linearise at these control points.
+    """Linearise at these control points, beside a matrix that stays; other options as of :func:`equations`.
 
     Args:
-        pair: the pictures of a level.
-        matrix: moving pixel from fixed pixel, which stays.
-        control: displacements beside it.
         spacing: pixels between control points.
         stiffness: weight of their mean squared second differences.
-        photometric: ``none`` or ``gain_bias``.
-        weigh: residual -> (robust loss, weight); None is least squares.
-        interpolation: as in `warp`.
     """
     fixed, size = pair.fixed, pair.size
     down, across = splines(size[0], spacing, fixed), splines(size[1], spacing, fixed)

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.functional import gaussian_blur, resize
+from pellucid.registration.maps import bumps
 
 __all__ = ["LOSSES", "RESIDUAL", "brightness", "correlation", "distance", "evened", "robust"]
 
@@ -141,9 +142,7 @@ def _mutual(value: Tensor, target: Tensor, weight: Tensor) -> Float[Tensor, "b"]
         flat = picture.flatten(1)
         low, high = flat.detach().amin(1, keepdim=True), flat.detach().amax(1, keepdim=True)
         place = 1.5 + (flat[:, ::step] - low) / (high - low).clamp_min(1e-12) * (_BINS - 4)
-        far = (place[..., None] - torch.arange(_BINS, dtype=place.dtype, device=place.device)).abs()
-        near = (4.0 - 6.0 * far**2 + 3.0 * far**3) / 6.0
-        windows.append(torch.where(far < 1, near, torch.where(far < 2, (2.0 - far) ** 3 / 6.0, 0.0)))
+        windows.append(bumps(place, _BINS))
     joint = (windows[0] * mass[..., None]).transpose(1, 2) @ windows[1]
     joint = joint / joint.sum((1, 2), keepdim=True).clamp_min(1e-12)
     apart = joint.sum(2, keepdim=True) * joint.sum(1, keepdim=True)

@@ -18,8 +18,8 @@ from pellucid.random.arguments import check_choice
 from pellucid.types import Size
 
 __all__ = [
-    "BENDS", "MODELS", "basis", "changed", "corner_distance", "corners", "frame", "lens_field", "level_from_full", "parts_of",
-    "spline_field", "splines",
+    "BENDS", "MODELS", "basis", "bumps", "changed", "corner_distance", "corners", "frame", "lens_field", "level_from_full",
+    "parts_of", "spline_field", "splines",
 ]  # fmt: skip
 
 _ENTRIES: Final = {
@@ -79,26 +79,27 @@ def changed(
     return found / found[:, 2:, 2:]
 
 
-def corners(size: Size, like: Tensor) -> Float[Tensor, "3 4"]:
-    """The outermost pixels' centres, homogeneous, column by column."""
-    y, x = size[0] - 1.0, size[1] - 1.0
-    return like.new_tensor([[0.0, x, x, 0.0], [0.0, 0.0, y, y], [1.0, 1.0, 1.0, 1.0]])
+def corners(size: tuple[int, ...], like: Tensor) -> Float[Tensor, "n k"]:
+    """The outermost centres of a picture or volume of this size, homogeneous, (x, y) or (x, y, z), column by column."""
+    ends = torch.cartesian_prod(*(like.new_tensor([0.0, side - 1.0]) for side in reversed(size)), like.new_ones(1))
+    return ends.T
 
 
-def corner_distance(one: Float[Tensor, "b 3 3"], other: Float[Tensor, "b 3 3"], size: Size) -> Float[Tensor, "b"]:
+def corner_distance(one: Float[Tensor, "b n n"], other: Float[Tensor, "b n n"], size: tuple[int, ...]) -> Float[Tensor, "b"]:
     """The mean distance in pixels between what two maps make of the corners."""
-    ends = [matrix @ corners(size, one) for matrix in (one, other)]
-    a, b = (end[:, :2] / end[:, 2:] for end in ends)
-    return (a - b).square().sum(1).sqrt().mean(1)
+    a, b = (end[:, :-1] / end[:, -1:] for end in (matrix @ corners(size, one) for matrix in (one, other)))
+    return (a - b).norm(dim=1).mean(1)
 
 
 def splines(length: int, spacing: float, like: Tensor) -> Float[Tensor, "length n"]:
     """Uniform cubic B-splines along an axis of pixels: each row sums to 1."""
     count = int((length - 1) / spacing) + 4
-    place = torch.arange(length, dtype=like.dtype, device=like.device)[:, None] / spacing - (
-        torch.arange(count, dtype=like.dtype, device=like.device) - 1
-    )
-    far = place.abs()
+    return bumps(torch.arange(length, dtype=like.dtype, device=like.device) / spacing + 1, count)
+
+
+def bumps(place: Float[Tensor, "*n"], count: int) -> Float[Tensor, "*n count"]:
+    """Cubic B-splines about 0, 1, 2 and so on, at these places."""
+    far = (place[..., None] - torch.arange(count, dtype=place.dtype, device=place.device)).abs()
     near = (4.0 - 6.0 * far**2 + 3.0 * far**3) / 6.0
     return torch.where(far < 1, near, torch.where(far < 2, (2.0 - far) ** 3 / 6.0, 0.0))
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -27,6 +28,7 @@ from pellucid.registration.newton import Equations, minimise, noise_covariance
 from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of, start_of, told, weight_of
 from pellucid.registration.voxels import (
     Blocks,
+    doubled,
     grown,
     kept_noise,
     level_from_full,
@@ -145,7 +147,7 @@ def align_volumes(
         width: of the robust losses, in the volumes' units.
         spacing: voxels between a B-spline's control points.
         stiffness: weight of their squared second differences, in square voxels.
-        levels: of the pyramid, each half the size; None: down to 8 voxels.
+        levels: of the pyramid, each half the size, down to 4 voxels at most; None: to 8.
         steps: on each level; of Gauss-Newton at most.
         tolerance: voxels; a pair whose corners move less in a step of Gauss-Newton is done.
 
@@ -180,7 +182,8 @@ def align_volumes(
     still = torch.eye(4, dtype=pair.fixed.dtype, device=pair.fixed.device)
     matrix = begin = start_of(still if start is None else start, pair.fixed)
     sides = (*pair.fixed.shape[2:], *pair.moving.shape[2:])
-    levels = 1 + max(0, round(math.log2(min(sides) / _COARSEST))) if levels is None else levels
+    wanted = max(0, round(math.log2(min(sides) / _COARSEST))) if levels is None else levels - 1
+    levels = 1 + min(wanted, int(math.log2(min(sides) / 4)))
     photometric = "gain_bias" if loss == "ncc" else photometric
     run = _Run(pair, matrix_model, bends, loss, photometric, width, spacing, stiffness, steps, tolerance)
     field, settled, covariance = None, matrix.new_ones(len(matrix), dtype=torch.bool), None
@@ -217,7 +220,11 @@ class _Run(Run):
         assert self.model is not None
         chain = VOLUME_MODELS[: VOLUME_MODELS.index(self.model) + 1]
         for level in range(levels - 1, -1, -1):
-            pair, from_full, moving_from_full = self._level(level)
+            pair, from_full = self._level(level)
+            moving_from_full = from_full
+            if not level:  # where the map is settled to hundredths of a voxel
+                mask = None if pair.moving_mask is None else F.interpolate(pair.moving_mask, scale_factor=2.0)
+                pair, moving_from_full = Blocks(pair.fixed, doubled(pair.moving), pair.mask, mask), level_from_full(-1, matrix)
             model = chain[max(0, len(chain) - 1 - level)]
             turns = matrix.new_zeros(1, 6)
             if level == levels - 1 and levels > 1 and self.model != "translation":
@@ -247,10 +254,10 @@ class _Run(Run):
         """(matrix, field, which are settled)."""
         field, settled = None, matrix.new_ones(len(matrix), dtype=torch.bool)
         for level in range(levels - 1, -1, -1):
-            pair, from_full, moving_from_full = self._level(level)
+            pair, from_full = self._level(level)
             here, field, settled, losses = _descend(
                 pair,
-                moving_from_full @ matrix @ torch.linalg.inv(from_full),
+                from_full @ matrix @ torch.linalg.inv(from_full),
                 None if field is None else grown(field, pair.fixed),
                 self.measure,
                 matrix_model=self.model,
@@ -260,12 +267,12 @@ class _Run(Run):
                 steps=self.steps,
                 rate=0.3 if level == levels - 1 else 0.1,
             )
-            matrix = torch.linalg.inv(moving_from_full) @ here @ from_full
+            matrix = torch.linalg.inv(from_full) @ here @ from_full
             history += losses
         return matrix, field, settled
 
-    def _level(self, level: int) -> tuple[Blocks, Tensor, Tensor]:
-        """The pair at half the size so many times, and the maps from full voxels to its own."""
+    def _level(self, level: int) -> tuple[Blocks, Tensor]:
+        """The pair at half the size so many times, and the map from full voxels to its own."""
         full, moving_mask = self.pair, self.pair.moving_mask
         pair = Blocks(
             lower(full.fixed, level, full.mask),
@@ -273,7 +280,7 @@ class _Run(Run):
             shrunk(full.mask, level),
             None if moving_mask is None else shrunk(moving_mask, level),
         )
-        return pair, level_from_full(full.fixed, pair.fixed), level_from_full(full.moving, pair.moving)
+        return pair, level_from_full(level, full.fixed)
 
 
 def _descend(

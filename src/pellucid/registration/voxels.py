@@ -17,14 +17,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.functional import gaussian_blur
+from pellucid.registration.maps import bumps, corner_distance
 from pellucid.registration.newton import Equations, Moves, Pair, normal_equations
 
 __all__ = [
-    "Blocks", "Sides", "grown", "inside", "kept_noise", "level_from_full", "lower", "moved_by", "parameters_of", "places",
-    "read_voxels", "shrunk", "volume_equations", "volume_moves",
+    "Blocks", "Sides", "doubled", "grown", "inside", "kept_noise", "level_from_full", "lower", "moved_by", "parameters_of",
+    "places", "read_voxels", "shrunk", "volume_equations", "volume_moves",
 ]  # fmt: skip
 
-_BLUR = 0.5
+_BLUR = 0.4
+_AROUND = 12
+"""Voxels that a spline is mirrored by: what lies farther away counts 1e-7 there."""
 
 Sides: TypeAlias = tuple[int, int, int]
 """Depth, height, width."""
@@ -52,15 +55,7 @@ def volume_equations(
     photometric: str = "gain_bias",
     weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
 ) -> Equations:
-    """Linearise: residual and slopes at this matrix, with the gain and offset that suit it best.
-
-    Args:
-        pair: the volumes.
-        matrix: moving voxel from fixed voxel.
-        model: ``translation``, ``rigid`` or ``affine``; a change acts before the matrix, as `moved_by` writes it.
-        photometric: ``none`` or ``gain_bias``.
-        weigh: residual -> (loss, weight of its square); None is least squares.
-    """
+    """Linearise as :func:`equations` does; a change acts before the matrix, as `moved_by` writes it."""
     size, where = pair.sides, places(matrix, pair.sides, None)
     half = max(size) / 2
     weight = pair.weight(where).flatten(1)
@@ -97,13 +92,7 @@ def volume_moves(model: str, size: Sides) -> Moves:
     def changed(matrix: Tensor, change: Tensor) -> Tensor:
         return matrix @ moved_by(change, size)
 
-    return Moves(parameters_of(model), changed, partial(_corner_distance, size=size))
-
-
-def _corner_distance(one: Tensor, other: Tensor, size: Sides) -> Float[Tensor, "b"]:
-    ends = torch.cartesian_prod(*(one.new_tensor([0.0, side - 1.0]) for side in reversed(size)))  # 8 3
-    apart = one - other
-    return (apart[:, :3, :3] @ ends.T + apart[:, :3, 3:]).norm(dim=1).mean(1)
+    return Moves(parameters_of(model), changed, partial(corner_distance, size=size))
 
 
 def parameters_of(model: str | None) -> int:
@@ -151,13 +140,24 @@ def read_voxels(volume: Tensor, places: Tensor, padding_mode: str = "border") ->
 
 
 def shrunk(volume: Tensor, level: int) -> Tensor:
-    """Half the size so many times, by means of boxes."""
-    depth, height, width = (max(4, round(side / 2**level)) for side in volume.shape[2:])
-    return F.adaptive_avg_pool3d(volume, (depth, height, width)) if level else volume
+    """Half the size so many times, by means of boxes; all axes alike, so that a rigid motion of a level is one of the volume."""
+    return F.avg_pool3d(volume, 2**level)
+
+
+def doubled(volume: Tensor) -> Tensor:
+    """Twice the size, by cubic splines through the voxels: lines between these are nearer to the curve, and blur noise alike."""
+    for axis, side in enumerate(volume.shape[2:], 2):
+        near = torch.arange(-_AROUND, side + _AROUND, device=volume.device) % (2 * side - 2)
+        near = torch.minimum(near, 2 * side - 2 - near)  # mirrored about the outermost voxels
+        knots = torch.linalg.pinv(bumps(torch.arange(len(near), dtype=volume.dtype, device=volume.device) + 1, len(near) + 2))
+        fine = torch.arange(2 * side, dtype=volume.dtype, device=volume.device) / 2 - 0.25 + _AROUND + 1
+        finer = bumps(fine, len(near) + 2) @ knots
+        volume = (volume.index_select(axis, near).movedim(axis, -1) @ finer.mT).movedim(-1, axis)
+    return volume.contiguous()
 
 
 def lower(volume: Tensor, level: int, mask: Tensor | None) -> Tensor:
-    """A level's volume, blurred by half a voxel; what a mask leaves out is not smeared over others."""
+    """A level's volume, blurred a little; what a mask leaves out is not smeared over others."""
     if mask is None:
         return _blurred(shrunk(volume, level))
     return _blurred(shrunk(volume * mask, level)) / _blurred(shrunk(mask, level)).clamp_min(1e-6)
@@ -178,15 +178,14 @@ def kept_noise() -> float:
     return float(_blurred(point).square().sum())
 
 
-def level_from_full(full: Tensor, level: Tensor) -> Float[Tensor, "4 4"]:
-    """A shrunk volume's voxels from the volume's own."""
-    shares = full.new_tensor([b / a for a, b in zip(full.shape[:1:-1], level.shape[:1:-1], strict=True)])
-    found = torch.diag(torch.cat((shares, shares.new_ones(1))))
-    found[:3, 3] = 0.5 * shares - 0.5
-    return found
+def level_from_full(level: int, like: Tensor) -> Float[Tensor, "4 4"]:
+    """The voxels of a volume of half the size so many times from the volume's own; -1 is twice the size."""
+    share, shift = 0.5**level, 0.5 ** (level + 1) - 0.5
+    return like.new_tensor([[share, 0.0, 0.0, shift], [0.0, share, 0.0, shift], [0.0, 0.0, share, shift], [0.0, 0.0, 0.0, 1.0]])
 
 
 def grown(field: Tensor, like: Tensor) -> Tensor:
-    """A coarser level's displacements, in this one's voxels."""
-    scale = field.new_tensor([b / a for a, b in zip(field.shape[:1:-1], like.shape[:1:-1], strict=True)])
-    return F.interpolate(field, like.shape[2:], mode="trilinear", align_corners=False) * scale[:, None, None, None]
+    """A coarser level's displacements, in this one's voxels; what boxes left out moves as its neighbours do."""
+    fine = 2.0 * F.interpolate(field, scale_factor=2.0, mode="trilinear", align_corners=False)
+    lacks = [part for axis in (-1, -2, -3) for part in (0, like.shape[axis] - fine.shape[axis])]
+    return F.pad(fine, lacks, mode="replicate")
