@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.functional import warp
-from pellucid.registration import align
+from pellucid.registration import align, align_volumes
 
 __all__ = ["FILTERS", "GAIN", "OURS", "methods"]
 
@@ -41,16 +41,17 @@ def methods(model: str) -> dict[str, Method]:
     """Those that are installed; kornia as it comes, without a gain, for similarities only, where it is quick.
 
     Args:
-        model: ``similarity``, ``homography``, ``bspline``, which only SimpleITK has beside us, or ``light``: homographies again,
-            by who is quick and knows something of light.
+        model: ``similarity``, ``homography``, ``bspline``, ``rigid volumes`` and ``affine volumes``, which only SimpleITK has
+            beside us, or ``light``: homographies again, by who is quick and knows something of light.
     """
     found: dict[str, Method] = {OURS: _ours}
     if model == "light":
         local = {OURS: _ours, f"{OURS}, photometric local": partial(_ours, photometric="local")}
         usual = {name: method for name, method in methods("homography").items() if name in _IN_LIGHT}
         return {name: lambda *given, who=who: who(*given[:3], "homography") for name, who in (local | usual).items()}
-    if model == "bspline":
-        return found | ({"SimpleITK": partial(_itk_bspline, import_module("SimpleITK"))} if find_spec("SimpleITK") else {})
+    if model == "bspline" or "volumes" in model:
+        theirs = _itk_bspline if model == "bspline" else _itk
+        return found | ({"SimpleITK": partial(theirs, import_module("SimpleITK"))} if find_spec("SimpleITK") else {})
     if find_spec("cv2"):
         cv2 = import_module("cv2")
         found |= {f"OpenCV findTransformECC, filter {size}": partial(_ecc, cv2, size) for size in FILTERS}
@@ -68,6 +69,8 @@ def methods(model: str) -> dict[str, Method]:
 
 
 def _ours(fixed: Tensor, moving: Tensor, start: Tensor, model: str, photometric: str = "gain_bias") -> Tensor | None:
+    if fixed.dim() == 4:
+        return align_volumes(fixed, moving, model=model.split()[0], start=start).matrix[0]
     found = align(fixed, moving, model=model, start=start, spacing=_SPACING, photometric=photometric)
     return found.matrix[0] if found.field is None else found.field[0]
 
@@ -154,11 +157,12 @@ def _itk_image(sitk: Any, picture: Tensor) -> Any:
 
 
 def _itk(sitk: Any, fixed: Tensor, moving: Tensor, start: Tensor, model: str) -> Tensor | None:
-    """It has no homography: an affine map is looked for instead."""
-    size = (fixed.shape[-2], fixed.shape[-1])
-    a, b = _itk_image(sitk, fixed), _itk_image(sitk, warp(moving, start, size=size))
-    found = sitk.AffineTransform(2) if model == "homography" else sitk.Similarity2DTransform()
-    found.SetCenter([(size[1] - 1) / 2, (size[0] - 1) / 2])
+    """It has no homography: an affine map is looked for instead. Volumes begin at the identity."""
+    size = tuple(fixed.shape[1:])
+    a, b = _itk_image(sitk, fixed), _itk_image(sitk, moving if len(size) == 3 else warp(moving, start, size=size))
+    kinds = {"similarity": sitk.Similarity2DTransform, "rigid volumes": sitk.Euler3DTransform}
+    found = kinds.get(model, partial(sitk.AffineTransform, len(size)))()
+    found.SetCenter([(side - 1) / 2 for side in reversed(size)])
     method = _itk_registration(sitk, a, found)
     method.SetOptimizerAsRegularStepGradientDescent(2.0, 1e-4, 300, gradientMagnitudeTolerance=1e-8)
     method.SetOptimizerScalesFromPhysicalShift()
@@ -166,11 +170,11 @@ def _itk(sitk: Any, fixed: Tensor, moving: Tensor, start: Tensor, model: str) ->
         method.Execute(a, b)
     except RuntimeError:
         return None
-    linear = torch.tensor(found.GetMatrix()).reshape(2, 2)
+    linear = torch.tensor(found.GetMatrix()).reshape(len(size), -1)
     centre = torch.tensor(found.GetCenter())
     offset = torch.tensor(found.GetTranslation()) + centre - linear @ centre
-    matrix = torch.eye(3)
-    matrix[:2] = torch.cat((linear, offset[:, None]), 1)
+    matrix = torch.eye(len(size) + 1)
+    matrix[:-1] = torch.cat((linear, offset[:, None]), 1)
     return start @ matrix
 
 

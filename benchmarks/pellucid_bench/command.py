@@ -304,7 +304,7 @@ def register(
     output: Output = None,
     docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on registration to rewrite.")] = None,
 ) -> None:
-    """Alignment of photographs under known maps, and of sequences under PELLUCID_DATA, beside OpenCV, kornia and SimpleITK.
+    """Alignment of photographs under known maps, sequences under PELLUCID_DATA, and volumes, beside OpenCV, kornia and SimpleITK.
 
     With an output folder every row is written as it is measured, and a later call goes on from there.
     """
@@ -318,7 +318,7 @@ def register(
             draws=draws, photographs=photographs, slow=slow, only=only or (), subjects=subject or (), path=path, say=_say
         )
         data = report("register", {"draws": draws, "photographs": photographs, "slow": slow}, rows)
-    _finish("register", data, register_table(rows), output, docs_page)
+    _finish("register-volumes" if only == ["volumes"] else "register", data, register_table(rows), output, docs_page)
 
 
 @app.command()

@@ -12,16 +12,21 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from scipy.ndimage import affine_transform, gaussian_filter
+from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from pellucid.core.files import whole
 from pellucid.functional import get_perspective_transform, warp
+from pellucid.registration.maps import corner_distance
 from pellucid_bench.aligners import GAIN, OURS, methods
 from pellucid_bench.compare import Row
 from pellucid_bench.reach import pictures, sequences
@@ -29,7 +34,7 @@ from pellucid_bench.report import report, write_json
 
 __all__ = ["PARTS", "SHIFTS", "Pair", "corner_error", "measure_register", "moved_corners", "register_table", "window"]
 
-PARTS = ("turns", "corners", "light", "sequences", "bends")
+PARTS = ("turns", "corners", "light", "sequences", "bends", "volumes")
 SHIFTS = (5.0, 10.0, 20.0, 40.0, 60.0, 80.0, 90.0, 100.0, 120.0)
 """How far each corner of a picture of 512 pixels is moved, in a random direction."""
 _FAR = 40.0
@@ -48,6 +53,8 @@ _LIGHT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 """By how much the fixed picture is lit at (x, y), both from -1 to 1."""
 _EQUAL = ", equally bright"
 _NOISE, _OFFSET = 0.01, 0.05
+_PAIRS = 5
+"""Of each volume under each kind of map."""
 _SLICES = ("cell", "ihc", "microaneurysms", "retina")
 """What scikit-image's wheel has of medical pictures; the rest are photographs."""
 _BEND = 4.0
@@ -137,12 +144,16 @@ def _cases(part: str, draws: int, photographs: int) -> list[Case]:
         return [Case(name.format(kind), "light", partial(_lit, photographs, kind)) for kind in _LIGHT]
     if part == "sequences":
         return [Case("real sequences, corners given to 20 px", "homography", _sequences)] if sequences() else []
+    if part == "volumes":
+        name = "{}, {} maps of volumes, turns to 8, shifts to 2 voxels"
+        made = [(scan, model) for scan in _volumes() for model in ("rigid", "affine")]
+        return [Case(name.format(scan, model), f"{model} volumes", partial(_moved_volumes, scan, model)) for scan, model in made]
     name = f"{{}} of {_BENT} px, bent by {_BEND:g} px every 27 px: end points"
     return [Case(name.format(kind), "bspline", partial(_bent_pictures, kind)) for kind in ("photographs", "slices") if _named(kind)]
 
 
 def _quick(case: Case, name: str) -> bool:
-    return name.startswith((OURS, "OpenCV")) or case.model == "similarity"
+    return name.startswith((OURS, "OpenCV")) or case.model == "similarity" or "volumes" in case.model
 
 
 def _measured(case: Case, name: str, slow: int) -> Row:
@@ -263,6 +274,35 @@ def _bent_pictures(kind: str) -> list[Pair]:
 
 
 @cache
+def _volumes() -> dict[str, np.ndarray]:
+    """Scans of nibabel's wheel, where it is installed, and smooth noise."""
+    noise = gaussian_filter(np.random.default_rng(0).standard_normal((48, 48, 48)), 2.5, mode="wrap")
+    found = {"smooth noise": 0.5 + 0.15 * noise / noise.std()}
+    if find_spec("nibabel"):
+        nibabel = import_module("nibabel")
+        for name, file in (("an anatomical scan", "anatomical.nii"), ("a brain", "example4d.nii.gz")):
+            values = np.asarray(nibabel.load(Path(nibabel.__file__).parent / "tests" / "data" / file).dataobj, float)
+            values = values.reshape(*values.shape[:3], -1)[..., 0].T
+            found[name] = values / np.percentile(values, 99.5)
+    return found
+
+
+def _moved_volumes(name: str, model: str) -> list[Pair]:
+    """A volume, and what cubic splines make of it, brighter; both noisy."""
+    whole, random, pairs = _volumes()[name], np.random.default_rng(1), []
+    middle, flip = (np.array(whole.shape[::-1]) - 1) / 2, np.eye(4)[[2, 1, 0, 3]]
+    for _ in range(_PAIRS):
+        truth = np.eye(4)
+        truth[:3, :3] = Rotation.from_euler("xyz", random.uniform(-8, 8, 3), degrees=True).as_matrix()
+        truth[:3, :3] *= random.uniform(0.95, 1.05, 3) if model == "affine" else 1.0
+        truth[:3, 3] = middle - truth[:3, :3] @ middle + random.uniform(-2, 2, 3)
+        fixed = GAIN * affine_transform(whole, flip @ truth @ flip, order=3, mode="mirror") + _OFFSET
+        noisy = (torch.from_numpy(part + _NOISE * random.standard_normal(part.shape)).float()[None] for part in (fixed, whole))
+        pairs.append(Pair(*noisy, torch.eye(4), torch.from_numpy(truth).float()))
+    return pairs
+
+
+@cache
 def _pictures(side: int) -> dict[str, Tensor]:
     return pictures(side)
 
@@ -277,10 +317,7 @@ def _error(found: Tensor | None, pair: Pair) -> float:
 
 
 def corner_error(found: Tensor, truth: Tensor, fixed: Tensor) -> float:
-    height, width = fixed.shape[-2] - 1.0, fixed.shape[-1] - 1.0
-    corners = torch.tensor([[0, width, width, 0], [0, 0, height, height], [1, 1, 1, 1]], dtype=torch.float64)
-    a, b = (matrix.double() @ corners for matrix in (found, truth))
-    error = float((a[:2] / a[2] - b[:2] / b[2]).norm(dim=0).mean())
+    error = float(corner_distance(found[None].double(), truth[None].double(), tuple(fixed.shape[1:])))
     return error if math.isfinite(error) else math.inf
 
 

@@ -31,6 +31,9 @@ def few(monkeypatch):
     monkeypatch.setattr(register, "_pictures", kept.get)
     monkeypatch.setattr(register, "SHIFTS", (5.0,))
     monkeypatch.setattr(register, "_BENT", 64)
+    whole = register._volumes()["smooth noise"][:25]
+    monkeypatch.setattr(register, "_volumes", lambda: {"smooth noise": whole})
+    monkeypatch.setattr(register, "_PAIRS", 1)
     monkeypatch.delenv("PELLUCID_DATA", raising=False)
 
 
@@ -39,8 +42,8 @@ def test_known_maps_are_found(few, monkeypatch):
     real = register.methods
     monkeypatch.setattr(register, "methods", lambda model: {register.OURS: real(model)[register.OURS]})
     rows = register.measure_register()
-    assert [len(row["pairs"]) for row in rows] == [3] * 9 + [2, 1]  # the last two are photographs and slices, deformed
-    assert all(max(row["errors"]) < 0.05 for row in rows[:3])
+    assert [len(row["pairs"]) for row in rows] == [3] * 9 + [2, 1] + [1, 1]  # photographs and slices, deformed; volumes
+    assert all(max(row["errors"]) < 0.05 for row in rows[:3] + rows[-2:])
     table = register.register_table(rows)
     assert "2 of" not in table
     assert "* Asked, turns to 10, scales to 1.1, shifts to 8 px: 95 % within a pixel, median 0.02 px: 100 %" in table

@@ -81,8 +81,7 @@ def changed(
 
 def corners(size: tuple[int, ...], like: Tensor) -> Float[Tensor, "n k"]:
     """The outermost centres of a picture or volume of this size, homogeneous, (x, y) or (x, y, z), column by column."""
-    ends = torch.cartesian_prod(*(like.new_tensor([0.0, side - 1.0]) for side in reversed(size)), like.new_ones(1))
-    return ends.T
+    return torch.cartesian_prod(*(like.new_tensor([0.0, side - 1.0]) for side in reversed(size)), like.new_ones(1)).T
 
 
 def corner_distance(one: Float[Tensor, "b n n"], other: Float[Tensor, "b n n"], size: tuple[int, ...]) -> Float[Tensor, "b"]:

@@ -27,6 +27,8 @@ from pellucid.registration.maps import parts_of, splines
 from pellucid.registration.newton import Equations, minimise, noise_covariance
 from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of, start_of, told, weight_of
 from pellucid.registration.voxels import (
+    BLUR,
+    SHARP,
     Blocks,
     doubled,
     grown,
@@ -220,7 +222,7 @@ class _Run(Run):
         assert self.model is not None
         chain = VOLUME_MODELS[: VOLUME_MODELS.index(self.model) + 1]
         for level in range(levels - 1, -1, -1):
-            pair, from_full = self._level(level)
+            pair, from_full = self._level(level, SHARP)
             moving_from_full = from_full
             if not level:  # where the map is settled to hundredths of a voxel
                 mask = None if pair.moving_mask is None else F.interpolate(pair.moving_mask, scale_factor=2.0)
@@ -254,7 +256,7 @@ class _Run(Run):
         """(matrix, field, which are settled)."""
         field, settled = None, matrix.new_ones(len(matrix), dtype=torch.bool)
         for level in range(levels - 1, -1, -1):
-            pair, from_full = self._level(level)
+            pair, from_full = self._level(level, BLUR)
             here, field, settled, losses = _descend(
                 pair,
                 from_full @ matrix @ torch.linalg.inv(from_full),
@@ -271,12 +273,12 @@ class _Run(Run):
             history += losses
         return matrix, field, settled
 
-    def _level(self, level: int) -> tuple[Blocks, Tensor]:
+    def _level(self, level: int, blur: float) -> tuple[Blocks, Tensor]:
         """The pair at half the size so many times, and the map from full voxels to its own."""
         full, moving_mask = self.pair, self.pair.moving_mask
         pair = Blocks(
-            lower(full.fixed, level, full.mask),
-            lower(full.moving, level, moving_mask),
+            lower(full.fixed, level, full.mask, blur),
+            lower(full.moving, level, moving_mask, blur),
             shrunk(full.mask, level),
             None if moving_mask is None else shrunk(moving_mask, level),
         )

@@ -21,13 +21,13 @@ from pellucid.registration.maps import bumps, corner_distance
 from pellucid.registration.newton import Equations, Moves, Pair, normal_equations
 
 __all__ = [
-    "Blocks", "Sides", "doubled", "grown", "inside", "kept_noise", "level_from_full", "lower", "moved_by", "parameters_of",
-    "places", "read_voxels", "shrunk", "volume_equations", "volume_moves",
+    "BLUR", "SHARP", "Blocks", "Sides", "doubled", "grown", "inside", "kept_noise", "level_from_full", "lower", "moved_by",
+    "parameters_of", "places", "read_voxels", "shrunk", "volume_equations", "volume_moves",
 ]  # fmt: skip
 
-_BLUR = 0.4
-_AROUND = 12
-"""Voxels that a spline is mirrored by: what lies farther away counts 1e-7 there."""
+BLUR, SHARP = 0.5, 0.4
+"""Voxels that a level is blurred by for Adam, and for Gauss-Newton, which ends on a smoother volume."""
+_AROUND = 12  # voxels that a spline is mirrored by: what lies farther away counts 1e-7 there
 
 Sides: TypeAlias = tuple[int, int, int]
 """Depth, height, width."""
@@ -156,26 +156,25 @@ def doubled(volume: Tensor) -> Tensor:
     return volume.contiguous()
 
 
-def lower(volume: Tensor, level: int, mask: Tensor | None) -> Tensor:
-    """A level's volume, blurred a little; what a mask leaves out is not smeared over others."""
+def lower(volume: Tensor, level: int, mask: Tensor | None, blur: float) -> Tensor:
+    """A level's volume, blurred by so many voxels; what a mask leaves out is not smeared over others."""
     if mask is None:
-        return _blurred(shrunk(volume, level))
-    return _blurred(shrunk(volume * mask, level)) / _blurred(shrunk(mask, level)).clamp_min(1e-6)
+        return _blurred(shrunk(volume, level), blur)
+    return _blurred(shrunk(volume * mask, level), blur) / _blurred(shrunk(mask, level), blur).clamp_min(1e-6)
 
 
-def _blurred(volume: Tensor) -> Tensor:
-    """By ``_BLUR`` voxels along every axis; noise costs more accuracy than the blur does."""
+def _blurred(volume: Tensor, blur: float) -> Tensor:
+    """Along every axis; noise costs more accuracy than the blur does."""
     channels, height = volume.shape[1], volume.shape[3]
-    flat = gaussian_blur(volume.flatten(1, 2), 5, _BLUR).unflatten(1, (channels, -1))
+    flat = gaussian_blur(volume.flatten(1, 2), 5, blur).unflatten(1, (channels, -1))
     upright = flat.transpose(2, 3).flatten(1, 2)  # depth where the height was
-    return gaussian_blur(upright, (5, 1), (_BLUR, 1.0)).unflatten(1, (channels, height)).transpose(2, 3)
+    return gaussian_blur(upright, (5, 1), (blur, 1.0)).unflatten(1, (channels, height)).transpose(2, 3)
 
 
 def kept_noise() -> float:
     """The share of independent noise's variance that the blur leaves; what is aligned is smoother, and as uncertain as before."""
-    point = torch.zeros(1, 1, 9, 9, 9, device="cpu")
-    point[..., 4, 4, 4] = 1.0
-    return float(_blurred(point).square().sum())
+    point = F.pad(torch.ones(1, 1, 1, 1, 1, device="cpu"), [4] * 6)
+    return float(_blurred(point, SHARP).square().sum())
 
 
 def level_from_full(level: int, like: Tensor) -> Float[Tensor, "4 4"]:
