@@ -188,7 +188,7 @@ def test_python_calls_of_one_picture_stay_few():
     """Counted in a process of its own: run-time shape checks, on in tests, are calls too."""
     done = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True, check=True)
     one, four = json.loads(done.stdout.splitlines()[-1])
-    assert one <= 32
+    assert one <= 33
     assert four <= 56
 
 
