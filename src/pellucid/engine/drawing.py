@@ -81,8 +81,10 @@ def draw_each(
     if tape is not None:
         return _replayed(tape, plans, int(seed), int(step), index, indices)
     u = draw_uniforms(plan, seed, step, index)
+    if len(plans) == 1:  # nothing counted: a graph takes any number of samples
+        return [params_of(plan, u, {})]
     counts = [len(some) for some in indices]
-    if len(plans) > 1 and all(one.draws == plan.draws for one in plans):
+    if all(one.draws == plan.draws for one in plans):
         steps = [{name: value.split(counts) for name, value in values.items()} for values in params_of(plan, u, {})]
         return [tuple({name: parts[i] for name, parts in values.items()} for values in steps) for i in range(len(plans))]
     return [params_of(one, some, {}) for one, some in zip(plans, u.split(counts), strict=True)]
