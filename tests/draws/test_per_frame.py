@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 import torch
 
 import pellucid as P
-from pellucid import InvalidArgument, Key, Pipeline, Record
+from pellucid import InvalidArgument, Key, Pipeline, Record, Smooth, Uniform
 from pellucid.boxes import as_tracks
+from pellucid.types import ImageSpec
+from tests.cases import CASES, IDS, images
 
 STEPS = [P.RandomHorizontalFlip(), P.RandomAffine(10), P.RandomGaussianNoise(sigma=0.1), P.RandomBrightness((0.5, 1.5), p=0.7)]
 NAMES = ("noise", "Brightness")
@@ -44,6 +47,13 @@ def test_a_clip_is_its_frames_and_the_rest_stands():
     assert torch.equal(augment.inverse(out, record)[0, 0], augment.inverse(out[:1, :1], record[:1])[0, 0])
 
 
+@pytest.mark.parametrize("grow", [P.RandomRescale((0.5, 1.5)), P.RandomShortestSize((8, 12)), P.RandomCropFromBorders(left=0.2)])
+def test_sizes_are_not_drawn_for_each_frame(grow):
+    with pytest.raises(InvalidArgument, match="per_frame: expected transforms that keep all frames at one size"):
+        Pipeline([P.RandomHorizontalFlip(), grow], per_frame=(type(grow).__name__,), seed=0)(clip(samples=1))
+    assert len(Pipeline([P.RandomHorizontalFlip(), grow], per_frame=("flip",), seed=0)(clip(samples=1))[0]) == 6
+
+
 def test_frames_do_not_depend_on_how_many_there_are_or_on_other_samples():
     augment, key = Pipeline(STEPS, per_frame=NAMES), Key(1, 2, torch.tensor([5, 8]))
     record = augment.draw(clip(), key=key)
@@ -53,6 +63,26 @@ def test_frames_do_not_depend_on_how_many_there_are_or_on_other_samples():
         for name, value in long.params[at].items():
             assert torch.equal(value.unflatten(0, (2, 9))[:, :3], short.params[at][name].unflatten(0, (2, 3)))
             assert torch.equal(value[9:], alone.params[at][name])
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_every_number_of_a_transform_may_move_smoothly(case):
+    """Frames of a clip are the frames alone, and their draws differ."""
+    x = images(case, batch=2, dtype=torch.float64)
+    spec = ImageSpec(x.shape[1], *x.shape[2:])
+    clips = x[:, None].expand(-1, 4, -1, -1, -1)
+    for name, kind in {} if case.transform.decides(spec) else case.transform.draws(spec).items():
+        if (
+            type(kind) is not Uniform
+            or getattr(case.transform, name, None) is None
+            or isinstance(case.transform, P.MixUp | P.CutMix)
+        ):
+            continue  # mixing takes partners among samples
+        augment = Pipeline([replace(case.transform, **{name: Smooth(kind)})], seed=1)
+        out, record = augment(clips, return_record=True)
+        frames = record.frames(4)
+        assert torch.equal(augment.apply(clips.flatten(0, 1), frames), out.flatten(0, 1)), name
+        assert len(frames.params[0][name][:4].unique()) > 1
 
 
 def test_brightness_of_frames_has_its_distribution():

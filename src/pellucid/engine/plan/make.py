@@ -39,7 +39,7 @@ from pellucid.segments import (
     WarpSpec,
 )
 from pellucid.transforms.base import Transform
-from pellucid.transforms.choices import Choice, Step, exclude, steps_of
+from pellucid.transforms.choices import Choice, Step, exclude, places_of, steps_of
 from pellucid.transforms.mixture import rounds
 from pellucid.types import ImageSpec
 
@@ -94,6 +94,10 @@ class Plans:
 
     def settled(self, transforms: tuple[Transform, ...]) -> Plans:
         """The plans with the transforms of a sample whose draws have decided sizes."""
+        for place, (one, taken) in enumerate(zip(self._transforms, transforms, strict=True)):
+            if one is not taken and not {*places_of(self._transforms, place)}.isdisjoint(self._settings["per_frame"]):
+                fix = "Leave it out of per_frame: it draws once for the clip then."
+                raise invalid("per_frame", expected="transforms that keep all frames at one size", got=type(one).__name__, fix=fix)
         return self._settled.get(transforms, lambda: Plans(transforms, **self._settings))
 
     def named(self, transforms: tuple[Transform, ...], streams: tuple[str, ...]) -> Plans:
