@@ -71,7 +71,7 @@ def learned(
     """Ways to augment, fixed and learned, against RandAugment at equal steps and at equal CPU; goes on where it was stopped."""
     import time
 
-    need("train", "sklearn", "skimage", "matplotlib")
+    need("train", "safetensors", "sklearn", "skimage", "matplotlib")
     from pellucid.cli.learn import one_thread
     from pellucid.random.arguments import check_choice
     from pellucid_bench.learned.arms import ARMS
