@@ -40,7 +40,7 @@ def run_all(
 
     Args:
         run: from arm and seed to what was measured.
-        about: what a row depends on besides; rows of a file that says otherwise are not used.
+        about: what a row depends on besides; a file that says otherwise is kept as ``NAME-before.json``, and not used.
         path: a JSON file, read first and written after every run; None for none.
         say: is told of each run.
         jobs: how many runs at a time, each in a process of its own where there are several.
@@ -49,7 +49,11 @@ def run_all(
     rows: list[Row] = []
     if path is not None and path.exists():
         before = json.loads(path.read_text())
-        rows = before["rows"] if before["about"] == about else []
+        if before["about"] == about:
+            rows = before["rows"]
+        else:
+            kept = path.replace(path.with_stem(f"{path.stem}-before"))
+            say(f"{path} has runs of other settings: they are kept in {kept}")
     done = {(row["seed"], row["arm"]) for row in rows}
     order = [(seed, arm) for seed in range(seeds) for arm in arms]
     for row in _rows(run, [place for place in order if place not in done], jobs, until):

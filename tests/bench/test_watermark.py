@@ -34,6 +34,7 @@ def test_a_study_goes_on_where_it_was_stopped(tmp_path):
     assert [(row["arm"], row["seed"], row["value"]) for row in rows] == [("a", 0, 0.5), ("b", 0, 0.5), ("a", 1, 1.5), ("b", 1, 1.5)]
     study({"steps": 2})
     assert len(ran) == 9  # other settings: all of them
+    assert len(json.loads((tmp_path / "rows-before.json").read_text())["rows"]) == 4  # and nothing is lost
 
 
 def test_the_search_finds_where_the_decoder_is_surest():
