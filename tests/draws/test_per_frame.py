@@ -51,7 +51,10 @@ def test_a_clip_is_its_frames_and_the_rest_stands():
 def test_sizes_are_not_drawn_for_each_frame(grow):
     with pytest.raises(InvalidArgument, match="per_frame: expected transforms that keep all frames at one size"):
         Pipeline([P.RandomHorizontalFlip(), grow], per_frame=(type(grow).__name__,), seed=0)(clip(samples=1))
-    assert len(Pipeline([P.RandomHorizontalFlip(), grow], per_frame=("flip",), seed=0)(clip(samples=1))[0]) == 6
+    augment = Pipeline([P.RandomHorizontalFlip(), grow], per_frame=("flip",), seed=0)
+    assert len(augment(clip(samples=1))[0]) == 6
+    with pytest.raises(InvalidArgument, match="clips that end in one size.*one clip at a time"):
+        augment(clip(samples=16))
 
 
 def test_frames_do_not_depend_on_how_many_there_are_or_on_other_samples():

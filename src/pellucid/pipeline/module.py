@@ -798,8 +798,11 @@ class Pipeline(nn.Module):
         if samples == 1 or not self._decides(parsed):
             return parsed, key
         seed, step, index = self._key_parts(parsed, key, samples)
-        settled = self._settled([self._spec(parsed)] * len(index), seed, step, index)
-        return None if settled and len(set(settled)) > 1 else parsed, Key(seed, step, index)
+        several = len(set(self._settled([self._spec(parsed)] * len(index), seed, step, index) or ())) > 1
+        if several and parsed.lead == 2:
+            fix = "Pass same_on_batch=True, or one clip at a time."
+            raise invalid("batch", expected="clips that end in one size", got="draws that decide on several", fix=fix)
+        return None if several else parsed, Key(seed, step, index)
 
     def _decides(self, parsed: Parsed) -> bool:
         """Whether a draw decides the size of a result."""
