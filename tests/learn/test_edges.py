@@ -211,11 +211,11 @@ def test_the_loop_counts_from_one(name, value, tmp_path):
         ("learn", "density", "--pairs", "-1"),
         ("learn", "bilevel", "--held", "-4"),
         ("learn", "bilevel", "--hypergradient", "magic"),
-        ("study", "augmentation", "--images", "-5"),
+        ("study", "learned", "--images", "-5"),
     ],
 )
 def test_the_command_line_says_it_in_a_sentence(arguments, tmp_path):
-    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
+    result = CliRunner().invoke(app, [*arguments, "--write" if arguments[0] == "study" else "-o", str(tmp_path)])
     assert result.exit_code == 2
     assert arguments[2].strip("-") in result.output
     assert "expected" in result.output
