@@ -159,7 +159,7 @@ def _itk_image(sitk: Any, picture: Tensor) -> Any:
 def _itk(sitk: Any, fixed: Tensor, moving: Tensor, start: Tensor, model: str) -> Tensor | None:
     """It has no homography: an affine map is looked for instead. Volumes begin at the identity."""
     size = tuple(fixed.shape[1:])
-    a, b = _itk_image(sitk, fixed), _itk_image(sitk, moving if len(size) == 3 else warp(moving, start, size=size))
+    a, b = _itk_image(sitk, fixed), _itk_image(sitk, moving if len(size) == 3 else warp(moving, start, size=(size[0], size[1])))
     kinds = {"similarity": sitk.Similarity2DTransform, "rigid volumes": sitk.Euler3DTransform}
     found = kinds.get(model, partial(sitk.AffineTransform, len(size)))()
     found.SetCenter([(side - 1) / 2 for side in reversed(size)])

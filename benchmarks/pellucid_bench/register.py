@@ -281,7 +281,7 @@ def _volumes() -> dict[str, np.ndarray]:
     if find_spec("nibabel"):
         nibabel = import_module("nibabel")
         for name, file in (("an anatomical scan", "anatomical.nii"), ("a brain", "example4d.nii.gz")):
-            values = np.asarray(nibabel.load(Path(nibabel.__file__).parent / "tests" / "data" / file).dataobj, float)
+            values = np.asarray(nibabel.load(Path(str(nibabel.__file__)).parent / "tests" / "data" / file).dataobj, np.float64)
             values = values.reshape(*values.shape[:3], -1)[..., 0].T
             found[name] = values / np.percentile(values, 99.5)
     return found
@@ -297,8 +297,10 @@ def _moved_volumes(name: str, model: str) -> list[Pair]:
         truth[:3, :3] *= random.uniform(0.95, 1.05, 3) if model == "affine" else 1.0
         truth[:3, 3] = middle - truth[:3, :3] @ middle + random.uniform(-2, 2, 3)
         fixed = GAIN * affine_transform(whole, flip @ truth @ flip, order=3, mode="mirror") + _OFFSET
-        noisy = (torch.from_numpy(part + _NOISE * random.standard_normal(part.shape)).float()[None] for part in (fixed, whole))
-        pairs.append(Pair(*noisy, torch.eye(4), torch.from_numpy(truth).float()))
+        still, moved = (
+            torch.from_numpy(part + _NOISE * random.standard_normal(part.shape)).float()[None] for part in (fixed, whole)
+        )
+        pairs.append(Pair(still, moved, torch.eye(4), torch.from_numpy(truth).float()))
     return pairs
 
 
