@@ -794,14 +794,12 @@ class Pipeline(nn.Module):
         if self._is_ragged(batch):
             return None, key
         parsed = self._parse(batch)
-        samples = batch_of(parsed)[0]
-        if samples == 1 or not self._decides(parsed):
+        if (samples := batch_of(parsed)[0]) == 1 or not self._decides(parsed):
             return parsed, key
         seed, step, index = self._key_parts(parsed, key, samples)
         several = len(set(self._settled([self._spec(parsed)] * len(index), seed, step, index) or ())) > 1
         if several and parsed.lead == 2:
-            fix = "Pass same_on_batch=True, or one clip at a time."
-            raise invalid("batch", expected="clips that end in one size", got="draws that decide on several", fix=fix)
+            raise invalid("batch", expected="clips of one size at the end", got="several", fix="Give one, or same_on_batch=True.")
         return None if several else parsed, Key(seed, step, index)
 
     def _decides(self, parsed: Parsed) -> bool:

@@ -107,10 +107,11 @@ def _within(bounds: Int64[Tensor, "b_or_1 4"], height: int, width: int) -> Bool[
 
 
 def _mean_within(image: Tensor, bounds: Tensor | None, dtype: torch.dtype) -> Tensor:
+    image = image.to(dtype)  # ONNX has no mean of bytes
     if bounds is None:
-        return image.mean((-2, -1), dtype=dtype)
-    kept = torch.where(_within(bounds, *image.shape[-2:]), image, torch.zeros((), dtype=image.dtype, device=image.device))
-    return kept.sum((-2, -1), dtype=dtype) / _pixels(bounds).to(dtype)[:, None]
+        return image.mean((-2, -1))
+    kept = torch.where(_within(bounds, *image.shape[-2:]), image, torch.zeros((), dtype=dtype, device=image.device))
+    return kept.sum((-2, -1)) / _pixels(bounds).to(dtype)[:, None]
 
 
 def _pixels(bounds: Int64[Tensor, "b_or_1 4"]) -> Int64[Tensor, "b_or_1"]:
