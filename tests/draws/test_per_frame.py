@@ -53,7 +53,7 @@ def test_sizes_are_not_drawn_for_each_frame(grow):
         Pipeline([P.RandomHorizontalFlip(), grow], per_frame=(type(grow).__name__,), seed=0)(clip(samples=1))
     augment = Pipeline([P.RandomHorizontalFlip(), grow], per_frame=("flip",), seed=0)
     assert len(augment(clip(samples=1))[0]) == 6
-    with pytest.raises(InvalidArgument, match=r"clips of one size at the end.*same_on_batch"):
+    with pytest.raises(InvalidArgument, match=r"clips of one final size.*same_on_batch"):
         augment(clip(samples=16))
 
 

@@ -799,7 +799,7 @@ class Pipeline(nn.Module):
         seed, step, index = self._key_parts(parsed, key, samples)
         several = len(set(self._settled([self._spec(parsed)] * len(index), seed, step, index) or ())) > 1
         if several and parsed.lead == 2:
-            raise invalid("batch", expected="clips of one size at the end", got="several", fix="Give one, or same_on_batch=True.")
+            raise invalid("batch", expected="clips of one final size", got="several", fix="Give one clip, or same_on_batch=True.")
         return None if several else parsed, Key(seed, step, index)
 
     def _decides(self, parsed: Parsed) -> bool:
