@@ -316,9 +316,8 @@ def _error_cells(kind: str, value: Tensor) -> Tensor:
 def _error(kind: str, answer: Tensor, wanted: Tensor, valid: Bool[Tensor, "b *cells"]) -> Float[Tensor, "b"]:
     """Of each picture; NaN where nothing of it counts."""
     if answer.shape != wanted.shape:
-        raise invalid(
-            "prediction", expected=f"shape {tuple(wanted.shape)} for the view, as of the picture", got=tuple(answer.shape)
-        )
+        expected = f"shape {tuple(wanted.shape)} for the view, as of the picture"
+        raise invalid("prediction", expected=expected, got=tuple(answer.shape))
     if kind == "scores":
         length = (answer - wanted).square().sum(1)
         about = wanted - wanted.mean(0) if len(wanted) > 1 else wanted
@@ -347,9 +346,8 @@ def _agreement(answer: Tensor, wanted: Tensor, valid: Tensor) -> Float[Tensor, "
 def _worst(asked: _Asked, name: str, key: Key) -> WorstResponse:
     """Searched with the answer as a heatmap beside the picture, at the picture's size."""
     if set(asked.base) != {""} or asked.kind("") not in ("map", "scores"):
-        raise invalid(
-            "worst", expected="a model that returns a bare map or bare scores", got=", ".join(sorted(asked.base)) or "a mask"
-        )
+        expected = "a model that returns a bare map or bare scores"
+        raise invalid("worst", expected=expected, got=", ".join(sorted(asked.base)) or "a mask")
     base, dense = asked.base[""], asked.kind("") == "map"
     batch = {"image": asked.images}
     if dense:

@@ -55,9 +55,8 @@ def audited(
     def run(*args: Any, **kwargs: Any) -> None:
         pair = test(*args, **kwargs)
         if not isinstance(pair, tuple) or len(pair) not in _PAIR:
-            raise wrong_type(
-                f"the result of {test.__name__}", expected="(callable, inputs) or (callable, inputs, params)", got=pair
-            )
+            expected = "(callable, inputs) or (callable, inputs, params)"
+            raise wrong_type(f"the result of {test.__name__}", expected=expected, got=pair)
         assert_clean(*pair, allow=allow, level=level, **options)
 
     setattr(run, _MARK, True)

@@ -102,12 +102,8 @@ def check_boxes(boxes: Tensor, boxes_format: BoxFormat, name: str = "format") ->
         raise wrong_type("boxes", expected="a floating-point tensor", got=got, fix="Call boxes.float() first.")
     length = 5 if boxes_format == "cxcywhr" else 4
     if boxes.ndim == 0 or boxes.shape[-1] != length:
-        raise invalid(
-            "boxes",
-            expected=f"a last axis of {length} for {boxes_format!r}",
-            got=f"shape {tuple(boxes.shape)}",
-            fix="Rotated boxes are 'cxcywhr' and have 5 numbers; all others have 4.",
-        )
+        fix = "Rotated boxes are 'cxcywhr' and have 5 numbers; all others have 4."
+        raise invalid("boxes", expected=f"a last axis of {length} for {boxes_format!r}", got=f"shape {tuple(boxes.shape)}", fix=fix)
 
 
 def check_format(boxes_format: str, name: str) -> None:

@@ -128,8 +128,5 @@ def _check_matrix(boxes: Tensor, matrix: Tensor) -> None:
         raise wrong_type("dst_from_src", expected="a floating-point tensor", got=got)
     leading = tuple(boxes.shape[:-2])
     if boxes.ndim < 2 or matrix.shape[-2:] != (3, 3) or tuple(matrix.shape[:-2]) not in ((), leading):
-        raise invalid(
-            "dst_from_src",
-            expected="(B, 3, 3) for boxes (B, N, 4), or (3, 3) for boxes (N, 4)",
-            got=f"{tuple(matrix.shape)} for boxes {tuple(boxes.shape)}",
-        )
+        expected = "(B, 3, 3) for boxes (B, N, 4), or (3, 3) for boxes (N, 4)"
+        raise invalid("dst_from_src", expected=expected, got=f"{tuple(matrix.shape)} for boxes {tuple(boxes.shape)}")

@@ -54,9 +54,8 @@ def augment(
     if out.resolve() == source.resolve() or source.resolve().is_relative_to(out.resolve()):
         raise invalid("OUT", expected="another folder than that of the pictures", got=str(out))
     if overwrite and first:
-        raise invalid(
-            "--overwrite", expected="only with the first shard, before the others start", got=f"--shard {first + 1}/{every}"
-        )
+        expected = "only with the first shard, before the others start"
+        raise invalid("--overwrite", expected=expected, got=f"--shard {first + 1}/{every}")
     loaded = Pipeline.load(pipeline, allow=allow or ())
     if scans := volumes_in(source, without=(out, *([masks] if masks else []))):
         if workers:

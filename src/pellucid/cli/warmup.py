@@ -97,12 +97,8 @@ def _import(folder: Path) -> None:
     try:
         count = imported(folder)
     except OSError as error:
-        raise invalid(
-            "--import",
-            expected=f"to write to {COMPILED}",
-            got=f"{type(error).__name__}: {error}",
-            fix=f"Set PELLUCID_KERNELS={folder.resolve()} instead.",
-        ) from error
+        fix = f"Set PELLUCID_KERNELS={folder.resolve()} instead."
+        raise invalid("--import", expected=f"to write to {COMPILED}", got=f"{type(error).__name__}: {error}", fix=fix) from error
     typer.echo(f"{count} files. Kernels among them are not compiled on this machine.")
 
 

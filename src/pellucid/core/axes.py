@@ -35,12 +35,9 @@ def check_axes(name: str, shape: Sequence[int], *, option: str = "") -> None:
     if channels in _COLORS:
         return
     if width in _COLORS and width != height:
-        raise invalid(
-            name,
-            expected="channels before height and width",
-            got=f"shape {tuple(shape)}, which reads as {channels} channels of {height} x {width} pixels",
-            fix=f"Channels that stand last: .permute{_PERMUTE[len(shape)]}{option}.",
-        )
+        fix = f"Channels that stand last: .permute{_PERMUTE[len(shape)]}{option}."
+        got = f"shape {tuple(shape)}, which reads as {channels} channels of {height} x {width} pixels"
+        raise invalid(name, expected="channels before height and width", got=got, fix=fix)
     if len(frames) == 2 and frames[1] in _COLORS:
         raise invalid(
             name,

@@ -63,12 +63,9 @@ def _refuse_masks(root: Path, pictures: Sequence[PurePosixPath]) -> None:
     stems = {picture.stem for picture, folder in apart.items() if not folder}
     found = sorted({folder for picture, folder in apart.items() if folder and picture.stem in stems})
     if found:
-        raise invalid(
-            str(root),
-            expected="a folder of pictures without their masks",
-            got=f"{', '.join(found)}, which holds files of the pictures' names",
-            fix="Pass the pictures' own folder with --masks FOLDER; or --annotations none, if these are pictures, too.",
-        )
+        fix = "Pass the pictures' own folder with --masks FOLDER; or --annotations none, if these are pictures, too."
+        expected = "a folder of pictures without their masks"
+        raise invalid(str(root), expected=expected, got=f"{', '.join(found)}, which holds files of the pictures' names", fix=fix)
 
 
 _MASKS = ("mask", "masks", "segmentationclass", "segmentationobject")

@@ -160,12 +160,9 @@ class Collate:
             if kind is not IMAGE:
                 return decode_labels(value)
             return decode(value, backend=self.backend, gray=self.gray, least=least)
-        raise wrong_type(
-            kind.name,
-            expected="a tensor, an array, a PIL image, a path or a file's content",
-            got=type(value).__name__,
-            fix="Samples come in lists: DataLoader(batch_size=None) has none.",
-        )
+        fix = "Samples come in lists: DataLoader(batch_size=None) has none."
+        expected = "a tensor, an array, a PIL image, a path or a file's content"
+        raise wrong_type(kind.name, expected=expected, got=type(value).__name__, fix=fix)
 
     def _augmented(self, read: list[Any], key: Key | None) -> Any:
         if not read:

@@ -70,9 +70,8 @@ class Manifest:
         there = {path.name for path in self.out.iterdir()} if self.out.is_dir() else set()
         if not file.exists():
             if there - {NOTES}:
-                raise invalid(
-                    str(self.out), expected="an empty folder, or one that this command began", got="a folder with files in it"
-                )
+                expected = "an empty folder, or one that this command began"
+                raise invalid(str(self.out), expected=expected, got="a folder with files in it")
             self._drafts.mkdir(parents=True, exist_ok=True)
             self._put(file, text.encode())
         if file.read_text() != text:
@@ -81,22 +80,16 @@ class Manifest:
             except (TypeError, ValueError):
                 before = {}
             other = [name for name, value in json.loads(text).items() if before.get(name) != value]
-            raise invalid(
-                str(self.out),
-                expected="an empty folder, or one that the same command began",
-                got=f"a result with other settings ({', '.join(other)})",
-                fix="Choose another folder, or pass --overwrite.",
-            )
+            fix = "Choose another folder, or pass --overwrite."
+            expected = "an empty folder, or one that the same command began"
+            raise invalid(str(self.out), expected=expected, got=f"a result with other settings ({', '.join(other)})", fix=fix)
         known = {self._path(str(picture)).name for picture in pictures}
         gone = [path for path in self._pictures.rglob("*.json") if path.name not in known]
         if gone:
             note = _read(gone[0])
-            raise invalid(
-                str(self.out),
-                expected="results of pictures that are in IN",
-                got=f"{len(gone)} of others, such as {note.picture if note else gone[0]}",
-                fix="Choose another folder, or pass --overwrite.",
-            )
+            fix = "Choose another folder, or pass --overwrite."
+            got = f"{len(gone)} of others, such as {note.picture if note else gone[0]}"
+            raise invalid(str(self.out), expected="results of pictures that are in IN", got=got, fix=fix)
         for draft in self._drafts.glob(".writing-*"):
             if time.time() - draft.stat().st_mtime > _OLD:
                 draft.unlink(missing_ok=True)

@@ -70,12 +70,8 @@ def plan_of(source: Path, out: Path, pictures: Sequence[PurePosixPath], annotati
             if other is not picture:
                 raise _twice(out / file, f"{other} and {picture}")
         if annotations.form == "yolo" and labels_of(at / name) != at / labels_of(name):
-            raise invalid(
-                "OUT",
-                expected="a folder that is in no folder named images",
-                got=str(out),
-                fix=f"Trainers would look for labels in {labels_of(at / name).parent}, and they are written in OUT.",
-            )
+            fix = f"Trainers would look for labels in {labels_of(at / name).parent}, and they are written in OUT."
+            raise invalid("OUT", expected="a folder that is in no folder named images", got=str(out), fix=fix)
     for file in annotations.common():
         stem, _, copy = file.stem.rpartition("_")
         owner = owners.get(str(file.with_name(f"{stem}_0{file.suffix}")))
@@ -127,12 +123,9 @@ def check_pipeline(pipeline: Pipeline, annotations: Annotations) -> None:
     for transform in steps:
         layers = _layers(transform)
         if layers is not None and any(layers.partners):
-            raise invalid(
-                "--pipeline",
-                expected="transforms of one picture at a time",
-                got=f"{type(transform).__name__}, which shows others, too",
-                fix="It belongs where batches are made: in the training step.",
-            )
+            fix = "It belongs where batches are made: in the training step."
+            expected = "transforms of one picture at a time"
+            raise invalid("--pipeline", expected=expected, got=f"{type(transform).__name__}, which shows others, too", fix=fix)
         if layers is not None and layers.moves and annotations.form not in ("none", "masks"):
             raise invalid(
                 "--pipeline",
@@ -144,19 +137,12 @@ def check_pipeline(pipeline: Pipeline, annotations: Annotations) -> None:
     dtype = pipeline.options.dtype
     if dtype not in (None, torch.uint8) or (units and units[-1].units == "normalised"):
         got = f"dtype {dtype}" if dtype not in (None, torch.uint8) else f"{type(units[-1]).__name__}, whose results are not"
-        raise invalid(
-            "--pipeline",
-            expected="transforms that keep 8-bit pictures 8-bit",
-            got=got,
-            fix="Files are written before that: it belongs to training.",
-        )
+        fix = "Files are written before that: it belongs to training."
+        raise invalid("--pipeline", expected="transforms that keep 8-bit pictures 8-bit", got=got, fix=fix)
     if pipeline.options.pairs and annotations.form != "none":
-        raise invalid(
-            "--pipeline",
-            expected="no pairs, as points of several objects follow one another here",
-            got=f"pairs={pipeline.options.pairs}",
-            fix="Points keep their names; swap left and right where a picture was mirrored, or leave pairs out.",
-        )
+        fix = "Points keep their names; swap left and right where a picture was mirrored, or leave pairs out."
+        expected = "no pairs, as points of several objects follow one another here"
+        raise invalid("--pipeline", expected=expected, got=f"pairs={pipeline.options.pairs}", fix=fix)
 
 
 def _all(transforms: Iterable[Transform]) -> Iterable[Transform]:

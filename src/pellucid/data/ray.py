@@ -49,9 +49,8 @@ class Blocks:
         """The block with other pictures, (H, W, C)."""
         for column in (self.image, self.path):
             if column not in block:
-                raise invalid(
-                    "block", expected=f"a column {column!r}", got=sorted(block), fix="read_images(..., include_paths=True)."
-                )
+                fix = "read_images(..., include_paths=True)."
+                raise invalid("block", expected=f"a column {column!r}", got=sorted(block), fix=fix)
         numbers = torch.tensor([index_of(str(name)) for name in block[self.path]])
         with torch.no_grad():
             made = self.pipeline([np.asarray(picture) for picture in block[self.image]], key=Key(self.seed, self.epoch, numbers))

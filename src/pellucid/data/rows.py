@@ -46,9 +46,6 @@ def check_size(name: str, said: tuple[object, object], size: Size) -> None:
     if all(one in (None, 0) or (type(one) in (int, float) and one == here) for one, here in zip(said, size, strict=True)):
         return
     turned = " Its size before its orientation (EXIF) is applied?" if said == size[::-1] else ""
-    raise invalid(
-        name,
-        expected=f"the size of its picture, {size[0]} high and {size[1]} wide",
-        got=f"{said[0]!r} high and {said[1]!r} wide",
-        fix=f"{turned.strip() or 'Is it of another picture?'} Boxes would be of another frame.",
-    )
+    fix = f"{turned.strip() or 'Is it of another picture?'} Boxes would be of another frame."
+    expected = f"the size of its picture, {size[0]} high and {size[1]} wide"
+    raise invalid(name, expected=expected, got=f"{said[0]!r} high and {said[1]!r} wide", fix=fix)

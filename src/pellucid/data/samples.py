@@ -81,12 +81,8 @@ class Indexed(Dataset[Sample]):
     def __getitem__(self, at: Any) -> Sample:
         """The sample at (epoch, index)."""
         if not isinstance(at, tuple):
-            raise wrong_type(
-                "Indexed",
-                expected="(epoch, index), as Order gives them",
-                got=repr(at),
-                fix="DataLoader(..., sampler=Order(len(data))).",
-            )
+            fix = "DataLoader(..., sampler=Order(len(data)))."
+            raise wrong_type("Indexed", expected="(epoch, index), as Order gives them", got=repr(at), fix=fix)
         epoch, index = at
         return Sample(epoch, index, self.dataset[index])
 

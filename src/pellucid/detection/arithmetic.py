@@ -107,9 +107,8 @@ def flip_boxes(
     check_boxes(boxes, format)
     height, width = check_size(size)
     if not (horizontal or vertical):
-        raise invalid(
-            "flip_boxes", expected="horizontal=True, vertical=True or both", got="neither", fix="Say which way to mirror."
-        )
+        fix = "Say which way to mirror."
+        raise invalid("flip_boxes", expected="horizontal=True, vertical=True or both", got="neither", fix=fix)
     values = list(boxes.unbind(-1))
     for axis, (flip, length) in enumerate(((horizontal, width), (vertical, height))):
         if flip and format == "xyxy":
@@ -160,11 +159,8 @@ def refine_boxes(
 def _factors(boxes: Tensor, sizes: Tensor) -> Tensor:
     check_boxes(boxes, "xyxy")
     if boxes.ndim < 2 or not isinstance(sizes, Tensor) or tuple(sizes.shape) != (*boxes.shape[:-2], 2):
-        raise invalid(
-            "sizes",
-            expected=f"(height, width) per image, shape {(*boxes.shape[:-2], 2)}",
-            got=tuple(sizes.shape) if isinstance(sizes, Tensor) else type(sizes).__name__,
-        )
+        expected = f"(height, width) per image, shape {(*boxes.shape[:-2], 2)}"
+        raise invalid("sizes", expected=expected, got=tuple(sizes.shape) if isinstance(sizes, Tensor) else type(sizes).__name__)
     dtype = torch.promote_types(boxes.dtype, torch.float32)
     height, width = sizes.to(dtype).unbind(-1)
     return torch.stack([width, height, width, height], dim=-1)[..., None, :]

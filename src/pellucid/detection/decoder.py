@@ -154,11 +154,8 @@ class DetectionDecoder(nn.Module):
         if tuple(boxes.shape) != (*logits.shape[:2], 4):
             raise invalid("boxes", expected=f"(B, Q, 4) = {(*logits.shape[:2], 4)}", got=tuple(boxes.shape))
         if not isinstance(sizes, Tensor) or tuple(sizes.shape) != (logits.shape[0], 2):
-            raise invalid(
-                "sizes",
-                expected=f"(height, width) per image, shape ({logits.shape[0]}, 2)",
-                got=tuple(sizes.shape) if isinstance(sizes, Tensor) else type(sizes).__name__,
-            )
+            expected = f"(height, width) per image, shape ({logits.shape[0]}, 2)"
+            raise invalid("sizes", expected=expected, got=tuple(sizes.shape) if isinstance(sizes, Tensor) else type(sizes).__name__)
 
 
 def _topk(scores: Tensor, most: int) -> tuple[Tensor, Tensor]:

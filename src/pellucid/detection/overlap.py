@@ -99,11 +99,8 @@ def _aligned(first: Tensor, second: Tensor, form: BoxFormat, pairwise: bool) -> 
     dtype = torch.promote_types(torch.promote_types(first.dtype, second.dtype), torch.float32)
     a, b = (convert_boxes(boxes.to(dtype), form, "xyxy") for boxes in (first, second))
     if a.ndim < 2 or b.ndim != a.ndim or a.shape[:-2] != b.shape[:-2] or not (pairwise or a.shape == b.shape):
-        raise invalid(
-            "second",
-            expected=f"boxes of the same batch as first{'' if pairwise else ', one per row'}",
-            got=f"{tuple(second.shape)} for first {tuple(first.shape)}",
-        )
+        expected = f"boxes of the same batch as first{'' if pairwise else ', one per row'}"
+        raise invalid("second", expected=expected, got=f"{tuple(second.shape)} for first {tuple(first.shape)}")
     if pairwise:
         a, b = torch.broadcast_tensors(a[..., :, None, :], b[..., None, :, :])
     return a, b

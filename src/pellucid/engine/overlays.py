@@ -83,9 +83,8 @@ def read_sticker(over: object, images: Sequence[Tensor], name: str = "over[0]") 
     picture, maps = picture[None] if picture.dim() == 3 else picture, maps[None] if maps.dim() == 2 else maps
     for image in images:
         if not (image.is_floating_point() and image.dim() == 4):
-            raise invalid(
-                "batch", expected="floating-point images (B, C, H, W) under a picture", got=f"{image.dtype} {tuple(image.shape)}"
-            )
+            got = f"{image.dtype} {tuple(image.shape)}"
+            raise invalid("batch", expected="floating-point images (B, C, H, W) under a picture", got=got)
         batch, channels = image.shape[:2]
         if picture.dim() != 4 or picture.shape[0] not in (1, batch) or picture.shape[1] != channels or picture.dtype != image.dtype:
             expected = f"{image.dtype} (1 or {batch}, {channels}, h, w)"

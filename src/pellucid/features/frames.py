@@ -301,11 +301,8 @@ def map_frames(frames: Float[Tensor, "*b n 2 3"], dst_from_src: Float[Tensor, "*
     if dst_from_src.shape[-2:] != (3, 3):
         raise invalid("dst_from_src", expected="shape (..., 3, 3)", got=tuple(dst_from_src.shape))
     if frames.dim() < 3 or dst_from_src.dim() - 2 > frames.dim() - 3:
-        raise invalid(
-            "frames",
-            expected="(..., N, 2, 3), with a homography per leading index",
-            got=f"{tuple(frames.shape)} and {tuple(dst_from_src.shape)}",
-        )
+        expected = "(..., N, 2, 3), with a homography per leading index"
+        raise invalid("frames", expected=expected, got=f"{tuple(frames.shape)} and {tuple(dst_from_src.shape)}")
     dst_from_src = dst_from_src.to(frames.dtype)
     whole = torch.isfinite(dst_from_src).all(-1).all(-1)[..., None]  # *b 1
     m = torch.where(whole[..., None], dst_from_src, torch.eye(3, dtype=frames.dtype, device=frames.device)).unsqueeze(

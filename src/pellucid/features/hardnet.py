@@ -94,12 +94,9 @@ class HardNet(nn.Module):
         """Describe each patch."""
         check_float("patches", patches)
         if patches.ndim != 4 or patches.shape[1:] != (1, self.patch_size, self.patch_size):
-            raise invalid(
-                "patches",
-                expected=f"shape (N, 1, {self.patch_size}, {self.patch_size})",
-                got=tuple(patches.shape),
-                fix="Average colours to grey and extract patches of this size.",
-            )
+            fix = "Average colours to grey and extract patches of this size."
+            expected = f"shape (N, 1, {self.patch_size}, {self.patch_size})"
+            raise invalid("patches", expected=expected, got=tuple(patches.shape), fix=fix)
         x = self.normalize(patches)
         if x.device.type == "cpu":
             x = x.contiguous(memory_format=torch.channels_last)  # otherwise each convolution reorders what the last one wrote

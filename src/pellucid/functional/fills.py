@@ -36,9 +36,8 @@ Factor: TypeAlias = float | Tensor
 def same_device(name: str, value: Tensor, device: torch.device) -> None:
     """Raise if a tensor lives elsewhere than the image; lists and arrays are moved, tensors are the caller's to move."""
     if value.device != device:
-        raise invalid(
-            name, expected=f"a tensor on {device}, as the image", got=f"one on {value.device}", fix=f"Use {name}.to(image.device)."
-        )
+        fix = f"Use {name}.to(image.device)."
+        raise invalid(name, expected=f"a tensor on {device}, as the image", got=f"one on {value.device}", fix=fix)
 
 
 def read_numbers(name: str, value: Any, *, device: torch.device, expected: str) -> Float[Tensor, "..."]:

@@ -145,9 +145,8 @@ def _partner(pixels: Tensor, fill: FillValue) -> tuple[Tensor, bool]:
         return read_channels("fill", fill, channels=pixels.shape[1], device=pixels.device)
     if fill.dim() > 4 or fill.shape[-3:] != pixels.shape[1:]:
         wanted = tuple(pixels.shape[1:])
-        raise invalid(
-            "fill", expected=f"numbers per channel, or an image {wanted} or (B, *{wanted})", got=f"shape {tuple(fill.shape)}"
-        )
+        expected = f"numbers per channel, or an image {wanted} or (B, *{wanted})"
+        raise invalid("fill", expected=expected, got=f"shape {tuple(fill.shape)}")
     if fill.dtype.is_complex:
         raise wrong_type("fill", expected="real numbers", got=fill.dtype)
     return (fill, True) if fill.dim() == 4 else (fill[None], False)

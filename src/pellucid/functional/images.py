@@ -67,9 +67,8 @@ def open_image(image: object, *, channels_last: bool | None = None, option: str 
     pixels = image if batched else image[None]
     pixels = pixels.permute(0, 3, 1, 2) if channels_last else pixels
     if min(pixels.shape[1:]) < 1:
-        raise invalid(
-            "image", expected=f"at least one channel, row and column in {axes[batched]}", got=f"shape {tuple(image.shape)}"
-        )
+        expected = f"at least one channel, row and column in {axes[batched]}"
+        raise invalid("image", expected=expected, got=f"shape {tuple(image.shape)}")
     return pixels, Layout(batched, bool(channels_last), image.dtype)
 
 
@@ -81,9 +80,8 @@ def spec_of(image: object, channels_last: bool | None = None, option: str = "") 
 def require_float(image: object, why: str) -> None:
     """Raise unless the pixels are floating point."""
     if isinstance(image, Tensor) and not image.dtype.is_floating_point:
-        raise wrong_type(
-            "image", expected=f"floating-point pixels ({why})", got=image.dtype, fix="image / 255 makes them of 8-bit ones."
-        )
+        fix = "image / 255 makes them of 8-bit ones."
+        raise wrong_type("image", expected=f"floating-point pixels ({why})", got=image.dtype, fix=fix)
 
 
 def require_channels(pixels: Shaped[Tensor, "b c h w"], allowed: tuple[int, ...], why: str) -> None:
@@ -102,12 +100,8 @@ def to_compute(pixels: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
 def require_averageable(pixels: Shaped[Tensor, "b c h w"]) -> None:
     """Raise unless the image has floating-point or 8-bit pixels."""
     if not pixels.dtype.is_floating_point and pixels.dtype != torch.uint8:
-        raise wrong_type(
-            "image",
-            expected="floating-point or uint8 pixels",
-            got=pixels.dtype,
-            fix="Convert it, or use interpolation='nearest' where there is one: labels must not be averaged.",
-        )
+        fix = "Convert it, or use interpolation='nearest' where there is one: labels must not be averaged."
+        raise wrong_type("image", expected="floating-point or uint8 pixels", got=pixels.dtype, fix=fix)
 
 
 def read_dtype(pixels: Shaped[Tensor, "b c h w"], interpolation: str) -> tuple[torch.dtype | None, Tensor]:

@@ -41,12 +41,9 @@ def camera_along(
     moved = matrix
     for step in steps:
         if isinstance(step, BentMap) and not bends:
-            raise invalid(
-                name,
-                expected="a pipeline of affine maps and perspectives: a camera's matrix has no bends",
-                got="a step that bends the picture",
-                fix="Leave the step out, say Pipeline(cameras='residual'), or pass per-pixel rays= or pointmap= in its place.",
-            )
+            fix = "Leave the step out, say Pipeline(cameras='residual'), or pass per-pixel rays= or pointmap= in its place."
+            expected = "a pipeline of affine maps and perspectives: a camera's matrix has no bends"
+            raise invalid(name, expected=expected, got="a step that bends the picture", fix=fix)
         moved = (step.last @ step.first if isinstance(step, BentMap) else step).to(moved.dtype) @ moved
     before, after = (torch.linalg.vector_norm(one[:, 2:, :3], dim=-1, keepdim=True) for one in (matrix, moved))
     return moved * (before / after)

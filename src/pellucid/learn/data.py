@@ -194,9 +194,8 @@ def _digits() -> Pictures:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise invalid(
-            "data", expected="scikit-learn, for its digits", got="no such package", fix="pip install scikit-learn, or pass --data."
-        ) from None
+        fix = "pip install scikit-learn, or pass --data."
+        raise invalid("data", expected="scikit-learn, for its digits", got="no such package", fix=fix) from None
     bunch = load_digits()
     small = torch.from_numpy(bunch.images).to(torch.float32)[:, None] / 16.0
     large = torch.nn.functional.interpolate(small, size=(16, 16), mode="bilinear", align_corners=False)

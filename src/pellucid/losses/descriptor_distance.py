@@ -43,11 +43,8 @@ def check_pairs(anchors: Tensor, positives: Tensor, reduction: str) -> tuple[Ten
             got = value.dtype if isinstance(value, Tensor) else type(value).__name__
             raise wrong_type(name, expected="floating-point descriptors", got=got)
     if anchors.ndim != 2 or positives.shape != anchors.shape or anchors.shape[0] == 0:
-        raise invalid(
-            "positives",
-            expected="the shape of anchors, (N, D) with N at least 1; row i of both shows the same point",
-            got=f"{tuple(positives.shape)} for anchors {tuple(anchors.shape)}",
-        )
+        expected = "the shape of anchors, (N, D) with N at least 1; row i of both shows the same point"
+        raise invalid("positives", expected=expected, got=f"{tuple(positives.shape)} for anchors {tuple(anchors.shape)}")
     if reduction not in ("mean", "sum", "none"):
         raise invalid("reduction", expected="'mean', 'sum' or 'none'", got=repr(reduction))
     dtype = torch.promote_types(torch.promote_types(anchors.dtype, positives.dtype), torch.float32)

@@ -58,9 +58,8 @@ def distance_transform(
         got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise wrong_type("mask", expected="a boolean tensor", got=got, fix="Compare first, for example probability > 0.5.")
     if spatial_dims not in (1, 2, 3) or mask.ndim < spatial_dims:
-        raise invalid(
-            "spatial_dims", expected="1, 2 or 3, and at most the number of axes", got=f"{spatial_dims} for {mask.ndim} axes"
-        )
+        expected = "1, 2 or 3, and at most the number of axes"
+        raise invalid("spatial_dims", expected=expected, got=f"{spatial_dims} for {mask.ndim} axes")
     steps = pixel_steps(spacing, spatial_dims)
     squared = _along_row(mask, steps[-1], dtype).square()
     for axis in range(-2, -spatial_dims - 1, -1):

@@ -50,9 +50,8 @@ def jensen_shannon_loss(*logits: Float[Tensor, "b k *place"], reduction: Reducti
         if not isinstance(one, Tensor) or not one.is_floating_point():
             raise wrong_type(f"logits[{i}]", expected="a floating-point tensor", got=type(one).__name__)
         if one.dim() < 2 or one.shape != logits[0].shape:
-            raise invalid(
-                f"logits[{i}]", expected=f"shape (B, classes, ...), all alike: {tuple(logits[0].shape)}", got=tuple(one.shape)
-            )
+            expected = f"shape (B, classes, ...), all alike: {tuple(logits[0].shape)}"
+            raise invalid(f"logits[{i}]", expected=expected, got=tuple(one.shape))
     if reduction not in ("mean", "sum", "none"):
         raise invalid("reduction", expected="'mean', 'sum' or 'none'", got=repr(reduction))
     logs = torch.stack([torch.log_softmax(one, 1) for one in logits])  # n b k ...

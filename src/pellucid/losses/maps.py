@@ -24,20 +24,15 @@ def check_maps(prediction: Tensor, target: Tensor, reduction: str, alpha: float)
         if not isinstance(value, Tensor):
             raise wrong_type(name, expected="a tensor", got=type(value).__name__)
     if not prediction.is_floating_point():
-        raise wrong_type(
-            "prediction", expected="floating-point probabilities", got=prediction.dtype, fix="Apply sigmoid or softmax."
-        )
+        fix = "Apply sigmoid or softmax."
+        raise wrong_type("prediction", expected="floating-point probabilities", got=prediction.dtype, fix=fix)
     if prediction.ndim not in (4, 5):
         raise invalid("prediction", expected="shape (B, C, H, W) or (B, C, D, H, W)", got=tuple(prediction.shape))
     if 0 in prediction.shape[2:]:
         raise invalid("prediction", expected="maps of at least one pixel", got=tuple(prediction.shape))
     if target.shape != prediction.shape:
-        raise invalid(
-            "target",
-            expected=f"one mask per channel, shape {tuple(prediction.shape)}",
-            got=tuple(target.shape),
-            fix="Turn class labels into masks with torch.nn.functional.one_hot(labels).movedim(-1, 1).",
-        )
+        fix = "Turn class labels into masks with torch.nn.functional.one_hot(labels).movedim(-1, 1)."
+        raise invalid("target", expected=f"one mask per channel, shape {tuple(prediction.shape)}", got=tuple(target.shape), fix=fix)
     if reduction not in get_args(Reduction):
         raise invalid("reduction", expected="'mean', 'sum' or 'none'", got=repr(reduction))
     if not isinstance(alpha, int | float) or not 0 <= alpha < math.inf:

@@ -106,6 +106,5 @@ def _has_detached_kernel(module: _BatchNorm, x: Tensor) -> bool:
 
 def _check_enough(source: Tensor) -> None:
     if source.numel() // source.shape[1] == 1:
-        raise invalid(
-            "x", expected="more than one value per channel when training", got=tuple(source.shape), fix="Call eval() first."
-        )
+        fix = "Call eval() first."
+        raise invalid("x", expected="more than one value per channel when training", got=tuple(source.shape), fix=fix)

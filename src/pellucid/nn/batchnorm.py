@@ -25,12 +25,9 @@ class _RaisesInTorchSync:
     # The one attribute the conversion reads of a norm that torch's layers do not have is qconfig, which quantisation puts there.
     def __get__(self, norm: Any, owner: type) -> NoReturn:
         if norm is not None and sys._getframe(1).f_code.co_name == "convert_sync_batchnorm":
-            raise invalid(
-                "convert_sync_batchnorm",
-                expected="batch norms of torch.nn",
-                got=f"a pellucid.nn.{owner.__name__}, whose statistics_grad and options would be lost",
-                fix="Call it on torch's norms, then pellucid.nn.convert_batchnorm on its result; or use pellucid.nn.SyncBatchNorm.",
-            )
+            fix = "Call it on torch's norms, then pellucid.nn.convert_batchnorm on its result; or use pellucid.nn.SyncBatchNorm."
+            got = f"a pellucid.nn.{owner.__name__}, whose statistics_grad and options would be lost"
+            raise invalid("convert_sync_batchnorm", expected="batch norms of torch.nn", got=got, fix=fix)
         raise AttributeError("qconfig")
 
 

@@ -60,12 +60,8 @@ def check_float(name: str, x: Tensor) -> None:
 def check_like(name: str, value: Tensor, x: Tensor) -> None:
     """Raise unless ``value`` has as many dimensions as ``x``, each of size one or of ``x``'s size."""
     if value.ndim != x.ndim or any(v not in (1, n) for v, n in zip(value.shape, x.shape, strict=True)):
-        raise invalid(
-            name,
-            expected=f"{x.ndim} dimensions that expand to {tuple(x.shape)}",
-            got=tuple(value.shape),
-            fix=f"Reshape it, for example {name}.reshape(-1, *[1] * {x.ndim - 1}) for one value per sample.",
-        )
+        fix = f"Reshape it, for example {name}.reshape(-1, *[1] * {x.ndim - 1}) for one value per sample."
+        raise invalid(name, expected=f"{x.ndim} dimensions that expand to {tuple(x.shape)}", got=tuple(value.shape), fix=fix)
 
 
 def canonical_dims(x: Tensor, dims: int | Sequence[int]) -> tuple[int, ...]:

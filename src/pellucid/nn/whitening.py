@@ -239,9 +239,8 @@ def _transform(covariance: Tensor, method: WhiteningMethod, eps: float) -> tuple
 
 def _as_samples(x: Tensor, dim: int, batch_dims: int) -> Tensor:
     if not 0 <= batch_dims <= x.ndim - 2:
-        raise invalid(
-            "batch_dims", expected=f"an integer in [0, {max(x.ndim - 2, 0)}]", got=batch_dims, fix="Give x samples and features."
-        )
+        fix = "Give x samples and features."
+        raise invalid("batch_dims", expected=f"an integer in [0, {max(x.ndim - 2, 0)}]", got=batch_dims, fix=fix)
     if not -x.ndim <= dim < x.ndim or dim % x.ndim < batch_dims:
         raise invalid("dim", expected=f"a dimension of x (it has {x.ndim}) behind the {batch_dims} batch dimensions", got=dim)
     return x.movedim(dim, batch_dims).flatten(batch_dims + 1)  # *batch n d

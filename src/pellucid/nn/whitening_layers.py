@@ -63,9 +63,8 @@ class _Whitening(nn.Module):
 
     def _fitted(self) -> Whitener:
         if self.transform is None or self.mean is None or self.inverse is None:
-            raise invalid(
-                type(self).__name__, expected="a fitted transform", got="none", fix="Call fit(x), or pass include_fit=True."
-            )
+            fix = "Call fit(x), or pass include_fit=True."
+            raise invalid(type(self).__name__, expected="a fitted transform", got="none", fix=fix)
         return Whitener(self.transform, self.mean, self.inverse)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:

@@ -68,9 +68,8 @@ def apply_targets(
 ) -> Any:
     """Replay a record on a batch, of which something may lie over the images; slopes to drawn values as `gradient_scale` says."""
     if options.drop_invalid and parsed.lead and any(entry.kind.move and not entry.kind.whole for entry in parsed.entries):
-        raise invalid(
-            "drop_invalid", expected="one picture, or a list of them", got="a batch", fix="Pass lists: rows differ in number then."
-        )
+        fix = "Pass lists: rows differ in number then."
+        raise invalid("drop_invalid", expected="one picture, or a list of them", got="a batch", fix=fix)
     untouched = parsed.untouched
     if record.plan.moving_layers:
         untouched = mixed_labels(_lowered(record, parsed), parsed, options)
@@ -247,12 +246,9 @@ def dtype_of_result(plan: Plan, options: Options, dtype: torch.dtype) -> torch.d
     if (options.dtype or dtype) != torch.uint8 or not plan.ends_normalised:
         return options.dtype or dtype
     if options.dtype is not None:
-        raise invalid(
-            "dtype",
-            expected="a floating-point dtype for a pipeline that normalises",
-            got="torch.uint8, which holds no negative numbers",
-            fix="Leave dtype= out: 8-bit images then come back as float32. Or leave Normalize out.",
-        )
+        fix = "Leave dtype= out: 8-bit images then come back as float32. Or leave Normalize out."
+        expected = "a floating-point dtype for a pipeline that normalises"
+        raise invalid("dtype", expected=expected, got="torch.uint8, which holds no negative numbers", fix=fix)
     return torch.float32
 
 
@@ -350,12 +346,8 @@ def _check_label(name: str, fill: float, dtype: torch.dtype) -> None:
     """Raise where a label outside the image would wrap or be cut off."""
     low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     if not (low <= fill <= high and fill == int(fill)):
-        raise invalid(
-            name,
-            expected=f"a whole number from {low} to {high}, as masks are {dtype}",
-            got=fill,
-            fix="Convert the mask, for example with .long().",
-        )
+        fix = "Convert the mask, for example with .long()."
+        raise invalid(name, expected=f"a whole number from {low} to {high}, as masks are {dtype}", got=fill, fix=fix)
 
 
 def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.device, options: Options) -> Tensor:
@@ -427,12 +419,9 @@ def _unmoved(plan: Plan, device: torch.device) -> Tensor:
 def _check_one_picture(plan: Plan, entry: Entry) -> None:
     """Raise where a step shows several pictures, or parts of one, in the place of one."""
     for index in plan.moving_layers:
-        raise invalid(
-            f"batch[{entry.key!r}]",
-            expected="a pipeline whose results show one picture each, as a whole",
-            got=type(plan.steps[index].transform).__name__,
-            fix=f"Leave that step out, or pass passthrough=({entry.key!r},) to leave {entry.key} alone.",
-        )
+        fix = f"Leave that step out, or pass passthrough=({entry.key!r},) to leave {entry.key} alone."
+        expected = "a pipeline whose results show one picture each, as a whole"
+        raise invalid(f"batch[{entry.key!r}]", expected=expected, got=type(plan.steps[index].transform).__name__, fix=fix)
 
 
 def _flags(valid: Tensor, lead: int) -> Tensor:
@@ -458,12 +447,10 @@ def _check_unmoved(plan: Plan, index: int, movers: Iterable[int]) -> None:
     """Raise where some of these steps move the boxes that a step looks at."""
     for at in movers:
         if at < index and not exclude(plan.steps, at, index):
-            raise invalid(
-                type(plan.steps[index].transform).__name__,
-                expected="a place before all that moves boxes and labels: it draws by those of the batch",
-                got=f"one after {type(plan.steps[at].transform).__name__}",
-                fix="Put it first, or into a pipeline of its own, which takes what the first one gives.",
-            )
+            fix = "Put it first, or into a pipeline of its own, which takes what the first one gives."
+            expected = "a place before all that moves boxes and labels: it draws by those of the batch"
+            got = f"one after {type(plan.steps[at].transform).__name__}"
+            raise invalid(type(plan.steps[index].transform).__name__, expected=expected, got=got, fix=fix)
 
 
 def targets_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:

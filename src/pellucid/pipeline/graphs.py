@@ -192,12 +192,9 @@ def evaluation_graph(pipeline: Pipeline, *, ten_crop: int | Size | None = None) 
         raise wrong_type("pipeline", expected="a Pipeline", got=repr(pipeline))
     found = [_step_of(transform) for transform in pipeline.transforms]
     if sum(step.resamples for step in found) > 1:
-        raise invalid(
-            "pipeline",
-            expected="one step that resizes",
-            got=f"{sum(step.resamples for step in found)}, which the pipeline makes one of",
-            fix="Leave one out, or export for one size: export_pipeline(..., size=(height, width)).",
-        )
+        fix = "Leave one out, or export for one size: export_pipeline(..., size=(height, width))."
+        got = f"{sum(step.resamples for step in found)}, which the pipeline makes one of"
+        raise invalid("pipeline", expected="one step that resizes", got=got, fix=fix)
     return _Graph(found, pipeline.options.dtype, None if ten_crop is None else as_size("ten_crop", ten_crop))
 
 
@@ -467,12 +464,9 @@ def _step_of(transform: Transform) -> _Step:
         return _Placed(partial(_needed, as_size(name, transform.size)), transform.fill, transform.padding_mode)
     if isinstance(transform, Pad):
         return _Placed(partial(_padded, as_padding(name, transform.padding)), transform.fill, transform.padding_mode)
-    raise invalid(
-        "pipeline",
-        expected="steps of evaluation: Resize, LongestMaxSize, Letterbox, CenterCrop, Pad, PadIfNeeded, Normalize, Denormalize",
-        got=name,
-        fix="For pictures of one size all steps can be exported: export_pipeline(..., size=(height, width)).",
-    )
+    fix = "For pictures of one size all steps can be exported: export_pipeline(..., size=(height, width))."
+    expected = "steps of evaluation: Resize, LongestMaxSize, Letterbox, CenterCrop, Pad, PadIfNeeded, Normalize, Denormalize"
+    raise invalid("pipeline", expected=expected, got=name, fix=fix)
 
 
 def _fixed(size: Size, height: int, width: int) -> tuple[int, int]:

@@ -816,11 +816,8 @@ class Pipeline(nn.Module):
         pictures = [entry for entry in parsed.entries if not entry.kind.move]
         images = [entry for entry in pictures if entry.kind in IMAGES] or pictures
         if not images:
-            raise invalid(
-                "batch",
-                expected="at least one image (or another picture, which tells the size)",
-                got=[e.key for e in parsed.entries],
-            )
+            expected = "at least one image (or another picture, which tells the size)"
+            raise invalid("batch", expected=expected, got=[e.key for e in parsed.entries])
         first = images[0]
         assert first.size is not None
         return ImageSpec.of(first.tensor.shape[-1 - len(first.size)] if first.kind in IMAGES else 3, first.size)
@@ -887,12 +884,9 @@ class Pipeline(nn.Module):
         parts = self._key_parts(parsed, key, samples)
         settled = set(self._settled([self._spec(parsed)] * samples, *parts) or ())
         if len(settled) > 1:
-            raise invalid(
-                "batch",
-                expected="samples that end in one size here",
-                got=f"draws that decide on {len(settled)}",
-                fix="Give the transforms same_on_batch=True, or call with one picture at a time.",
-            )
+            fix = "Give the transforms same_on_batch=True, or call with one picture at a time."
+            expected = "samples that end in one size here"
+            raise invalid("batch", expected=expected, got=f"draws that decide on {len(settled)}", fix=fix)
         return self._planned(parsed, settled.pop()), *parts
 
     def _key_parts(self, parsed: Parsed, key: Key | None, samples: int, plan: Plan | None = None) -> tuple[Tensor, Tensor, Tensor]:

@@ -448,9 +448,8 @@ class Record:
         """
         if not -len(self.params) <= transform < len(self.params) or name not in self.params[transform]:
             known = [f"{i}: {', '.join(values)}" for i, values in enumerate(self.params) if values]
-            raise invalid(
-                "with_param", expected=f"one of the drawn values ({'; '.join(known)})", got=f"transform {transform}, {name!r}"
-            )
+            got = f"transform {transform}, {name!r}"
+            raise invalid("with_param", expected=f"one of the drawn values ({'; '.join(known)})", got=got)
         drawn = self.params[transform][name]
         if value.shape != drawn.shape:
             raise invalid(f"with_param({name!r})", expected=f"shape {tuple(drawn.shape)}", got=tuple(value.shape))
@@ -664,34 +663,23 @@ def _alike(name: str, records: Sequence[Record]) -> Record:
     first = read_record(records[0])
     for record in records:
         if read_record(record).plan != first.plan:
-            raise invalid(
-                name,
-                expected=f"records of one pipeline and one size of pictures ({first.plan}, {first.size_in})",
-                got=f"{record.plan}, {record.size_in}",
-            )
+            expected = f"records of one pipeline and one size of pictures ({first.plan}, {first.size_in})"
+            raise invalid(name, expected=expected, got=f"{record.plan}, {record.size_in}")
     return first
 
 
 def _check_partners(name: str, plan: Plan, samples: int, kept: Tensor) -> None:
     """Check that samples which are mixed stay together."""
     if not keeps_partners(plan, samples, kept):
-        raise invalid(
-            name,
-            expected="samples together with those they are mixed with",
-            got=f"{len(kept)} of {samples}",
-            fix="Take whole groups in their order, such as record[0:4] where every sample meets the one beside it.",
-        )
+        fix = "Take whole groups in their order, such as record[0:4] where every sample meets the one beside it."
+        raise invalid(name, expected="samples together with those they are mixed with", got=f"{len(kept)} of {samples}", fix=fix)
 
 
 def read_record(record: object) -> Record:
     """Check that this is a record."""
     if not isinstance(record, Record):
-        raise wrong_type(
-            "record",
-            expected="the Record of an earlier call",
-            got=repr(record),
-            fix="out, record = pipeline(batch, return_record=True).",
-        )
+        fix = "out, record = pipeline(batch, return_record=True)."
+        raise wrong_type("record", expected="the Record of an earlier call", got=repr(record), fix=fix)
     return record
 
 
@@ -700,21 +688,17 @@ def record_is_of(plan: Plan, transforms: Sequence[Transform]) -> None:
     made, asked = ([type(step.transform).__name__ for step in steps] for steps in (plan.steps, steps_of(transforms)))
     places = range(len(made) - len(asked) + 1)  # `Record.at` puts a resize before the others, and one or two behind
     if not any(made[i : i + len(asked)] == asked and {*made[:i], *made[i + len(asked) :]} <= {"Resize"} for i in places) and asked:
-        raise invalid(
-            "record",
-            expected=f"one of this pipeline's: {', '.join(asked)}",
-            got=f"one of {', '.join(made) or 'an empty pipeline'}",
-            fix="Replay it with the pipeline that made it; Pipeline([]) replays any record.",
-        )
+        fix = "Replay it with the pipeline that made it; Pipeline([]) replays any record."
+        expected = f"one of this pipeline's: {', '.join(asked)}"
+        raise invalid("record", expected=expected, got=f"one of {', '.join(made) or 'an empty pipeline'}", fix=fix)
 
 
 def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
     """Check that a batch fits the record it is replayed with."""
     samples, _ = batch_of(parsed)
     if parsed.entries and samples != record.samples != 1:
-        raise invalid(
-            "batch", expected=f"{record.samples} samples, as in the record", got=samples, fix="Slice the record: record[i:j]."
-        )
+        fix = "Slice the record: record[i:j]."
+        raise invalid("batch", expected=f"{record.samples} samples, as in the record", got=samples, fix=fix)
     size_agrees(parsed, record.plan, inverse=inverse)
 
 

@@ -243,12 +243,9 @@ def _streams(transforms: tuple[Transform, ...], share: Mapping[str, Sequence[Seq
         chosen = {leads.get(side, picture) for side in _sides(transform)}
         if len(chosen) > 1 and open_ones:
             name = type(transform).__name__
-            raise invalid(
-                "share",
-                expected=f"one group for {name}, which may change both geometry and colour",
-                got=f"another for each of them, for {picture!r}",
-                fix=f"Name it: share={{..., {name!r}: [...]}}; an empty list leaves it to each picture.",
-            )
+            fix = f"Name it: share={{..., {name!r}: [...]}}; an empty list leaves it to each picture."
+            expected = f"one group for {name}, which may change both geometry and colour"
+            raise invalid("share", expected=expected, got=f"another for each of them, for {picture!r}", fix=fix)
         for at in open_ones:
             (found[at],) = chosen
     return tuple(found)

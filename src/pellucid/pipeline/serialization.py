@@ -113,12 +113,8 @@ def _name_of(kind: type[Transform]) -> str:
         return kind.__name__
     named = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
     if named is not kind or kind.__module__ == "__main__":
-        raise invalid(
-            _dotted(kind),
-            expected="a class that a file can name",
-            got="one that is neither registered nor at the top of a module that can be imported",
-            fix="Put @pellucid.register above it.",
-        )
+        got = "one that is neither registered nor at the top of a module that can be imported"
+        raise invalid(_dotted(kind), expected="a class that a file can name", got=got, fix="Put @pellucid.register above it.")
     return _dotted(kind)
 
 
@@ -128,19 +124,12 @@ def _kind_of(name: object, where: str, allowed: tuple[str, ...]) -> type[Transfo
         return _TRANSFORMS[name]
     module, _, last = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if not module:
-        raise invalid(
-            where,
-            expected=f"one of {tuple(_TRANSFORMS)}, or the dotted name of a class",
-            got=repr(name),
-            fix="For a transform of your own put @pellucid.register above its class, and import its module before loading.",
-        )
+        fix = "For a transform of your own put @pellucid.register above its class, and import its module before loading."
+        raise invalid(where, expected=f"one of {tuple(_TRANSFORMS)}, or the dotted name of a class", got=repr(name), fix=fix)
     if module not in allowed:
-        raise invalid(
-            where,
-            expected="a module that the caller allows" + (f", one of {allowed}" if allowed else ""),
-            got=repr(name),
-            fix=f"Importing runs the module's code. If you trust it, pass allow=({module!r},).",
-        )
+        fix = f"Importing runs the module's code. If you trust it, pass allow=({module!r},)."
+        expected = "a module that the caller allows" + (f", one of {allowed}" if allowed else "")
+        raise invalid(where, expected=expected, got=repr(name), fix=fix)
     try:
         kind = getattr(import_module(module), last, None)
     except ModuleNotFoundError as error:
@@ -172,12 +161,8 @@ def _encode(value: Any, name: str) -> Any:
         return [_encode(item, name) for item in value]
     if isinstance(value, bool | int | float | str):
         return value
-    raise invalid(
-        name,
-        expected="numbers, strings, Learnables or distributions",
-        got=repr(value),
-        fix="Only these can be written to a file; save the state_dict of a pipeline with parameters or modules of your own.",
-    )
+    fix = "Only these can be written to a file; save the state_dict of a pipeline with parameters or modules of your own."
+    raise invalid(name, expected="numbers, strings, Learnables or distributions", got=repr(value), fix=fix)
 
 
 def _decode(value: Any, name: str, allowed: tuple[str, ...]) -> Any:
@@ -188,9 +173,8 @@ def _decode(value: Any, name: str, allowed: tuple[str, ...]) -> Any:
             return _build(Learnable, {"value" if k == "learnable" else k: v for k, v in value.items()}, name, allowed)
         kind = DISTRIBUTIONS.get(str(value.get("distribution")))
         if kind is None:
-            raise invalid(
-                name, expected=f"a table with 'learnable', or 'distribution' one of {tuple(DISTRIBUTIONS)}", got=dict(value)
-            )
+            expected = f"a table with 'learnable', or 'distribution' one of {tuple(DISTRIBUTIONS)}"
+            raise invalid(name, expected=expected, got=dict(value))
         return _build(kind, {k: v for k, v in value.items() if k != "distribution"}, name, allowed)
     if isinstance(value, list):
         return tuple(_decode(item, name, allowed) for item in value)
@@ -225,9 +209,8 @@ def _build(kind: Any, items: Mapping[str, Any], where: str, allowed: tuple[str, 
             raise
         raise type(error)(f"{where}: {error}") from error
     except (TypeError, ValueError) as error:  # a comparison of, say, a string with a number, deep in a constructor
-        raise wrong_type(
-            where, expected="values of the types it documents", got=dict(items), fix=f"Python says: {error}."
-        ) from error
+        fix = f"Python says: {error}."
+        raise wrong_type(where, expected="values of the types it documents", got=dict(items), fix=fix) from error
 
 
 def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -246,12 +229,8 @@ def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     if depth > _DEEPEST:
         raise invalid(str(path), expected=f"tables and lists nested at most {_DEEPEST} levels deep", got="more")
     if not isinstance(loaded, dict):
-        raise wrong_type(
-            str(path),
-            expected="a table of a pipeline's settings",
-            got=f"a {type(loaded).__name__}",
-            fix="Pipeline.save writes one.",
-        )
+        fix = "Pipeline.save writes one."
+        raise wrong_type(str(path), expected="a table of a pipeline's settings", got=f"a {type(loaded).__name__}", fix=fix)
     return loaded
 
 
@@ -295,12 +274,8 @@ def settings_from_dict(spec: object, known: Mapping[str, Any]) -> dict[str, Any]
     if not isinstance(spec, Mapping):
         raise wrong_type("spec", expected="a dict, as to_dict gives it", got=repr(spec))
     if type(spec.get("pellucid")) is not int or spec["pellucid"] != VERSION:
-        raise invalid(
-            "pellucid",
-            expected=f"a pipeline of format version {VERSION}",
-            got=spec.get("pellucid"),
-            fix=f"Write pellucid = {VERSION}.",
-        )
+        fix = f"Write pellucid = {VERSION}."
+        raise invalid("pellucid", expected=f"a pipeline of format version {VERSION}", got=spec.get("pellucid"), fix=fix)
     settings = {name: value for name, value in spec.items() if name not in ("pellucid", "transforms")}
     for name in settings:
         if name not in known:

@@ -75,9 +75,8 @@ def settle_each(
         if draw.transform in deciding:
             if draw.distribution.learned():
                 name = f"{type(steps[draw.transform].transform).__name__}.{'p' if draw.name == 'gate' else draw.name}"
-                raise invalid(
-                    name, expected="a number that is not learned, as it decides the size of the result", got=draw.distribution
-                )
+                expected = "a number that is not learned, as it decides the size of the result"
+                raise invalid(name, expected=expected, got=draw.distribution)
             values[draw.transform][draw.name] = draw.distribution.sample(words_of(draw, words), {}).tolist()
     found = []
     for i, spec in enumerate(specs):

@@ -30,18 +30,14 @@ def _run_alone(transform: Transform, batch: Any, **options: Any) -> Any:
     if not torch.compiler.is_compiling():
         pipeline = solo(transform)
     elif options.get("key") is None:  # its counter would be a constant of the graph
-        raise invalid(
-            "key", expected="a Key where a transform is compiled on its own", got=None, fix="Compile Pipeline([...]), or pass key=."
-        )
+        fix = "Compile Pipeline([...]), or pass key=."
+        raise invalid("key", expected="a Key where a transform is compiled on its own", got=None, fix=fix)
     else:
         pipeline = Pipeline([transform], seed=0)
     if pipeline.learned.distributions:
-        raise invalid(
-            type(transform).__name__,
-            expected="numbers in a transform that is called on its own",
-            got="a Learnable, whose parameter nobody would hold",
-            fix=f"Write pipeline = Pipeline([{type(transform).__name__}(...)]) and call that.",
-        )
+        fix = f"Write pipeline = Pipeline([{type(transform).__name__}(...)]) and call that."
+        expected = "numbers in a transform that is called on its own"
+        raise invalid(type(transform).__name__, expected=expected, got="a Learnable, whose parameter nobody would hold", fix=fix)
     return pipeline(batch, **options)
 
 

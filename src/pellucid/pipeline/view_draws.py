@@ -71,9 +71,8 @@ def steps_named(transforms: tuple[Transform, ...], names: object, *, option: str
                 here |= {i for i, step in enumerate(steps) if any(gate.choice == at for gate in step.gates)}
         if not here:
             known = sorted({type(step.transform).__name__ for step in steps})
-            raise invalid(
-                option, expected=f"{also}transforms of this pipeline ({', '.join(known)}) or their places", got=repr(name)
-            )
+            expected = f"{also}transforms of this pipeline ({', '.join(known)}) or their places"
+            raise invalid(option, expected=expected, got=repr(name))
         found |= here
     return tuple(sorted(found))
 

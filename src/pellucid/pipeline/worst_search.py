@@ -216,12 +216,9 @@ def _check_separate(losses: Losses, starts: Sequence[Tensor], seen: Sequence[Ten
     if bool(((now - seen[0]).abs() > 1e-3 * scale)[~moved].any()) and bool(
         ((losses(starts[0]) - seen[0]).abs() <= 1e-3 * scale).all()
     ):
-        raise invalid(
-            "loss_fn",
-            expected="losses that depend on their own sample's draw alone",
-            got="losses of some samples that change with the draws of others",
-            fix="Put the model into eval mode: batch statistics mix the samples. Or share the draw by same_on_batch=True.",
-        )
+        fix = "Put the model into eval mode: batch statistics mix the samples. Or share the draw by same_on_batch=True."
+        expected = "losses that depend on their own sample's draw alone"
+        raise invalid("loss_fn", expected=expected, got="losses of some samples that change with the draws of others", fix=fix)
     return 1
 
 

@@ -70,9 +70,8 @@ def RandomChoice(
     if learn and not predicted:
         starts = (1.0,) * len(branches) if starts is None else starts
         if min(starts, default=1.0) <= 0:
-            raise invalid(
-                "weights", expected="numbers > 0 where they are learned", got=repr(weights), fix="A weight of 0 cannot grow."
-            )
+            fix = "A weight of 0 cannot grow."
+            raise invalid("weights", expected="numbers > 0 where they are learned", got=repr(weights), fix=fix)
         starts = [Learnable(start) for start in starts]
     shared: dict[str, Any] = {"weights": starts, "estimator": estimator, "temperature": temperature}
     try:

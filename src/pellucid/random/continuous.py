@@ -72,12 +72,8 @@ class Uniform(Distribution):
         low, high = value_of(self.low), value_of(self.high)
         learned = isinstance(self.low, Learnable) or isinstance(self.high, Learnable)
         if low > high or (low == high and learned) or (not learned and not low <= high):
-            raise invalid(
-                "Uniform.low and high",
-                expected="low < high" if learned else "low <= high",
-                got=f"low={low}, high={high}",
-                fix="Swap the two.",
-            )
+            expected = "low < high" if learned else "low <= high"
+            raise invalid("Uniform.low and high", expected=expected, got=f"low={low}, high={high}", fix="Swap the two.")
 
     def _joint(self) -> bool:
         ends = (self.low, self.high)
@@ -213,12 +209,8 @@ class LogUniform(Distribution):
             if value_of(end) <= 0 or (isinstance(end, Learnable) and (end.low or 0) < 0):
                 raise invalid(f"LogUniform.{name}", expected="a number > 0", got=repr(end))
             if isinstance(end, Learnable) and end.as_it_is:
-                raise invalid(
-                    f"LogUniform.{name}",
-                    expected="a number or a Learnable",
-                    got="an nn.Parameter",
-                    fix="Write Learnable(start), which stays positive.",
-                )
+                fix = "Write Learnable(start), which stays positive."
+                raise invalid(f"LogUniform.{name}", expected="a number or a Learnable", got="an nn.Parameter", fix=fix)
         self.logs()
 
     def logs(self) -> Uniform:

@@ -72,9 +72,8 @@ class Bernoulli(Distribution):
         if isinstance(p, Learnable):
             p = p.within(0.0 if p.low is None else p.low, 1.0 if p.high is None else p.high)
             if not p.as_it_is and (p.low < 0.0 or p.high > 1.0):  # type: ignore[operator]
-                raise invalid(
-                    "Bernoulli.p", expected="bounds within [0, 1]", got=f"low={p.low}, high={p.high}", fix="Leave them out."
-                )
+                fix = "Leave them out."
+                raise invalid("Bernoulli.p", expected="bounds within [0, 1]", got=f"low={p.low}, high={p.high}", fix=fix)
         object.__setattr__(self, "p", p)
         _read_estimator(self)
 
@@ -177,9 +176,8 @@ class Categorical(Distribution):
             return
         weights = as_numbers("Categorical.weights", one_each(self.weights, len(self.values)))
         if len(weights) != len(self.values):
-            raise invalid(
-                "Categorical.values and weights", expected="one weight per value", got=f"{len(self.values)} and {len(weights)}"
-            )
+            expected = "one weight per value"
+            raise invalid("Categorical.values and weights", expected=expected, got=f"{len(self.values)} and {len(weights)}")
         starts = [value_of(w) for w in weights]
         known = not any(math.isnan(w) for w in starts)
         if known and (min(starts) < 0 or not 0 < sum(starts) < math.inf):

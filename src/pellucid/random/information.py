@@ -61,11 +61,8 @@ def kl_divergence(p: Distribution, raw: Raw, q: Distribution, raw_q: Raw | None 
     first, second = _density("kl_divergence", p, raw), _density("kl_divergence", q, raw_q or {})
     alike = type(first) is type(second) and _length(first) == _length(second)
     if not alike and not (isinstance(first, D.Uniform) and isinstance(second, D.Normal)):
-        raise invalid(
-            "kl_divergence",
-            expected="two distributions of one kind, or a uniform and a Normal",
-            got=f"{type(p).__name__} and {type(q).__name__}",
-        )
+        expected = "two distributions of one kind, or a uniform and a Normal"
+        raise invalid("kl_divergence", expected=expected, got=f"{type(p).__name__} and {type(q).__name__}")
     return D.kl_divergence(first, second)
 
 

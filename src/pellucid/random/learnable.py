@@ -79,26 +79,17 @@ class Learnable:
         if self.by is not None and not callable(self.by) and not isinstance(self.by, Tensor):
             raise wrong_type("Learnable.by", expected="a module or function of the images", got=repr(self.by))
         if self.as_it_is and (self.value, self.low, self.high) != (None, None, None):
-            raise invalid(
-                "Learnable.by",
-                expected="a module or function",
-                got="a parameter beside a value or bounds",
-                fix="Leave `by` out: the pipeline makes the parameter. Or use the nn.Parameter itself in place of the Learnable.",
-            )
+            fix = "Leave `by` out: the pipeline makes the parameter. Or use the nn.Parameter itself in place of the Learnable."
+            raise invalid("Learnable.by", expected="a module or function", got="a parameter beside a value or bounds", fix=fix)
         if not low < high:
-            raise invalid(
-                "Learnable.low and high", expected="low < high", got=f"low={self.low}, high={self.high}", fix="Swap the bounds."
-            )
+            fix = "Swap the bounds."
+            raise invalid("Learnable.low and high", expected="low < high", got=f"low={self.low}, high={self.high}", fix=fix)
         if self.value is None:
             if self.by is None:
                 raise invalid("Learnable.value", expected="a number to start from", got=None)
         elif not all(low < number < high for number in flat(self.value)):
-            raise invalid(
-                "Learnable.value",
-                expected=f"a number strictly inside ({low}, {high})",
-                got=self.value,
-                fix="Start inside the bounds; on a bound the gradient would be zero.",
-            )
+            fix = "Start inside the bounds; on a bound the gradient would be zero."
+            raise invalid("Learnable.value", expected=f"a number strictly inside ({low}, {high})", got=self.value, fix=fix)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -60,11 +60,8 @@ class MultivariateNormal(Distribution):
         scale = items("MultivariateNormal.scale_tril", self.scale_tril, "rows of 1, 2, ... numbers")
         rows = tuple(as_numbers("MultivariateNormal.scale_tril", row) for row in scale)
         if [len(row) for row in rows] != list(range(1, len(mean) + 1)):
-            raise invalid(
-                "MultivariateNormal.mean and scale_tril",
-                expected=f"{len(mean)} rows of 1, 2, ... numbers, one row per mean",
-                got=[len(row) for row in rows],
-            )
+            expected = f"{len(mean)} rows of 1, 2, ... numbers, one row per mean"
+            raise invalid("MultivariateNormal.mean and scale_tril", expected=expected, got=[len(row) for row in rows])
         if any(value_of(row[-1]) < 0 for row in rows):
             raise invalid("MultivariateNormal.scale_tril", expected="diagonal numbers >= 0", got=[value_of(r[-1]) for r in rows])
         object.__setattr__(self, "mean", mean)

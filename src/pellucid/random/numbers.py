@@ -44,12 +44,9 @@ def as_number(name: str, value: object) -> Number:
     if isinstance(value, Tensor):
         if isinstance(value, nn.Parameter) and value.numel() == 1 and value.is_floating_point():
             return Learnable(by=value)
-        raise wrong_type(
-            name,
-            expected="one floating-point number in an nn.Parameter",
-            got=f"a{'n nn.Parameter' if isinstance(value, nn.Parameter) else ' tensor'} {tuple(value.shape)} of {value.dtype}",
-            fix="Write float(tensor) for a fixed number, nn.Parameter(tensor) for one of your own that learns.",
-        )
+        fix = "Write float(tensor) for a fixed number, nn.Parameter(tensor) for one of your own that learns."
+        got = f"a{'n nn.Parameter' if isinstance(value, nn.Parameter) else ' tensor'} {tuple(value.shape)} of {value.dtype}"
+        raise wrong_type(name, expected="one floating-point number in an nn.Parameter", got=got, fix=fix)
     if callable(value) and not isinstance(value, type):
         return Learnable(by=value)
     raise wrong_type(name, expected="a number, a Learnable, an nn.Parameter, or a module of the images", got=repr(value))

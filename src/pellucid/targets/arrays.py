@@ -55,12 +55,8 @@ def as_tensor(name: str, kind: str, value: Any) -> Tensor:
         return tensor[None]
     first, last = tensor.shape[-3], tensor.shape[-1]
     if first in _COLORS and last not in _COLORS:
-        raise invalid(
-            name,
-            expected="an array (H, W, C)",
-            got=f"shape {tuple(tensor.shape)}, which reads as {last} channels",
-            fix="Channels that stand first: torch.from_numpy(array).",
-        )
+        got = f"shape {tuple(tensor.shape)}, which reads as {last} channels"
+        raise invalid(name, expected="an array (H, W, C)", got=got, fix="Channels that stand first: torch.from_numpy(array).")
     return tensor.movedim(-1, -3)
 
 

@@ -47,12 +47,9 @@ def check_followed(plan: Plan, parsed: Parsed, options: Options) -> None:
             continue
         for step, spec in zip(plan.steps, plan.segments, strict=True):
             if _stops(spec, entry.kind.follows):
-                raise invalid(
-                    f"batch[{entry.key!r}]",
-                    expected=f"{_FOLLOWS[entry.kind.follows]}: beside a pose, {entry.kind.name} can follow no others",
-                    got=type(step.transform).__name__,
-                    fix="Leave that step out, or pass Pipeline(cameras='matrix').",
-                )
+                fix = "Leave that step out, or pass Pipeline(cameras='matrix')."
+                expected = f"{_FOLLOWS[entry.kind.follows]}: beside a pose, {entry.kind.name} can follow no others"
+                raise invalid(f"batch[{entry.key!r}]", expected=expected, got=type(step.transform).__name__, fix=fix)
         _camera_of(entry, parsed)
 
 
@@ -67,9 +64,8 @@ def _camera_of(entry: Entry, parsed: Parsed) -> str:
     same = [key for key in cameras if key.partition("_")[2] == entry.key.partition("_")[2]] or cameras
     if len(same) != 1:
         fix = "The pose takes what the picture turned, and a matrix says how far that is. Pass it, or Pipeline(cameras='matrix')."
-        raise invalid(
-            f"batch[{entry.key!r}]", expected="the intrinsics of its camera beside it", got=f"{len(same)} of them", fix=fix
-        )
+        expected = "the intrinsics of its camera beside it"
+        raise invalid(f"batch[{entry.key!r}]", expected=expected, got=f"{len(same)} of them", fix=fix)
     return same[0]
 
 

@@ -55,9 +55,8 @@ def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, 
             if count is None:
                 everything[name] = _kept(at, everything[name], keep, beside)
             elif not isinstance(everything[name], Sequence | Tensor | np.ndarray) or len(everything[name]) != count:
-                raise invalid(
-                    at, expected=f"{count} entries, one per picture, to leave rows out of", got=type(everything[name]).__name__
-                )
+                expected = f"{count} entries, one per picture, to leave rows out of"
+                raise invalid(at, expected=expected, got=type(everything[name]).__name__)
             else:
                 everything[name] = [_kept(at, one, flag, beside) for one, flag in zip(everything[name], keep, strict=True)]
     return everything

@@ -140,19 +140,12 @@ def kind_in(key: str, value: object, options: Options) -> TargetKind | None:
     found = next(iter(kinds))
     name, classes = f"batch[{key!r}]", " and ".join(sorted(one[1] if one else "Tensor" for one in named))
     if len(kinds) > 1:
-        raise invalid(
-            name,
-            expected="a list of one class",
-            got=classes,
-            fix='Kinds of targets go under keys of their own: {"image": ..., "mask": ...}.',
-        )
+        fix = 'Kinds of targets go under keys of their own: {"image": ..., "mask": ...}.'
+        raise invalid(name, expected="a list of one class", got=classes, fix=fix)
     if key in options.targets and said is not found:
-        raise invalid(
-            name,
-            expected=f"{options.targets[key]}, as targets= says",
-            got=f"tv_tensors.{classes}, whose class says {found.name if found else None}",
-            fix=f"Leave {key!r} out of targets=, or take its class away: value.as_subclass(torch.Tensor).",
-        )
+        fix = f"Leave {key!r} out of targets=, or take its class away: value.as_subclass(torch.Tensor)."
+        got = f"tv_tensors.{classes}, whose class says {found.name if found else None}"
+        raise invalid(name, expected=f"{options.targets[key]}, as targets= says", got=got, fix=fix)
     return found
 
 

@@ -141,12 +141,9 @@ def _seen(
 def _check_has_masks(lowered: Lowered, index: int, entry: Entry) -> None:
     """Raise for polygons where what is pasted is cut out by masks."""
     if entry.kind.corners:
-        raise invalid(
-            f"batch[{entry.key!r}]",
-            expected="masks, which say what covers what",
-            got=f"{entry.kind.name} beside {type(lowered.plan.steps[index].transform).__name__}",
-            fix="Pass 'masks': functional.rasterize(polygons, size) > 0.5.",
-        )
+        fix = "Pass 'masks': functional.rasterize(polygons, size) > 0.5."
+        got = f"{entry.kind.name} beside {type(lowered.plan.steps[index].transform).__name__}"
+        raise invalid(f"batch[{entry.key!r}]", expected="masks, which say what covers what", got=got, fix=fix)
 
 
 def _pasted(
@@ -279,12 +276,10 @@ def _shares(key: str, labels: Tensor, index: int, lowered: Lowered, samples: int
     if not labels.is_floating_point():
         name, shape = type(lowered.plan.steps[index].transform).__name__, tuple(labels.shape)
         if spec.num_classes is None or labels.dim() != 1:
-            raise invalid(
-                f"batch[{key!r}]",
-                expected="shares of classes (B, num_classes), class numbers (B,), or a label for each row of boxes or keypoints",
-                got=f"whole numbers of shape {shape}" + (", and no num_classes" if labels.dim() == 1 else ""),
-                fix=f"Say {name}(num_classes=...), or leave them alone by passthrough=({key!r},).",
-            )
+            fix = f"Say {name}(num_classes=...), or leave them alone by passthrough=({key!r},)."
+            expected = "shares of classes (B, num_classes), class numbers (B,), or a label for each row of boxes or keypoints"
+            got = f"whole numbers of shape {shape}" + (", and no num_classes" if labels.dim() == 1 else "")
+            raise invalid(f"batch[{key!r}]", expected=expected, got=got, fix=fix)
         classes = torch.arange(spec.num_classes, device=labels.device)
         labels = (labels[:, None] == classes).to(torch.get_default_dtype())
     source = shown(lowered, index, samples, frames=1)

@@ -177,29 +177,22 @@ def named_targets(batch: Any, given: Mapping[str, Any], options: Options) -> dic
     kinds = {name: kind_of(name, options.targets) for name in given}
     first = next((name for name, kind in kinds.items() if kind is None and name not in options.passthrough), None)
     if first is not None and (batch is not None or not any(kinds.values())):
-        raise wrong_type(
-            first,
-            expected="no such argument; a call takes key=, return_record= and gradient_scale=",
-            got=f"{first}=...",
-            fix="To replay: out, record = pipeline(batch, return_record=True); pipeline.apply(other, record).",
-        )
+        fix = "To replay: out, record = pipeline(batch, return_record=True); pipeline.apply(other, record)."
+        expected = "no such argument; a call takes key=, return_record= and gradient_scale="
+        raise wrong_type(first, expected=expected, got=f"{first}=...", fix=fix)
     if batch is not None:
         keys, names = ", ".join(f"{name!r}: ..." for name in given), ", ".join(f"{name}=..." for name in given)
-        raise wrong_type(
-            next(iter(given)),
-            expected="the targets as one batch, a tensor or a dict, or all of them by name",
-            got=f"a batch and {names}",
-            fix=f"Call pipeline({{'image': ..., {keys}}}), or pipeline(image=..., {names}).",
-        )
+        fix = f"Call pipeline({{'image': ..., {keys}}}), or pipeline(image=..., {names})."
+        expected = "the targets as one batch, a tensor or a dict, or all of them by name"
+        raise wrong_type(next(iter(given)), expected=expected, got=f"a batch and {names}", fix=fix)
     return dict(given)
 
 
 def check_no_scale(gradient_scale: Any) -> None:
     """Refuse blurred slopes for lists: a list has no one size that they are pixels of."""
     if not isinstance(gradient_scale, int | float) or gradient_scale != 0:
-        raise invalid(
-            "gradient_scale", expected="a batch of one size with it", got="a list of pictures", fix="Call with one at a time."
-        )
+        fix = "Call with one at a time."
+        raise invalid("gradient_scale", expected="a batch of one size with it", got="a list of pictures", fix=fix)
 
 
 def _bounded(name: str, value: object, high: float, expected: str) -> float:
@@ -279,9 +272,6 @@ def _check_dtype(dtype: object) -> None:
     if dtype is None or (isinstance(dtype, torch.dtype) and dtype in (*FLOATING, torch.uint8)):
         return
     wrong = invalid if isinstance(dtype, torch.dtype) else wrong_type
-    raise wrong(
-        "dtype",
-        expected="torch.float32, float64, float16, bfloat16 or uint8",
-        got=str(dtype) if isinstance(dtype, torch.dtype) else repr(dtype),
-        fix="Convert the result where you need other numbers: pipeline(batch).to(...).",
-    )
+    fix = "Convert the result where you need other numbers: pipeline(batch).to(...)."
+    expected = "torch.float32, float64, float16, bfloat16 or uint8"
+    raise wrong("dtype", expected=expected, got=str(dtype) if isinstance(dtype, torch.dtype) else repr(dtype), fix=fix)

@@ -114,12 +114,9 @@ def sort(batch: object, options: Options) -> Sorted:
         bare = said if type(batch) is Tensor or said.space else kind_in("image", batch, _BARE) or IMAGE
         return Sorted({"image": batch}, {"image": bare}, {}, {}, form)
     if not isinstance(batch, Mapping):
-        raise wrong_type(
-            "batch",
-            expected="a tensor, an array, a PIL image, a list of them, a dict of targets, or (image, target)",
-            got=type(batch).__name__,
-            fix="pellucid.data.decode(path) reads a file." if isinstance(batch, str | bytes | os.PathLike) else "",
-        )
+        fix = "pellucid.data.decode(path) reads a file." if isinstance(batch, str | bytes | os.PathLike) else ""
+        expected = "a tensor, an array, a PIL image, a list of them, a dict of targets, or (image, target)"
+        raise wrong_type("batch", expected=expected, got=type(batch).__name__, fix=fix)
     named = Sorted({}, {}, {}, {}, form)
     for key, value in batch.items():
         if not isinstance(key, str):
@@ -132,12 +129,8 @@ def sort(batch: object, options: Options) -> Sorted:
         elif key.endswith(f"_{VALID}") and key[: -len(VALID) - 1] in batch:
             named.flags[key[: -len(VALID) - 1]] = value
         else:
-            raise invalid(
-                f"batch[{key!r}]",
-                expected=f"a key named after its kind ({', '.join(KINDS)}; also mask_left, image2, ...)",
-                got=repr(key),
-                fix=_STALE if key == "area" else _fix(key, value),
-            )
+            expected = f"a key named after its kind ({', '.join(KINDS)}; also mask_left, image2, ...)"
+            raise invalid(f"batch[{key!r}]", expected=expected, got=repr(key), fix=_STALE if key == "area" else _fix(key, value))
     return named
 
 
@@ -216,11 +209,9 @@ def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed
     for entry in entries:
         inner, wanted = entry.tensor.dim() - lead, entry.kind.channels
         if inner not in entry.kind.axes or (wanted and entry.tensor.shape[-3] != wanted):
-            raise invalid(
-                f"batch[{entry.key!r}]" if not bare else "image",
-                expected=f"{entry.kind.shapes}, with the leading axes of the image" if not bare else entry.kind.shapes,
-                got=f"shape {tuple(entry.tensor.shape)}",
-            )
+            expected = f"{entry.kind.shapes}, with the leading axes of the image" if not bare else entry.kind.shapes
+            got = f"shape {tuple(entry.tensor.shape)}"
+            raise invalid(f"batch[{entry.key!r}]" if not bare else "image", expected=expected, got=got)
     _check_agreement(entries, lead)
     return Parsed(tuple(entries), named.untouched, lead, named.form)
 
@@ -241,12 +232,9 @@ def _check_one_space(entries: list[Entry]) -> None:
     for entry in entries:
         if entry.kind.space != entries[0].kind.space:
             names = [kind.name for kind in KINDS.values() if kind.space == entries[0].kind.space]
-            raise invalid(
-                f"batch[{entry.key!r}]",
-                expected=f"a kind that goes with {entries[0].kind.name}: {', '.join(names)}",
-                got=entry.kind.name,
-                fix=f"targets={{{entry.key!r}: ...}} says what a key is; passthrough=({entry.key!r},) leaves it alone.",
-            )
+            fix = f"targets={{{entry.key!r}: ...}} says what a key is; passthrough=({entry.key!r},) leaves it alone."
+            expected = f"a kind that goes with {entries[0].kind.name}: {', '.join(names)}"
+            raise invalid(f"batch[{entry.key!r}]", expected=expected, got=entry.kind.name, fix=fix)
 
 
 def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, options: Options) -> Entry:
@@ -330,9 +318,8 @@ def _check_tensor(name: str, kind: TargetKind, tensor: Tensor) -> None:
     if tensor.is_nested or tensor.is_quantized or tensor.layout is not torch.strided:
         raise wrong_type(name, expected="an ordinary, dense tensor", got=f"one of layout {tensor.layout}, {tensor.dtype}")
     if tensor.is_floating_point() and tensor.dtype not in FLOATING:
-        raise wrong_type(
-            name, expected="float16, bfloat16, float32 or float64", got=tensor.dtype, fix="Use .float(): torch only stores these."
-        )
+        fix = "Use .float(): torch only stores these."
+        raise wrong_type(name, expected="float16, bfloat16, float32 or float64", got=tensor.dtype, fix=fix)
     allowed = kind.integers
     if tensor.is_complex() or not (tensor.is_floating_point() or allowed is None or tensor.dtype in allowed):
         expected = " or ".join(filter(None, [", ".join(str(one)[6:] for one in allowed or ()), "a floating-point tensor"]))
@@ -368,20 +355,15 @@ def _check_agreement(entries: list[Entry], lead: int) -> None:
     size: tuple[int, ...] | None = None
     for entry in entries:
         if entry.tensor.shape[:lead] != first.tensor.shape[:lead]:
-            raise invalid(
-                f"batch[{entry.key!r}]",
-                expected=f"the leading axes of batch[{first.key!r}], {tuple(first.tensor.shape[:lead])}",
-                got=f"shape {tuple(entry.tensor.shape)}",
-            )
+            expected = f"the leading axes of batch[{first.key!r}], {tuple(first.tensor.shape[:lead])}"
+            raise invalid(f"batch[{entry.key!r}]", expected=expected, got=f"shape {tuple(entry.tensor.shape)}")
         here = entry.size
         if here is not None:
             if size is not None and here != size:
-                raise invalid(
-                    f"batch[{entry.key!r}]",
-                    expected=f"{'depth, ' * entry.kind.space}height and width {size}, like the rest of the batch",
-                    got=f"{'canvas_size ' if entry.kind.move else ''}{here}",
-                    fix="" if entry.kind.space else "Resize it to the image's size; matrices are in the image's pixels.",
-                )
+                fix = "" if entry.kind.space else "Resize it to the image's size; matrices are in the image's pixels."
+                expected = f"{'depth, ' * entry.kind.space}height and width {size}, like the rest of the batch"
+                got = f"{'canvas_size ' if entry.kind.move else ''}{here}"
+                raise invalid(f"batch[{entry.key!r}]", expected=expected, got=got, fix=fix)
             size = here
         _check_flags(entry)
 

@@ -157,9 +157,8 @@ def load_checkpoint(path: str | os.PathLike[str], state: TrainState) -> dict[str
     others: dict[str, Any] = _read(folder / "state.pt", lambda file: torch.load(file, weights_only=True))
     _agree(weights, _weights(state), folder)
     if others.keys() != state.others.keys():
-        raise invalid(
-            str(folder), expected=f"states of {sorted(state.others)}", got=sorted(others), fix="Resume with the same settings."
-        )
+        fix = "Resume with the same settings."
+        raise invalid(str(folder), expected=f"states of {sorted(state.others)}", got=sorted(others), fix=fix)
     _load_others(state.others, others, folder / "state.pt")
     for name, module in state.modules.items():
         start = len(name) + 1

@@ -357,12 +357,8 @@ def check_kind(name: str, kind: object) -> None:
         raise wrong_type(name, expected="a subclass of pellucid.Transform", got=repr(kind))
     settings = getattr(kind, "__dataclass_params__", None)
     if settings is None or not settings.frozen or kind.__hash__ is None:
-        raise wrong_type(
-            name,
-            expected="a frozen dataclass, whose values can be compared and hashed",
-            got=repr(kind),
-            fix="Put @dataclass(frozen=True) directly above the class.",
-        )
+        fix = "Put @dataclass(frozen=True) directly above the class."
+        raise wrong_type(name, expected="a frozen dataclass, whose values can be compared and hashed", got=repr(kind), fix=fix)
 
 
 def as_transforms(value: object, name: str = "transforms") -> tuple[Transform, ...]:

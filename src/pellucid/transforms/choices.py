@@ -211,9 +211,8 @@ class SomeOf(Choice):
         object.__setattr__(self, "n", whole_number("SomeOf.n", self.n, 0, _MOST_TURNS if self.replace else count))
         if not self.replace:
             if self.weights is not None or self.temperature is not None:
-                raise invalid(
-                    "SomeOf.weights", expected="None without replacement", got=repr(self.weights), fix="Say replace=True."
-                )
+                fix = "Say replace=True."
+                raise invalid("SomeOf.weights", expected="None without replacement", got=repr(self.weights), fix=fix)
             object.__setattr__(self, "_fixed", {"order": Permutation(count)})
             return
         each = _one_of(self)

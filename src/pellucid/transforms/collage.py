@@ -164,9 +164,8 @@ class GridShuffle(Transform):
     def segment(self, spec: ImageSpec) -> LayerSpec:
         rows, columns = as_size("GridShuffle.grid", self.grid)
         if rows > spec.height or columns > spec.width:
-            raise invalid(
-                "GridShuffle.grid", expected=f"at most {spec.height}x{spec.width} tiles, a pixel each", got=f"{rows}x{columns}"
-            )
+            expected = f"at most {spec.height}x{spec.width} tiles, a pixel each"
+            raise invalid("GridShuffle.grid", expected=expected, got=f"{rows}x{columns}")
         return LayerSpec((0,) * (rows * columns), covers=False)
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:

@@ -94,12 +94,9 @@ class RandomCrop(Transform):
             missing = max(0, wanted - (length + before + after)) if self.pad_if_needed else 0
             spare = length + before + after + 2 * missing - wanted
             if spare < 0:
-                raise invalid(
-                    "RandomCrop.size",
-                    expected=f"at most the (padded) image, {spec.height}x{spec.width} plus padding",
-                    got=f"{size[0]}x{size[1]}",
-                    fix="Use pad_if_needed=True, or resize first.",
-                )
+                fix = "Use pad_if_needed=True, or resize first."
+                expected = f"at most the (padded) image, {spec.height}x{spec.width} plus padding"
+                raise invalid("RandomCrop.size", expected=expected, got=f"{size[0]}x{size[1]}", fix=fix)
             offsets.append(Offset(-before - missing, spare + 1))
         return offsets[0], offsets[1]
 

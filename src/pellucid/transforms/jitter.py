@@ -56,12 +56,9 @@ class _Jitter(Transform):
     def segment(self, spec: ImageSpec) -> ColorSpec:
         needs = [name for name in self._names() if name in ("saturation", "hue")]
         if needs and spec.channels not in (1, 3):
-            raise invalid(
-                type(self).__name__,
-                expected=f"3 channels (RGB) or 1 (where {' and '.join(needs)} do nothing)",
-                got=f"{spec.channels} channels",
-                fix="Leave saturation and hue out, or apply the transform to the RGB channels alone.",
-            )
+            fix = "Leave saturation and hue out, or apply the transform to the RGB channels alone."
+            expected = f"3 channels (RGB) or 1 (where {' and '.join(needs)} do nothing)"
+            raise invalid(type(self).__name__, expected=expected, got=f"{spec.channels} channels", fix=fix)
         return ColorSpec(clip=self.clip, stepwise=self.clip == "each", pivot="contrast" in self._names())
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color | ColorSteps:

@@ -78,12 +78,10 @@ class LensDistortion(Fitting):
         radial = sum(power * min(0.0, *ends[name], 0.0) for name, power in (("k1", 3), ("k2", 5), ("k3", 7)))
         tangential = math.hypot(*(max(0.0, *map(abs, ends[name]), 0.0) for name in ("p1", "p2")))
         if not 1.0 + radial - 6.0 * tangential > 0.0:
-            raise invalid(
-                "LensDistortion",
-                expected="1 + 3 k1 + 5 k2 + 7 k3 > 6 hypot(p1, p2), positive k left aside",
-                got=", ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in spans.items()),
-                fix="Give smaller ranges, and a Learnable its low= and high=.",
-            )
+            fix = "Give smaller ranges, and a Learnable its low= and high=."
+            expected = "1 + 3 k1 + 5 k2 + 7 k3 > 6 hypot(p1, p2), positive k left aside"
+            got = ", ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in spans.items())
+            raise invalid("LensDistortion", expected=expected, got=got, fix=fix)
 
     def moves(self, values: Params, x: Tensor, y: Tensor, spec: ImageSpec) -> tuple[Tensor, Tensor]:
         unit = _half_diagonal(spec)

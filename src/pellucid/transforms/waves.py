@@ -69,12 +69,9 @@ class RandomWave(Fitting):
 
     def check(self) -> None:
         if not math.isfinite(self._fixed["period"].span()[0]):
-            raise invalid(
-                "RandomWave.period",
-                expected="periods that are 16 pixels or more for certain",
-                got=repr(self.period),
-                fix="A distribution needs a lower end: the shortest period decides how far apart the knots lie.",
-            )
+            fix = "A distribution needs a lower end: the shortest period decides how far apart the knots lie."
+            expected = "periods that are 16 pixels or more for certain"
+            raise invalid("RandomWave.period", expected=expected, got=repr(self.period), fix=fix)
 
     def spacing_of_knots(self) -> float:
         return self._fixed["period"].span()[0] / _KNOTS

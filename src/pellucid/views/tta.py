@@ -207,9 +207,8 @@ def as_batch(view: Seen, samples: int) -> dict[str, Tensor]:
     predictions, expected = list(view.prediction), f"a dict with boxes and scores for each of {samples} pictures"
     anchor = _anchor(view, predictions[0]) if predictions and isinstance(predictions[0], Mapping) else ""
     if len(predictions) != samples or not all(isinstance(one, Mapping) and anchor and anchor in one for one in predictions):
-        raise invalid(
-            "prediction", expected=expected, got=f"{len(predictions)} of {type(predictions[0]).__name__}" if predictions else "none"
-        )
+        got = f"{len(predictions)} of {type(predictions[0]).__name__}" if predictions else "none"
+        raise invalid("prediction", expected=expected, got=got)
     for name in filter(view.corners, predictions[0]):
         rows = [as_rows(name, one[name], view.corners(name)) for one in predictions]
         predictions = [{**one, name: row} for one, row in zip(predictions, of_one_length(rows), strict=True)]
@@ -219,9 +218,8 @@ def as_batch(view: Seen, samples: int) -> dict[str, Tensor]:
             (name for name, rows in one.items() if not isinstance(rows, Tensor) or not rows.dim() or len(rows) != count), None
         )
         if name is not None:
-            raise invalid(
-                f"prediction[{name!r}]", expected=f"a row for each of {count} boxes", got=getattr(one[name], "shape", one[name])
-            )
+            got = getattr(one[name], "shape", one[name])
+            raise invalid(f"prediction[{name!r}]", expected=f"a row for each of {count} boxes", got=got)
     batch = {name: padded([one[name] for one in predictions], max(counts)) for name in predictions[0]}
     flags = [rows.new_ones(len(rows), dtype=torch.bool) for rows in (one[anchor] for one in predictions)]
     return batch | {f"{anchor}_valid": padded(flags, max(counts))}

@@ -271,9 +271,8 @@ def _check_inside(transform: Transform, segment: SegmentSpec, spec: ImageSpec) -
     if isinstance(segment, Warp3Spec) and segment.size != spec.extent:
         raise invalid(name, expected="a place before or after a choice", got="one inside", fix="It changes the size of volumes.")
     if transform.units is not None:
-        raise invalid(
-            name, expected="a place before or after a choice", got="one inside", fix="A batch has one unit of brightness."
-        )
+        fix = "A batch has one unit of brightness."
+        raise invalid(name, expected="a place before or after a choice", got="one inside", fix=fix)
     if "gate" not in transform.gradients and not isinstance(segment, WarpSpec | Warp3Spec | ColorSpec):
         raise invalid(name, expected="a transform with a probability p, inside of a choice", got="one without", fix="Give it p.")
 

@@ -77,9 +77,8 @@ class PatchPool:
             parts += [_cut(picture, number, zoom, each, factor, round(size * _ROOM)) for zoom in _ZOOMS]
         patches, which, places = (torch.cat(column) for column in zip(*parts, strict=True))
         if len(patches) < 2:
-            raise invalid(
-                "photographs", expected="pictures with SIFT keypoints", got=f"{len(patches)} keypoints in {len(photographs)}"
-            )
+            expected = "pictures with SIFT keypoints"
+            raise invalid("photographs", expected=expected, got=f"{len(patches)} keypoints in {len(photographs)}")
         return PatchPool(patches, which, places)
 
 

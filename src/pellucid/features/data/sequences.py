@@ -73,12 +73,9 @@ def find_sequences(folder: str | os.PathLike[str]) -> list[Path]:
         return [home]
     folders = sorted(path for path in home.iterdir() if any(path.glob("H_1_*")))
     if not folders:
-        raise invalid(
-            "DIR",
-            expected="a sequence in HPatches layout, or a folder of such",
-            got=f"{folder}, without any H_1_k",
-            fix="A sequence has pictures 1.ppm .. 6.ppm and homographies H_1_2 .. H_1_6.",
-        )
+        fix = "A sequence has pictures 1.ppm .. 6.ppm and homographies H_1_2 .. H_1_6."
+        expected = "a sequence in HPatches layout, or a folder of such"
+        raise invalid("DIR", expected=expected, got=f"{folder}, without any H_1_k", fix=fix)
     return folders
 
 

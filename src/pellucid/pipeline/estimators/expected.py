@@ -156,23 +156,17 @@ def _one_variable(site: Site, losses: Tensor) -> bool:
 def _check(site: Site, losses: Tensor) -> None:
     samples = site.u.shape[0]
     if losses.dim() > 1 or (losses.dim() == 1 and losses.shape[0] != samples):
-        raise invalid(
-            "loss_fn",
-            expected=f"({samples},) losses, one per sample, or a scalar",
-            got=f"shape {tuple(losses.shape)}",
-            fix="Average each sample's loss over its own pixels.",
-        )
+        fix = "Average each sample's loss over its own pixels."
+        expected = f"({samples},) losses, one per sample, or a scalar"
+        raise invalid("loss_fn", expected=expected, got=f"shape {tuple(losses.shape)}", fix=fix)
     if losses.dim() == 1 or not site.loss_based:
         return
     if site.shared and any(tensor.dim() for tensor in site.raw.values()):
         raise invalid("loss_fn", expected="one loss per sample where numbers are predicted and a draw is shared", got="a scalar")
     if site.distribution.estimator in ("exact", "boundary") and not site.shared:
-        raise invalid(
-            "loss_fn",
-            expected=f"({samples},) losses, one per sample, for the {site.distribution.estimator} estimator of {site.label}",
-            got="a scalar",
-            fix=f"Where every sample's loss is its own, use reduction='none'. {MIXING}",
-        )
+        fix = f"Where every sample's loss is its own, use reduction='none'. {MIXING}"
+        expected = f"({samples},) losses, one per sample, for the {site.distribution.estimator} estimator of {site.label}"
+        raise invalid("loss_fn", expected=expected, got="a scalar", fix=fix)
 
 
 def _check_open(site: Site) -> None:
@@ -185,9 +179,6 @@ def _check_open(site: Site) -> None:
         return
     now = site.raw["p"].detach()
     if not torch.compiler.is_compiling() and now.device.type == "cpu" and not 0.0 < float(now) < 1.0:
-        raise invalid(
-            f"the probability of {site.label}",
-            expected=f"a number strictly between 0 and 1: under {site.distribution.estimator} no other gets a gradient",
-            got=float(now),
-            fix="Write Learnable(start), which stays inside, or keep the nn.Parameter inside after each step.",
-        )
+        fix = "Write Learnable(start), which stays inside, or keep the nn.Parameter inside after each step."
+        expected = f"a number strictly between 0 and 1: under {site.distribution.estimator} no other gets a gradient"
+        raise invalid(f"the probability of {site.label}", expected=expected, got=float(now), fix=fix)

@@ -73,12 +73,9 @@ def frozen(transform: Transform, now: Mapping[str, Mapping[str, Any]]) -> Transf
 def _marked(owner: Transform, number: Any, marks: list[_Mark]) -> Learnable:
     predicted = number.predicted if isinstance(number, Learnable) else not isinstance(number, Tensor)
     if predicted:
-        raise invalid(
-            type(owner).__name__,
-            expected="numbers that are the same for every image",
-            got="a module that predicts one per sample",
-            fix="A predicted policy cannot be frozen to numbers; save its state_dict.",
-        )
+        fix = "A predicted policy cannot be frozen to numbers; save its state_dict."
+        expected = "numbers that are the same for every image"
+        raise invalid(type(owner).__name__, expected=expected, got="a module that predicts one per sample", fix=fix)
     mark = _Mark()
     marks.append(mark)
     if isinstance(number, Learnable) and number.value is not None:

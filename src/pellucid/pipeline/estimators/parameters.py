@@ -109,12 +109,9 @@ class LearnedParameters(nn.Module):
             if len(stored) and not (
                 stored.shape == here.shape and torch.allclose(stored, here, rtol=close, atol=1e-6, equal_nan=True)
             ):
-                raise invalid(
-                    f"state_dict of {_label(at)}",
-                    expected=f"numbers saved under the same bounds: {_listed(here)} where the parameters are 0 and 1",
-                    got=_listed(stored),
-                    fix="The parameters would mean other numbers here. Build the pipeline with the bounds they were saved with.",
-                )
+                fix = "The parameters would mean other numbers here. Build the pipeline with the bounds they were saved with."
+                expected = f"numbers saved under the same bounds: {_listed(here)} where the parameters are 0 and 1"
+                raise invalid(f"state_dict of {_label(at)}", expected=expected, got=_listed(stored), fix=fix)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _meaning(self, at: At) -> list[tuple[float, float, float]]:
@@ -184,12 +181,8 @@ class LearnedParameters(nn.Module):
 
     def _outputs(self, images: Tensor | None) -> list[Tensor]:
         if images is None:
-            raise invalid(
-                "batch",
-                expected="images: a module predicts some of the numbers from them",
-                got="nothing",
-                fix="Pass the batch, for example pipeline.ranges(batch).",
-            )
+            fix = "Pass the batch, for example pipeline.ranges(batch)."
+            raise invalid("batch", expected="images: a module predicts some of the numbers from them", got="nothing", fix=fix)
         widest = [0] * len(self._functions)
         for where, column, _ in self._predicted.values():
             widest[where] = max(widest[where], column + 1)
@@ -206,11 +199,8 @@ class LearnedParameters(nn.Module):
                 )
             output = output[:, None] if output.dim() == 1 else output
             if output.dim() != 2 or output.shape[0] != images.shape[0] or output.shape[1] < columns:
-                raise invalid(
-                    f"output of {_called(function)}",
-                    expected=f"shape ({images.shape[0]}, {columns}) at least: {columns} numbers per sample",
-                    got=tuple(output.shape),
-                )
+                expected = f"shape ({images.shape[0]}, {columns}) at least: {columns} numbers per sample"
+                raise invalid(f"output of {_called(function)}", expected=expected, got=tuple(output.shape))
             outputs.append(output)
         return outputs
 

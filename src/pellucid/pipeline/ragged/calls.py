@@ -102,12 +102,9 @@ def _read(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *,
 def _check_apart(plan: Plan) -> None:
     """Raise for what mixes samples, which have different sizes here."""
     for index in plan.moving_layers:
-        raise invalid(
-            "batch",
-            expected=f"one batch for {type(plan.steps[index].transform).__name__}, which lays several reads over one another",
-            got="a list of pictures",
-            fix="Bring them to one size in a pipeline of their own, and hand its batch to the one that mixes.",
-        )
+        fix = "Bring them to one size in a pipeline of their own, and hand its batch to the one that mixes."
+        expected = f"one batch for {type(plan.steps[index].transform).__name__}, which lays several reads over one another"
+        raise invalid("batch", expected=expected, got="a list of pictures", fix=fix)
 
 
 def planned_list(pipeline: Pipeline, batch: Any, key: Key | None) -> tuple[Ragged, list[Plan], Tensor, Tensor, Tensor]:
@@ -160,12 +157,9 @@ def _stacked(ragged: Ragged, plans: Sequence[Plan]) -> bool:
     """Whether pictures come back as one batch: where the transforms end in one size whatever comes in, or a batch came in."""
     sizes = {plan.size_out for plan in plans}
     if ragged.batched and len(sizes) > 1:
-        raise invalid(
-            "batch",
-            expected="draws that end in one size for all samples of a batch",
-            got=", ".join("x".join(map(str, size)) for size in sorted(sizes)),
-            fix="Hand over a list, list(batch), end in a Resize or a crop, or give the transforms same_on_batch=True.",
-        )
+        fix = "Hand over a list, list(batch), end in a Resize or a crop, or give the transforms same_on_batch=True."
+        expected = "draws that end in one size for all samples of a batch"
+        raise invalid("batch", expected=expected, got=", ".join("x".join(map(str, size)) for size in sorted(sizes)), fix=fix)
     unlike = {id(plan.transforms): plan for plan in plans}.values()
     return ragged.batched or (len(sizes) == 1 and all(ends_static(plan.transforms, plan.specs[0]) for plan in unlike))
 

@@ -132,12 +132,8 @@ def _list(key: str, value: Any, named: Sorted, opens: bool) -> Sequence[Any]:
     if opens and isinstance(value, Tensor) and value.dim():
         return value.unbind(0)
     other = next(k for k, v in named.values.items() if isinstance(v, list | tuple))
-    raise wrong_type(
-        f"batch[{key!r}]",
-        expected=f"a list, like batch[{other!r}]",
-        got=type(value).__name__,
-        fix="A tensor of the whole batch becomes one by list(tensor).",
-    )
+    fix = "A tensor of the whole batch becomes one by list(tensor)."
+    raise wrong_type(f"batch[{key!r}]", expected=f"a list, like batch[{other!r}]", got=type(value).__name__, fix=fix)
 
 
 _ALIKE = "Convert them alike first, as image.convert('RGB') does, or decode(path)."
@@ -154,9 +150,8 @@ def _check(sample: Parsed, first: Parsed) -> None:
         if not entry.kind.move and 0 in (shape if entry.kind.name != "mask" else shape[-2:]):
             raise invalid(name, expected="at least one row and column", got=f"shape {tuple(shape)}")
         if not entry.kind.move and entry.kind.name != "mask" and shape[:-axes] != wanted[:-axes]:
-            raise invalid(
-                name, expected=f"{_channels(wanted[:-axes])} channels, like sample 0", got=_channels(shape[:-axes]), fix=_ALIKE
-            )
+            expected = f"{_channels(wanted[:-axes])} channels, like sample 0"
+            raise invalid(name, expected=expected, got=_channels(shape[:-axes]), fix=_ALIKE)
         if entry.kind.move and shape[-1] != wanted[-1]:
             raise invalid(name, expected=f"{wanted[-1]} numbers each, like sample 0", got=shape[-1])
         for what, other in ((entry.tensor.dtype, model.tensor.dtype), (entry.tensor.device, model.tensor.device)):
