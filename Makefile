@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 # Where pytest may not keep the test modules that it has rewritten, every worker rewrites all of them in every run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo learn-demo features-demo test test-long test-all seconds tables check bench docs lint types imports wheel platform-wheel dist clean
+.PHONY: demo learn-demo features-demo test test-long test-all seconds tables check bench docs notebooks lint types imports wheel platform-wheel dist clean
 
 demo: $(STAMP)
 	$(BIN)/pellucid demo --output demo-report
@@ -47,6 +47,10 @@ docs: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean
 	$(BIN)/python -m pellucid_bench.site.check site
+
+# examples/notebooks: pages of the guide, run from top to bottom.
+notebooks: $(STAMP)
+	$(BIN)/python -m pellucid_bench.site.notebooks
 
 check: test test-long lint types imports wheel
 

@@ -53,7 +53,7 @@ def eot(pipeline: Pipeline, images: Any, k: int, *, key: Key | None = None) -> V
     Gradient:
         to the images, from all draws.
     Errors:
-        InvalidType for what is no pipeline; InvalidArgument for k below 1.
+        InvalidType for anything but a pipeline; InvalidArgument for k below 1.
     Source:
         Athalye et al., "Synthesizing robust adversarial examples", ICML 2018.
 
@@ -176,7 +176,7 @@ class Adversary:
         return _in_place(self._on(_blocks(images), [found] if self.universal else _blocks(found)), images)
 
     def perturbation(self, images: Any, labels: Tensor | None = None, *, key: Key | None = None) -> Any:
-        """Return what the call adds to the pictures.
+        """Return the perturbation that the call adds to the pictures.
 
         Args:
             images: floating point, from ``low`` to ``high``: a batch as in a call, (B, C, H, W), a list of pictures, or

@@ -41,7 +41,7 @@ _SEEN = 0.999
 
 @dataclass(frozen=True)
 class Response:
-    """What a model answers under one transform at one strength.
+    """A model's answer under one transform at one strength.
 
     Args:
         transform: its class, or two joined by `` + ``.
@@ -170,7 +170,7 @@ def measure_equivariance(
         none: the results are numbers.
 
     Errors:
-        InvalidType for what is no pipeline; InvalidArgument for pictures, strengths and predictions of other shapes.
+        InvalidType for anything but a pipeline; InvalidArgument for pictures, strengths and predictions of other shapes.
 
     Source:
         Lenc and Vedaldi, "Understanding image representations by measuring their equivariance and equivalence", CVPR 2015; Gruver

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.guide.pages import DOCS
+from tests.guide.pages import DOCS, blocks
 
 notebooks = pytest.importorskip("pellucid_bench.site.notebooks")
 pytest.importorskip("matplotlib")
@@ -78,6 +78,24 @@ def test_chapters_with_pictures_are_found():
     assert hooks.chapters(nav) == ["start.md", "targets.md"]
     shown = {path.name for path in DOCS.glob("*.md") if notebooks.has_pictures(path.read_text())}
     assert shown >= {"start.md", "targets.md", "mixing.md", "policies.md", "views.md", "corruptions.md", "worst-case.md"}
+
+
+@pytest.mark.parametrize("name", notebooks.NOTEBOOKS)
+def test_files_are_up_to_date_with_their_pages(name):
+    found = json.loads((notebooks.FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))
+    fresh = notebooks.to_open_anywhere(name, run=False)
+    shown = [cell.pop("outputs", []) for book in (found, fresh) for cell in book["cells"]]
+    assert found == fresh, f"python -m pellucid_bench.site.notebooks --words {name}"
+    outputs = [output for cell in shown for output in cell]
+    printed = [output["text"] for output in outputs if output["output_type"] == "stream"]
+    assert {text for kind, text, _ in blocks(f"{notebooks.NOTEBOOKS[name][0]}.md") if kind == "text"} <= set(printed)
+    assert outputs
+    assert "colab.research.google.com/github/pellucid-vision/" in found["cells"][0]["source"]
+
+
+def test_the_list_of_notebooks_is_up_to_date():
+    assert (notebooks.FOLDER / "README.md").read_text(encoding="utf-8") == notebooks.contents()
+    assert {path.stem for path in notebooks.FOLDER.glob("*.ipynb")} == set(notebooks.NOTEBOOKS)
 
 
 @pytest.mark.slow

@@ -25,6 +25,8 @@ PAGES = {
     "export.md": 5,
     "trust.md": 2,
     "detectors.md": 0,
+    "features.md": 1,
+    "learning.md": 1,
     "policies.md": 0,
     "mixing.md": 0,
 }

@@ -14,6 +14,12 @@ def test_start_and_three_pages_are_followed_literally(tmp_path):
     assert (tmp_path / "draws.png").exists()
 
 
+@pytest.mark.slow
+def test_a_project_of_albumentations_comes_over(tmp_path):
+    assert reader.come_from_albumentations(tmp_path) == ""
+    assert "HorizontalFlip" in (tmp_path / "augment.toml").read_text()
+
+
 def test_what_goes_wrong_is_told(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n")

@@ -1,5 +1,7 @@
 """What the documentation site is made of: generated pages, links that hold, docstrings in a form that it reads."""
 
+import json
+
 import pytest
 
 pages = pytest.importorskip("pellucid_bench.site.pages")
@@ -37,6 +39,22 @@ def test_every_public_name_is_on_one_page_of_the_reference():
     assert "::: pellucid.transforms.RandomAffine" in generated["reference/transforms.md"]
     assert "ADR 30" in generated["adr/index.md"]
     assert set(generated) >= {"contributing.md", "architecture.md", "changelog.md", "security.md", "reference/index.md"}
+
+
+def test_the_catalogue_tells_what_follows_and_what_a_pixel_costs():
+    pytest.importorskip("skimage")
+    import pellucid
+    from pellucid.cli.gallery import example, photograph
+    from pellucid_bench.site import catalogue
+
+    batch = photograph()
+    assert catalogue.followers(example(pellucid.RandomAffine), batch) == ["boxes", "keypoints", "masks"]
+    assert catalogue.followers(example(pellucid.ColorJitter), batch) == []
+    assert catalogue.elsewhere(pellucid.RandomD4) == "albumentations: `D4`, `SquareSymmetry`, `Transpose`"
+    costs = json.loads(catalogue.COSTS.read_text())["ns"]
+    assert set(costs) == {kind.__name__ for kind in pellucid.ALL} - {"CopyPaste"}
+    assert all(0 < cost < 1e5 for cost in costs.values())
+    assert 0 < catalogue.measure(pellucid.RandomHorizontalFlip, calls=1) < 1e5
 
 
 def test_the_check_finds_what_is_wrong(tmp_path):

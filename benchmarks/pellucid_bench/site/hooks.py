@@ -11,8 +11,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from pellucid_bench.site.catalogue import catalogue
 from pellucid_bench.site.notebooks import Executed, execute, has_pictures
-from pellucid_bench.site.pages import gallery, generated, relinked
+from pellucid_bench.site.pages import generated, relinked
 
 __all__ = ["chapters", "on_files", "on_page_markdown"]
 
@@ -39,7 +40,7 @@ def on_files(files: Any, *, config: Any) -> Any:
             done = _EXECUTED[place] = execute(markdown, name, repository=repository)
             for file, content in {f"{name}.ipynb": done.notebook, **done.pictures}.items():
                 files.append(File.generated(config, f"notebooks/{file}", content=content))
-    for made, what in (*generated(repository), *gallery()):
+    for made, what in (*generated(repository), *catalogue()):
         files.append(File.generated(config, made, content=what))
     return files
 

@@ -1,5 +1,7 @@
 """Notebooks of the guide: a page whose blocks draw something, executed while the site is built.
 
+``python -m pellucid_bench.site.notebooks [NAME ...]`` writes those of ``examples/notebooks`` anew.
+
 Owns: reading a page as cells, running them, and the form of a notebook file.
 Must not: import MkDocs or Jupyter; a notebook is JSON (https://nbformat.readthedocs.io, version 4.5).
 Read next: ``hooks.py``.
@@ -14,6 +16,7 @@ import io
 import json
 import os
 import re
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -21,7 +24,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Executed", "execute", "has_pictures"]
+from pellucid_bench.site.pages import ROOT
+
+__all__ = ["NOTEBOOKS", "Executed", "execute", "has_pictures", "to_open_anywhere"]
+
+NOTEBOOKS = {
+    "start": ("start", "Start"),
+    "detection": ("detection", "Train a detector"),
+    "segmentation": ("segmentation", "Train a segmenter"),
+    "learn-a-range": ("learning", "Learn a range"),
+    "attack-through-a-warp": ("adversarial-warp", "Attack through a warp"),
+    "local-features": ("features", "Local features"),
+    "medical": ("volumes", "Medical volumes"),
+    "speed": ("speed", "Make it fast"),
+}
+"""Files of ``examples/notebooks``: the page that each is made from, and its title."""
+
+FOLDER = ROOT / "examples" / "notebooks"
 
 _FENCE = re.compile(r"^```(?P<kind>[a-z]*)\n(?P<body>.*?)^```\n?", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?!https?:|#)(?P<target>[^)\s]+)\)")
@@ -47,13 +66,14 @@ def has_pictures(markdown: str) -> bool:
     return "```python\n" in markdown and (".show(" in markdown or "![" in markdown)
 
 
-def execute(markdown: str, name: str, *, repository: str) -> Executed:
+def execute(markdown: str, name: str, *, repository: str, run: bool = True) -> Executed:
     """Run the blocks of a page in one namespace, in an empty folder, and keep what they print and show.
 
     Args:
         markdown: the page's text.
         name: of the page, such as ``start``; names the files.
         repository: the address that links lead to.
+        run: False makes the cells alone, without what they print and show.
 
     Errors:
         Whatever a block raises, with the page and the line in the traceback.
@@ -73,7 +93,8 @@ def execute(markdown: str, name: str, *, repository: str) -> Executed:
                 page += [text, fence[0]]
                 if fence["kind"] == "python":
                     cells.append(_words(text, repository))
-                    printed, shown = _run(body, scope, name, markdown[: fence.start()].count("\n") + 1)
+                    line = markdown[: fence.start()].count("\n") + 1
+                    printed, shown = _run(body, scope, name, line) if run else ("", [])
                     cells.append(_code(body, printed, shown))
                     for png in shown:
                         file = f"{name}-{len(pictures) + 1}.png"
@@ -94,6 +115,40 @@ def execute(markdown: str, name: str, *, repository: str) -> Executed:
     }
     notebook = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
     return Executed("".join(page), json.dumps(notebook, indent=1) + "\n", pictures)
+
+
+def to_open_anywhere(name: str, *, run: bool = True) -> dict[str, Any]:
+    """A notebook of ``NOTEBOOKS``, with a badge that opens it and a cell that installs what it needs."""
+    page = NOTEBOOKS[name][0]
+    done = execute((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"), page, repository=_repository(), run=run)
+    book: dict[str, Any] = json.loads(done.notebook)
+    install = _code("%pip install --quiet 'pellucid[demo]'  # once, where it is not installed", "", [])
+    book["cells"][:0] = [{**_words(_badge(name), _repository()), "id": "badge"}, {**install, "id": "install"}]
+    return book
+
+
+def contents() -> str:
+    """The list of the notebooks, in Markdown."""
+    rows = "".join(
+        f"| [{title}]({name}.ipynb) | [{page}.md](../../docs/{page}.md) | {_badge(name)} |\n"
+        for name, (page, title) in NOTEBOOKS.items()
+    )
+    return (
+        "# Notebooks\n\nEach is a page of the guide, run from top to bottom, with its prints and pictures. They fetch no data.\n"
+        f"`make notebooks` writes them anew from their pages.\n\n| notebook | made from | open |\n|---|---|---|\n{rows}"
+    )
+
+
+def _repository() -> str:
+    found = re.search(r"repository: (\S+)", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert found is not None
+    return found[1]
+
+
+def _badge(name: str) -> str:
+    colab = "https://colab.research.google.com"
+    place = f"{colab}/github/{_repository().removeprefix('https://github.com/')}/blob/main/examples/notebooks/{name}.ipynb"
+    return f"[![Open in Colab]({colab}/assets/colab-badge.svg)]({place})"
 
 
 def _run(body: str, scope: dict[str, Any], name: str, line: int) -> tuple[str, list[bytes]]:
@@ -133,3 +188,30 @@ def _code(body: str, printed: str, shown: list[bytes]) -> dict[str, Any]:
         data = {"image/png": base64.b64encode(png).decode("ascii"), "text/plain": "<Figure>"}
         outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
     return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": outputs, "source": body.rstrip("\n")}
+
+
+def _reworded(name: str, file: Path) -> dict[str, Any]:
+    """The notebook as its page has it now, with the outputs of the file; its code must not have changed."""
+    book, old = to_open_anywhere(name, run=False), json.loads(file.read_text(encoding="utf-8"))
+    code, before = ([cell for cell in each["cells"] if cell["cell_type"] == "code"] for each in (book, old))
+    if [cell["source"] for cell in code] != [cell["source"] for cell in before]:
+        raise SystemExit(f"{name}: its code has changed; run it, without --words")
+    for cell, one in zip(code, before, strict=True):
+        cell["outputs"] = one["outputs"]
+    return book
+
+
+def main() -> None:
+    """Write the notebooks named, or all of them, and their list; ``--words`` runs nothing and takes over new words alone."""
+    FOLDER.mkdir(exist_ok=True)
+    named = [name for name in sys.argv[1:] if name != "--words"]
+    for name in named or NOTEBOOKS:
+        file = FOLDER / f"{name}.ipynb"
+        book = _reworded(name, file) if "--words" in sys.argv else to_open_anywhere(name)
+        file.write_text(json.dumps(book, indent=1) + "\n", encoding="utf-8")
+        print(file, flush=True)
+    (FOLDER / "README.md").write_text(contents(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
 
-__all__ = ["PACKAGES", "ROOT", "ROOT_PAGES", "gallery", "generated", "relinked"]
+__all__ = ["PACKAGES", "ROOT", "ROOT_PAGES", "generated", "relinked"]
 
 ROOT = Path(__file__).parents[3]
 ROOT_PAGES = {
@@ -53,11 +51,6 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
 }
 """Page of the reference -> the package whose ``__all__`` it shows, and its title."""
 
-_GALLERY = (
-    "Every transform on one photograph: before, three draws, where the gradient of a small fixed network arrives, and the first "
-    "value that is drawn swept from end to end, the others in their middle. Yellow: boxes. Dots: keypoints. Tint: mask classes. "
-    "`pellucid gallery -o DIR IMAGE` writes the same of a picture of yours ([command line](../cli.md#pellucid-gallery))."
-)
 _LINK = re.compile(r"(?<!\\)\]\((?P<target>[^)\s]+)(?P<title>\s+\"[^\"]*\")?\)")
 _CODE = re.compile(r"(^```.*?^```[^\n]*$|``[^`]+``|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 
@@ -83,24 +76,6 @@ def generated(repository: str) -> Iterator[tuple[str, str]]:
     yield "reference/index.md", _contents()
     for page in PACKAGES:
         yield f"reference/{page}.md", _reference(page)
-
-
-def gallery() -> Iterator[tuple[str, str | bytes]]:
-    """(place on the site, content) of the gallery: its page, its style, and its pictures."""
-    cli, groups = import_module("pellucid.cli.gallery"), import_module("pellucid.transforms").GROUPS
-    shown = list(cli.entries(cli.photograph()))
-    lines = ["# Gallery", "", _GALLERY, "", cli.contents(shown, str.lower), ""]
-    with tempfile.TemporaryDirectory() as folder:
-        for group, kinds in groups.items():
-            lines += [f"## {group}", ""]
-            for entry in (entry for entry in shown if type(entry.transform) in kinds):
-                name, (code, declared) = type(entry.transform).__name__, cli.facts(entry)
-                lines += [f"### [{name}](../reference/transforms.md#pellucid.transforms.{name})", ""]
-                lines += [f"`{code}`", "", f"Gradients: {declared}", "", cli.fragment(entry, Path(folder)), ""]
-        for picture in sorted(Path(folder).iterdir()):
-            yield f"gallery/{picture.name}", picture.read_bytes()
-    yield "css/gallery.css", files("pellucid.cli").joinpath("gallery.css").read_text("utf-8")
-    yield "gallery/index.md", "\n".join(lines)
 
 
 def relinked(markdown: str, *, source: str, page: str, repository: str) -> str:

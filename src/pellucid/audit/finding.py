@@ -126,7 +126,7 @@ class Finding:
 
 @dataclass
 class Measure:
-    """What was measured about one input or parameter, whatever was found.
+    """The measurements of one input or parameter, whatever the findings.
 
     Args:
         kind: input or parameter.

@@ -51,7 +51,7 @@ def audit(
         **options: Fields of :class:`Settings`.
 
     Returns:
-        The findings, worst first, with what was measured per input and parameter.
+        The findings, worst first, with the measurements of each input and parameter.
 
     Errors:
         ``InvalidArgument`` where no argument or parameter is a floating-point tensor.

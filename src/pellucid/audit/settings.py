@@ -66,7 +66,7 @@ class Settings:
             raise invalid("budget", expected="seconds, 0 or more", got=repr(self.budget))
 
     def promise(self, name: str) -> str | None:
-        """Return what is declared for a leaf.
+        """Return the declaration for a leaf.
 
         Args:
             name: of the leaf.

@@ -36,7 +36,7 @@ _DECADES = 12.0
 
 @dataclass
 class TrainingReport(Reported):
-    """What a few training steps did to every parameter.
+    """The fate of every parameter in a few training steps.
 
     Args:
         name: of the module.
@@ -98,7 +98,7 @@ class TrainingReport(Reported):
 def watch_training(
     step: Callable[[], Any], steps: int = 10, *, name: str | None = None, seed: int = 0, patience: float = 600.0
 ) -> TrainingReport:
-    """Run some steps of a training loop and report what became of every parameter's gradient.
+    """Run some steps of a training loop and report every parameter's gradient.
 
     Args:
         step: A callable without arguments that does one training step, backward and update included. Its model is found by

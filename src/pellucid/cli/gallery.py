@@ -94,7 +94,7 @@ def gallery(
     batch = photograph(image)
     shown = list(track(entries(batch, seed=seed), "Drawing", total=len(ALL), console=console))
     sections = [f"<section>{_heading(entry)}{fragment(entry, output)}</section>" for entry in shown]
-    parts = {"contents": contents(shown, str), "sections": "\n".join(sections)}
+    parts = {"contents": contents(shown, "#{}".format), "sections": "\n".join(sections)}
     content = page("gallery", count=len(sections), seed=seed, **parts)
     write_bytes(output / "index.html", content)
     console.print(f"Wrote {output / 'index.html'}.", highlight=False, markup=False, soft_wrap=True)
@@ -221,19 +221,18 @@ def _sweep(transform: Transform, record: Record) -> Iterator[tuple[str, float, R
         yield swept, value, record.with_param(0, swept, torch.full_like(record.params[0][swept], value))
 
 
-def contents(shown: Sequence[Entry], anchor: Callable[[str], str]) -> str:
-    """Thumbnails by group, as HTML; each leads to its transform on the page, whose name ``anchor`` turns into an id."""
+def contents(shown: Sequence[Entry], link: Callable[[str], str], note: Callable[[str], str] = lambda _: "") -> str:
+    """Thumbnails by group, as HTML, with a note; each leads to the address that ``link`` gives for its transform's name."""
     from pellucid.transforms import GROUPS
 
     parts = []
     for group, kinds in GROUPS.items():
         cells = []
         for entry in (entry for entry in shown if type(entry.transform) in kinds):
-            name, (width, height) = type(entry.transform).__name__, entry.draws[1][1].size
+            kind, (width, height) = type(entry.transform), entry.draws[1][1].size
+            name = kind.__name__
             picture = f'<img src="{name}-draws-1.webp" width="{width}" height="{height}" loading="lazy" alt="">'
-            cells.append(
-                f'<a href="#{anchor(name)}">{picture}<b>{name}</b><span>{escape(summary(type(entry.transform)))}</span></a>'
-            )
+            cells.append(f'<a href="{link(name)}">{picture}<b>{name}</b><span>{escape(summary(kind))}</span>{note(name)}</a>')
         if cells:
             parts.append(f'<p class="group">{group}</p><div class="thumbnails">{"".join(cells)}</div>')
     return "\n".join(parts)

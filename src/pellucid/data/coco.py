@@ -51,7 +51,7 @@ class Coco(Annotations):
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
             raise invalid(str(self.file), expected=expected, got=f"{type(error).__name__}: {error}") from error
         if not all(isinstance(one, list) for one in lists):
-            raise invalid(str(self.file), expected=expected, got="what is no list")
+            raise invalid(str(self.file), expected=expected, got="no list")
         return dict(content)
 
     @cached_property

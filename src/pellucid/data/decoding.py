@@ -54,7 +54,7 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
         uint8, uint16 or int16, (3, H, W) or (1, H, W).
 
     Errors:
-        InvalidArgument for what is no picture, not a whole one, or one of another depth; it names the file. ImplementationError
+        InvalidArgument for a file that is no picture, no whole one, or of another depth; it names the file. ImplementationError
         for a backend that is not installed.
 
     Example:
@@ -84,7 +84,7 @@ def decode_labels(source: Source) -> Tensor:
     """A picture of labels as it is stored, (H, W): palettes are class numbers and stay so.
 
     Errors:
-        InvalidArgument for what is no picture, not a whole one, or one of colours.
+        InvalidArgument for a file that is no picture, not a whole one, or one of colours.
     """
     picture = opened(source, most=32)
     if picture.mode not in ("L", "P", "1", "I", "I;16"):

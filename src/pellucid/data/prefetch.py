@@ -87,7 +87,7 @@ class Prefetcher:
             state: of :meth:`state_dict`.
 
         Errors:
-            InvalidArgument where the loader's sampler is no `Order`, and for what is no such state.
+            InvalidArgument where the loader's sampler is no `Order`, and for anything but such a state.
 
         Example:
             >>> import torch

@@ -113,7 +113,7 @@ class CollapseGuard:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what a resumed run needs to judge as the interrupted one would have.
+        """Return the state with which a resumed run judges as the interrupted one.
 
         Example:
             >>> CollapseGuard(margin=1.0).state_dict()
@@ -128,7 +128,7 @@ class CollapseGuard:
             state: of :meth:`state_dict`.
 
         Errors:
-            InvalidArgument for what is no such state.
+            InvalidArgument for anything but such a state.
 
         Example:
             >>> guard = CollapseGuard(margin=1.0)

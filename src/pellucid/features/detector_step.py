@@ -28,7 +28,7 @@ _STRIDES = (0.7548776662466927, 0.5698402909980532)
 
 
 class DetectorLosses(NamedTuple):
-    """The total, which is what to differentiate, and its parts for the log.
+    """The total, to be differentiated, and its parts for the log.
 
     Args:
         total: what to differentiate.
@@ -63,7 +63,7 @@ def detector_losses(
     windows: Sequence[int] = (16, 32),
     border: int = 4,
 ) -> DetectorLosses:
-    """Compute what a detector should minimise on a batch of pairs of views.
+    """Compute a detector's loss on a batch of pairs of views.
 
     Two terms by default. The response of each view should correlate with the other's over all that both see
     (:func:`~pellucid.features.consistency_loss`), so that the K highest places are the same; and with that of a classical detector

@@ -42,7 +42,7 @@ def frames_from_cv2(
         Frames of scale ``factor * size / 2``; (0, 2, 3) for no keypoints.
 
     Errors:
-        AttributeError for what has no ``pt``, ``size`` and ``angle``.
+        AttributeError for objects without ``pt``, ``size`` and ``angle``.
 
     Source:
         OpenCV's own keypoints, read back in the tests.

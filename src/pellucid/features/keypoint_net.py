@@ -24,7 +24,7 @@ FEATURES = 10
 
 
 class DetectorMaps(NamedTuple):
-    """What the network says of every pixel.
+    """The network's maps, for every pixel.
 
     Example:
         >>> import torch

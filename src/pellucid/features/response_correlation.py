@@ -18,7 +18,7 @@ _SILENT = 1e-12
 
 
 def consistency_loss(view: SharedView) -> Float[Tensor, ""]:
-    """One minus the correlation of both views' responses over what both see: low when they rank places alike.
+    """One minus the correlation of both views' responses over the pixels that both see: low when they rank places alike.
 
     Windows compare places near each other only; this compares all of a view, which is what the choice of the K highest needs. It is
     0 for smooth responses too: combine it with a loss that asks for peaks.

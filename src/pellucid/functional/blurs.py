@@ -172,6 +172,6 @@ def _opened(
 
 
 def check_taps(kernel_size: object) -> None:
-    """Raise for what is no odd number of taps."""
+    """Raise for anything but an odd number of taps."""
     if not isinstance(kernel_size, int) or isinstance(kernel_size, bool) or kernel_size < 1 or kernel_size % 2 == 0:
         raise invalid("kernel_size", expected="an odd number of taps", got=repr(kernel_size))

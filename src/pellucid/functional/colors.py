@@ -255,7 +255,7 @@ def channel_dropout(
     Args:
         image: (C, H, W) or (B, C, H, W), any dtype.
         channels: which, counted from 0; none leaves the image.
-        fill: what they show, as in :func:`crop`, in the image's units.
+        fill: their value, as in :func:`crop`, in the image's units.
 
     Source:
         An assignment in numpy.

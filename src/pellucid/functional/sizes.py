@@ -169,7 +169,7 @@ def crop(
     padding_mode: str = "constant",
     fill: FillValue = 0.0,
 ) -> Shaped[Tensor, "*b c height width"]:
-    """Cut out a rectangle of whole pixels, bit for bit; what lies outside the image is padded.
+    """Cut out a rectangle of whole pixels, bit for bit; outside of the image it is padded.
 
     Args:
         image: (C, H, W) or (B, C, H, W), any dtype.

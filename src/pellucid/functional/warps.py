@@ -251,7 +251,7 @@ def warp_affine(
         interpolation: ``nearest`` (floor(x + 0.5)), ``bilinear`` or ``linear``, ``bicubic`` (Keys, a = -0.5), ``bicubic_opencv``
             (a = -0.75), or OpenCV's flags, of which WARP_INVERSE_MAP counts and INTER_CUBIC means ``bicubic_opencv``.
         border_mode: ``constant``, ``replicate``, ``reflect`` (edge pixel repeated), ``reflect_101``, ``wrap``, or OpenCV's flag.
-        border_value: what lies outside under ``constant``, and where the map has no finite value: a number, one per channel, or a
+        border_value: the value outside under ``constant``, and where the map has no finite value: a number, one per channel, or a
             tensor (), (C,) or (B, C), in the image's units.
         inverse_map: M sends output pixels to input pixels instead.
         channels_last: the layout of ``image`` and of the result. By default channels stand first, and shapes that look otherwise

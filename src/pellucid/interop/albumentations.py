@@ -40,7 +40,7 @@ def from_albumentations(
             not the same results for the same drawn values.
         size: (height, width) of the pictures, by which options in pixels become fractions; (256, 256) is assumed where neither
             this nor a resize says so.
-        unknown: ``refuse`` what has no stand-in here, or ``wrap`` its original in a `Lambda`, where it changes pictures alone and
+        unknown: ``refuse`` operations without a stand-in, or ``wrap`` each in a `Lambda`, where it changes pictures alone and
             its library is installed.
 
     Returns:
@@ -60,13 +60,13 @@ def from_albumentations(
 def read_albumentations(
     source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
 ) -> Imported:
-    """Return what :func:`from_albumentations` imports, with notes, and with a list of what is missing instead of an error.
+    """Return what :func:`from_albumentations` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
         source, match, size, unknown: as there.
 
     Errors:
-        InvalidArgument for another ``match`` or ``unknown``, InvalidType for what describes no transform.
+        InvalidArgument for another ``match`` or ``unknown``, InvalidType for anything but a description of transforms.
 
     Example:
         >>> from pellucid.interop import read_albumentations

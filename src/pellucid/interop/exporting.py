@@ -36,7 +36,7 @@ def to_torchvision(pipeline: Pipeline | Sequence[Transform], *, plain: bool = Fa
         The ``Compose``, or its description under ``plain``.
 
     Errors:
-        Unsupported, with a list of what has no equal there: learned ranges, interpolated warps (it mixes fills in twice), and more.
+        Unsupported, with a list of steps without an equal: learned ranges, interpolated warps (it mixes fills in twice), and more.
 
     Example:
         >>> import pellucid
@@ -59,7 +59,7 @@ def to_albumentations(pipeline: Pipeline | Sequence[Transform], *, plain: bool =
         ``A.Compose``, or the dictionary. On bytes it does the same for the same drawn values, within one grey level.
 
     Errors:
-        Unsupported, with a list of what has no equal there: warps (OpenCV rounds coordinates), learned ranges, and more.
+        Unsupported, with a list of steps without an equal: warps (OpenCV rounds coordinates), learned ranges, and more.
 
     Example:
         >>> import pellucid
@@ -112,7 +112,7 @@ def to_huggingface(pipeline: Pipeline | Sequence[Transform]) -> dict[str, Any]:
 def to_ultralytics(
     pipeline: Pipeline | Sequence[Transform], *, names: Sequence[str], task: str = "detect", stride: int = 32
 ) -> dict[str, str]:
-    """Return what ``ultralytics`` reads in the metadata of a network's ONNX file, where it prepares pictures as the pipeline does.
+    """Return the metadata of a network's ONNX file with which ``ultralytics`` prepares pictures as the pipeline does.
 
     Args:
         pipeline: ``Letterbox(size, fill=114 / 255, antialias=False)`` alone, 114 for bytes. Or a list of it.

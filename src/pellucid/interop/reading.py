@@ -55,7 +55,7 @@ class Unread:
 
 
 class Missing(NamedTuple):
-    """What could not be imported.
+    """An operation that could not be imported.
 
     Args:
         where: its place, such as ``transforms[2].transforms[0]``.
@@ -98,7 +98,7 @@ class Imported(NamedTuple):
         notes: where draws or roundings differ in a way that results hardly show, in words. Those that begin with "Targets:" say
             what becomes of masks, boxes or points in another way, and those that begin with "Nearest:" what stands in for an
             operation or option that is not here; importers that give a pipeline alone warn of both.
-        missing: what could not be imported and was left out.
+        missing: the operations that could not be imported.
         total: how many transforms theirs has, choices not counted.
 
     Example:

@@ -55,13 +55,13 @@ def from_monai(source: Any, *, match: Match = "nearest") -> Pipeline:
 
 
 def read_monai(source: Any, *, match: Match = "nearest") -> Imported:
-    """Return what :func:`from_monai` imports, with notes, and with a list of what is missing instead of an error.
+    """Return what :func:`from_monai` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
         source, match: as there.
 
     Errors:
-        InvalidArgument for another ``match``, InvalidType for what describes no transform.
+        InvalidArgument for another ``match``, InvalidType for anything but a description of transforms.
 
     Example:
         >>> from pellucid.interop import read_monai
@@ -94,13 +94,13 @@ def from_torchio(source: Any, *, match: Match = "nearest") -> Pipeline:
 
 
 def read_torchio(source: Any, *, match: Match = "nearest") -> Imported:
-    """Return what :func:`from_torchio` imports, with notes, and with a list of what is missing instead of an error.
+    """Return what :func:`from_torchio` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
         source, match: as there.
 
     Errors:
-        InvalidArgument for another ``match``, InvalidType for what describes no transform.
+        InvalidArgument for another ``match``, InvalidType for anything but a description of transforms.
 
     Example:
         >>> from pellucid.interop import read_torchio

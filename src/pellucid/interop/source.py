@@ -35,7 +35,7 @@ class Sourced(NamedTuple):
         name: that it is assigned to, or of the function that holds it; empty where there is neither.
         line: where it begins, from 1.
         library: albumentations, torchvision or kornia.
-        imported: the pipeline, its notes and what is missing.
+        imported: the pipeline, its notes and the missing operations.
 
     Example:
         >>> from pellucid.interop import from_source

@@ -51,7 +51,7 @@ def from_torchvision(
         match: ``nearest`` takes every operation that exists here, and a warning says what differs; ``exact`` refuses what has
             not the same results for the same drawn values.
         size: (height, width) of the pictures, which sets the size of crops that have one of their own for every picture there.
-        unknown: ``refuse`` what has no stand-in here, or ``wrap`` its original in a `Lambda`, where it changes pictures alone and
+        unknown: ``refuse`` operations without a stand-in, or ``wrap`` each in a `Lambda`, where it changes pictures alone and
             its library is installed.
 
     Returns:
@@ -72,13 +72,13 @@ def from_torchvision(
 def read_torchvision(
     source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
 ) -> Imported:
-    """Return what :func:`from_torchvision` imports, with notes, and with a list of what is missing instead of an error.
+    """Return what :func:`from_torchvision` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
         source, match, size, unknown: as there.
 
     Errors:
-        InvalidArgument for another ``match`` or ``unknown``, InvalidType for what describes no transform.
+        InvalidArgument for another ``match`` or ``unknown``, InvalidType for anything but a description of transforms.
 
     Example:
         >>> from pellucid.interop import read_torchvision

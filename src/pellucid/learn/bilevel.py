@@ -50,7 +50,7 @@ def unrolled_hypergradient(
         One gradient per entry of ``hyper``; zeros where it has no influence.
 
     Gradient:
-        None: what comes back are gradients, and constants.
+        None: the results are gradients, and constants.
 
     Source:
         Liu, Simonyan, Yang: "DARTS: differentiable architecture search", ICLR 2019, eq. 6, by double backward instead of its
@@ -91,7 +91,7 @@ def implicit_hypergradient(
         One gradient per entry of ``hyper``; zeros where it has no influence.
 
     Gradient:
-        None: what comes back are gradients, and constants.
+        None: the results are gradients, and constants.
 
     Errors:
         InvalidArgument for ``terms`` below 1.

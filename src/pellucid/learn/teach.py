@@ -29,7 +29,7 @@ __all__ = ["TeachSettings", "follow", "teach", "teach_losses"]
 def teach_losses(
     student: Float[Tensor, "b k"], teacher: Float[Tensor, "b k"], labels: Int64[Tensor, "b"], *, caution: float = 1.0
 ) -> Float[Tensor, "b"]:
-    """Return what the augmenter minimises, per sample: low where the teacher still reads a picture and the student does not.
+    """Return the augmenter's loss, per sample: low where the teacher still reads a picture and the student does not.
 
     It is ``caution`` times the teacher's cross-entropy plus -log(1 - p), p the student's probability of the right class: bounded
     below, and saturated once the student is wrong, so that nothing is gained by destroying a picture.

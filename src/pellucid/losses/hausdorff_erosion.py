@@ -27,7 +27,7 @@ def hausdorff_erosion_loss(
     """Weigh the squared error by how thick it is, measured by repeated soft erosion.
 
     ``mean over pixels of sum_k k^alpha E_k`` where ``E_0 = (prediction - target)^2`` and each erosion averages a pixel with its 4
-    (in 3-D: 6) neighbours, subtracts one half and keeps what is positive. Where the error never exceeds 0.7 in magnitude, the
+    (in 3-D: 6) neighbours, subtracts one half and keeps the positive part. Where the error never exceeds 0.7 in magnitude, the
     loss and its gradient are exactly zero; once two shapes no longer overlap, it stops growing with their distance.
 
     Args:

@@ -33,7 +33,7 @@ def jensen_shannon_loss(*logits: Float[Tensor, "b k *place"], reduction: Reducti
     Gradient:
         logits: exact, also where a class has no probability; any order.
     Errors:
-        InvalidArgument for fewer than two predictions or different shapes, InvalidType for what is no floating-point tensor.
+        InvalidArgument for fewer than two predictions or different shapes, InvalidType for anything but a floating-point tensor.
     Source:
         Hendrycks et al.: "AugMix", ICLR 2020. ``scipy.stats.entropy``: the entropy of the mean less the mean entropy.
 

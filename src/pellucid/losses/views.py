@@ -31,7 +31,7 @@ def consistency(
     threshold: float = 0.0,
     reduction: Reduction = "mean",
 ) -> Float[Tensor, "*reduced"]:
-    """Ask the logits of one view to say what those of another say: FixMatch's loss, for classes or for every cell of a map.
+    """Ask the logits of one view to agree with those of another: FixMatch's loss, for classes or for every cell of a map.
 
     Args:
         prediction: logits, (B, K) or (B, K, h, w).
@@ -103,7 +103,7 @@ def dense_correspondence(
         (), or (B,) under ``none``, at least in float32.
 
     Gradient:
-        features, others: exact. positions: almost everywhere, through what is read there. Second order: yes.
+        features, others: exact. positions: almost everywhere, through the values read there. Second order: yes.
     Errors:
         InvalidArgument for shapes, options, and on the CPU where no cell of the batch is valid.
     Source:

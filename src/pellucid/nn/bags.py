@@ -37,7 +37,7 @@ def bag_moments(
         bags: the bag of each instance, in [0, num_bags), in any order. An id without instances is an empty bag.
         num_bags: number of bags; None takes n, which is always enough and asks no device for a maximum.
         weight: non-negative importance of each instance.
-        mask: True where an instance counts; what lies under False is never read, its id included.
+        mask: True where an instance counts; elements under False are never read, nor are their ids.
         policy: which of the two results lets gradients through.
 
     Returns:

@@ -90,7 +90,7 @@ def moments(
         x: values; fp16 and bf16 are reduced in float32.
         dims: the dimensions to reduce.
         weight: non-negative importance of each value; only ratios matter.
-        mask: True where a value counts. What lies under False is never read: it may be NaN.
+        mask: True where a value counts. Elements under False are never read: it may be NaN.
         policy: which of the two results lets gradients through.
         fused: force one pass (``torch.var_mean``) or two steps; None chooses by device. Plain statistics only.
 

@@ -31,7 +31,7 @@ _COLOURS = ("#ffd60a", "#00aaff", "#ff4081", "#00d68f")
 
 
 def show(self: Any, batch: Any, *, draws: int = 3, samples: int = 4, key: Key | None = None) -> Figure:
-    """Draw what this pipeline makes of a batch: a row for each sample, as it is and after some draws, with its targets.
+    """Draw this pipeline's results for a batch: a row for each sample, as it is and after some draws, with its targets.
 
     Args:
         batch: as in the call: tensors, lists of pictures, or a dict of targets; masks are tinted, boxes and keypoints drawn.

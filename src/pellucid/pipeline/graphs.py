@@ -169,7 +169,7 @@ def maps_to_picture(
 
 
 def evaluation_graph(pipeline: Pipeline, *, ten_crop: int | Size | None = None) -> torch.nn.Module:
-    """Return a module of torch's own operators that computes what an evaluation pipeline does, for pictures of any size.
+    """Return an evaluation pipeline as a module of torch's own operators, for pictures of any size.
 
     It takes (B, C, H, W) and gives the pixels and ``src_from_dst`` (3, 3). `torch.export.export` takes it, alone or in a model.
 

@@ -76,7 +76,7 @@ class Pipeline(nn.Module):
     """Transforms as one differentiable, batched, reproducible step.
 
     Args:
-        transforms: what may happen, in order; a pipeline among them stands for its transforms.
+        transforms: the steps, in order; a pipeline among them stands for its transforms.
         seed: with the step counter and the sample's index, decides every draw: equal pipelines with one seed draw the same. None
             (default): a stream of its own, whose seed comes from torch's, so ``torch.manual_seed`` at the start makes a run
             repeatable; the global generator is never advanced. Ranks, and workers of a ``DataLoader``, draw for themselves.
@@ -85,10 +85,10 @@ class Pipeline(nn.Module):
         canvas: ``each``: what a crop, a pad or any other step cuts off stays cut off, and what a pad adds stays, as if every step
             were painted; ``image``: a composed run sees the whole of its source, so that fewer corners are empty.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``; an explicit choice is used or raises.
-        out: what comes back: ``tensor``; ``same`` for an array (H, W, C) where one came, a PIL image where one came, rows where
-            rows came; ``numpy`` for arrays of everything. What is an array has no gradient.
+        out: the form of the result: ``tensor``; ``same`` for an array (H, W, C) or a PIL image where one came, rows where
+            rows came; ``numpy`` for arrays of everything. Arrays have no gradient.
         like: ``albumentations`` for what its ``Compose`` returns: ``augment(image=array, mask=, masks=, bboxes=, keypoints=,
-            class_labels=)`` gives arrays of the same layout and dtype, and leaves out what left the picture, with its labels;
+            class_labels=)`` gives arrays of the same layout and dtype, without rows that left the picture, and their labels;
             ``out``, ``drop_invalid`` and ``targets`` that are given win. Here they are ``same``, True and ``{"masks": "mask"}``.
         dtype: of the images returned, floating or uint8; default that of the input (8-bit results are rounded), but float32 for
             images of bytes or 16 bits that end up normalised. Images of uint16 and int16 are computed with in float32, 65535 or
@@ -98,13 +98,13 @@ class Pipeline(nn.Module):
         box_format: ``xyxy`` (or ``pascal_voc``), ``xywh`` (``coco``), ``cxcywh`` or ``cxcywhr`` (radians), in pixels; or in
             fractions of the picture's size ``yolo`` (cxcywh) or ``albumentations`` (xyxy). By key, such as
             ``{"boxes_ship": "cxcywhr"}``, it is ``xyxy`` for the rest.
-            torchvision's boxes say themselves what they are, and their degrees stay degrees.
+            torchvision's boxes carry their format, and their degrees stay degrees.
         channels_last: images are tensors (H, W, C), (B, H, W, C) or (B, T, H, W, C), and come back so; masks and heatmaps stay
             as they are. By default channels stand first, and shapes that look otherwise raise (but
             (64, 4, 4), which can be a feature map); False takes any at its word.
         min_area, min_visibility, min_size: boxes with a smaller visible area (square pixels), visible fraction (0 to 1) or visible
             side (pixels, or (height, width)) become invalid.
-        mask_fill: what masks show outside the image; a number that the masks' dtype holds.
+        mask_fill: the masks' value outside the image; a number that the masks' dtype holds.
         interpolation: per kind, such as ``{"mask": "bilinear"}``; masks are nearest, heatmaps and depth bilinear by default.
         pairs: by key, the places of keypoints, or of a heatmap's or mask's channels, that are left and right of one thing, such as
             ``{"keypoints": [(1, 2), (3, 4)]}``: they change places in every sample whose map mirrors.
@@ -119,7 +119,7 @@ class Pipeline(nn.Module):
             a part of a class's name decides for those transforms. A list of lists makes several groups. Without it the pictures
             of a sample have one size, and one draw for all of them. Records are a dict then, one `Record` for each picture.
         only: with ``share``, the pictures that some transforms are for, said as in ``share`` or by place:
-            ``{"geometry": ["left", "right"], 3: ["wrist"]}``. The others pass by; the rest of their draws stay what they are.
+            ``{"geometry": ["left", "right"], 3: ["wrist"]}``. The others pass by; the rest of their draws stay the same.
         of: with ``share``, the pictures that targets belong to, such as ``{"boxes": "left"}``; by default that in their key, as in
             ``boxes_left``, or else ``image``, or the only one. Flow and disparity that lead from one picture to another name both,
             ``{"flow": ("left", "right")}``; ``flow_valid`` says where both show the point then.
@@ -134,7 +134,7 @@ class Pipeline(nn.Module):
         To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
 
     Errors:
-        InvalidArgument or InvalidType for an option outside of its range, InvalidType for what is no transform.
+        InvalidArgument or InvalidType for an option outside of its range, InvalidType for anything but a transform.
 
     Example:
         >>> import torch, pellucid
@@ -150,7 +150,7 @@ class Pipeline(nn.Module):
 
     same_on_batch = property(lambda self: self.options.same_on_batch, doc="Whether every draw is shared across the batch.")
     fuse = property(lambda self: self.options.fuse, doc="Whether runs are composed into one resample.")
-    canvas = property(lambda self: self.options.canvas, doc="What a composed run sees of its source: ``each`` or ``image``.")
+    canvas = property(lambda self: self.options.canvas, doc="The part of its source that a run sees: ``each`` or ``image``.")
     show, _repr_html_, to_onnx = show, pipeline_html, to_onnx
 
     @formerly()
@@ -229,7 +229,7 @@ class Pipeline(nn.Module):
                 of their own, under ``target`` or as (image, target); a target that is a class or classes is left alone.
             others: nothing else goes by place.
             key: decides the draw; default the pipeline's seed and step, which then advances.
-            return_record: also return what was drawn.
+            return_record: also return the record of the draw.
             gradient_scale: pixels, from 0 to 16, a number or a tensor () or (B,): slopes to drawn values are read from images
                 blurred by a Gaussian of this standard deviation (a declared surrogate, which sees further); results stay sharp.
             targets: the entries of a dict by name, in the place of a batch: ``augment(image=image, bboxes=boxes)``.
@@ -389,7 +389,7 @@ class Pipeline(nn.Module):
             batch, record.params, over: as each transform declares.
 
         Errors:
-            InvalidType for what is no record; InvalidArgument for one of other transforms (a pipeline without any takes all), and
+            InvalidType for anything but a record; InvalidArgument for one of other transforms (one without any takes all), and
             where sizes or the numbers of samples differ from the record's; for something over pictures that it does not fit.
 
         Example:
@@ -418,7 +418,7 @@ class Pipeline(nn.Module):
     def inverse(self, batch: Any, record: Record | RaggedRecord | Mapping[str, Any], *, return_valid: bool = False) -> Any:
         """Undo the geometry: images are resampled back, boxes and keypoints mapped back without loss of precision.
 
-        Colours stay as they are, and what the forward pass cut away is filled with zeros. Boxes come back as the hull of their
+        Colours stay as they are, and the parts that the forward pass cut away are zeros. Boxes come back as the hull of their
         mapped corners, so a box that was rotated grows; keypoints come back to rounding.
 
         Args:
@@ -434,7 +434,7 @@ class Pipeline(nn.Module):
             batch, record.params: as of a resample.
 
         Errors:
-            InvalidType for what is no record; InvalidArgument for one of other transforms, where sizes differ from the record's,
+            InvalidType for anything but a record; InvalidArgument for other transforms, where sizes differ from the record's,
             and for samples that were mixed.
 
         Example:
@@ -471,7 +471,7 @@ class Pipeline(nn.Module):
             record.params: as each transform declares.
 
         Errors:
-            InvalidType for what is no record.
+            InvalidType for anything but a record.
 
         Example:
             >>> import torch, pellucid
@@ -492,7 +492,7 @@ class Pipeline(nn.Module):
         return valid
 
     def explain(self, batch: Any | None = None, *, size: tuple[int, ...] = (224, 224), channels: int = 3) -> str:
-        """Return as text what is fused with what, which implementation runs, and what is drawn.
+        """Return the plan as text: which transforms fuse, which implementation runs, and which values are drawn.
 
         Args:
             batch: images of the kind in question; the other arguments are then not read.
@@ -527,7 +527,7 @@ class Pipeline(nn.Module):
         return explain(self.plan(spec), impl=self.options.impl, device=device)
 
     def plan(self, spec: ImageSpec) -> Plan:
-        """Return the plan for one kind of image: what is fused with what, hashable and without tensors.
+        """Return the plan for one kind of image: which transforms fuse; hashable and without tensors.
 
         Args:
             spec: channels, height, width.
@@ -936,7 +936,7 @@ class Pipeline(nn.Module):
         """Return the pipeline as plain, versioned data; learned numbers as where they started (see :meth:`frozen`).
 
         Errors:
-            InvalidArgument for what no file can hold, such as a function or a module.
+            InvalidArgument for steps that no file can hold, such as a function or a module.
 
         Example:
             >>> import pellucid

@@ -52,7 +52,7 @@ _CPU = torch.device("cpu")
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What was drawn, per sample.
+    """The draw of each sample.
 
     Args:
         plan: how it runs; holds the transforms and the image kind.
@@ -159,7 +159,7 @@ class Record:
             drawn values: exact.
 
         Errors:
-            InvalidArgument where a field moves pixels, or samples are mixed: no matrix tells what happened.
+            InvalidArgument where a field moves pixels, or samples are mixed: no matrix tells the whole map.
         """
         if self.plan.bends:
             found = ", ".join(type(self.plan.steps[i].transform).__name__ for i in self.plan.bends)
@@ -305,7 +305,7 @@ class Record:
             times: how often; 0 gives the record of no samples.
 
         Errors:
-            InvalidType or InvalidArgument for what is no number of times.
+            InvalidType or InvalidArgument for anything but a number of times.
 
         Example:
             >>> import torch, pellucid

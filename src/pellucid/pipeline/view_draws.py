@@ -25,11 +25,11 @@ __all__ = ["View", "draw_several", "is_named", "steps_named"]
 
 
 class View(NamedTuple):
-    """One of several views: the augmented batch, and what was drawn for it.
+    """One of several views: the augmented batch, and its record.
 
     Args:
         result: as a call gives it.
-        record: what was drawn for it.
+        record: its draw.
     """
 
     result: Any

@@ -41,7 +41,7 @@ _STEPS = ("flip", "quarter", "shift", "scale", "before", "stretch", "after", "mo
 
 
 def DiffAugment(policy: tuple[str, ...] | list[str] = ("color", "translation", "cutout"), *, same_on_batch: bool = False) -> Apply:
-    """What the discriminator of a GAN sees of real and generated pictures alike, so that few of them suffice.
+    """Augment real and generated pictures alike before a GAN's discriminator, so that few pictures suffice.
 
     ``color``: brightness shifted by up to a quarter, saturation about the mean of the channels times 0 to 2, contrast about the
     picture's mean times 0.5 to 1.5, nothing clipped. ``translation``: by whole pixels, up to an eighth of the size. ``cutout``: a

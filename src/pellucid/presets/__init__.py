@@ -27,7 +27,7 @@ _FOLDER = Path(__file__).parent
 
 
 class Preset(NamedTuple):
-    """What stands in the file of a preset."""
+    """The content of a preset's file."""
 
     source: str
     """Whose pipeline it is, and where it is published."""
@@ -53,7 +53,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def about(name: str) -> Preset:
-    """Return the source of a preset, its options, and what differs.
+    """Return the source of a preset, its options, and the differences.
 
     Args:
         name: one of :func:`names`.

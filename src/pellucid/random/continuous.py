@@ -311,7 +311,7 @@ class Constant(Distribution):
             `Learnable` of an array.
 
     Errors:
-        InvalidType for what is no number; InvalidArgument for rows of different lengths.
+        InvalidType for anything but a number; InvalidArgument for rows of different lengths.
 
     Example:
         >>> import torch

@@ -58,7 +58,7 @@ class Distribution:
             floor: the least it may be; a `Learnable` without a lower bound gets this one.
 
         Errors:
-            InvalidArgument for a number below ``floor``; InvalidType for what is no number.
+            InvalidArgument for a number below ``floor``; InvalidType for anything but a number.
 
         Example:
             >>> import pellucid

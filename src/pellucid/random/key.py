@@ -42,7 +42,7 @@ class Key:
     the batch, on every device and in every data-loading worker.
 
     Errors:
-        InvalidType for what is no integer and no tensor; InvalidArgument for integers out of range and an index that is not (B,).
+        InvalidType for anything but integers and tensors; InvalidArgument for integers out of range and an index that is not (B,).
 
     Example:
         >>> Key(seed=7, step=3).step

@@ -45,7 +45,7 @@ class Learnable:
     A plain ``nn.Parameter`` in a field is that number, as it is and without bounds.
 
     Errors:
-        InvalidArgument for a start outside of the bounds, and for none without ``by``; InvalidType for what is no number.
+        InvalidArgument for a start outside of the bounds, and for none without ``by``; InvalidType for anything but a number.
 
     Example:
         >>> Learnable(0.5, low=0.0, high=1.0).value

@@ -43,7 +43,7 @@ class Smooth(Each):
         harmonic mean, with kinks where neighbouring knots are equal).
 
     Errors:
-        InvalidType for what is no distribution of one number; InvalidArgument for one whose draws are choices or learn by their
+        InvalidType for anything but a distribution of one number; InvalidArgument for one whose draws are choices or learn by their
         loss, and for a number of knots out of range.
 
     Source:

@@ -36,7 +36,7 @@ _REACH = 12  # taps of the blur to each side, and how far beyond a picture's edg
 
 @dataclass(frozen=True)
 class Camera:
-    """What `fit_camera` found.
+    """The result of `fit_camera`.
 
     With u the place of a pixel from the center in halves of the picture's diagonal and r its length, the camera shows
     ``(gain * (1 + v1 r^2 + v2 r^4) * blurred(ideal at center + u * (scale + k1 r^2 + k2 r^4 + k3 r^6))) ** gamma``, and noise.
@@ -146,7 +146,7 @@ def fit_camera(
     steps: int = 40,
     tolerance: float = 1e-3,
 ) -> Camera:
-    """Find one camera from pictures and what it made of them: lens, vignetting, gamma, gain, blur and noise, jointly.
+    """Find one camera from ideal pictures and its pictures of the same: lens, vignetting, gamma, gain, blur and noise, jointly.
 
     Damped Gauss-Newton steps from coarse pictures to fine ones, all pairs together. Slopes to where a pixel reads come from one
     backward pass of the warp.

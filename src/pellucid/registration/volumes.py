@@ -54,7 +54,7 @@ _TURN = math.radians(15.0)
 
 @dataclass(frozen=True)
 class VolumeAlignment:
-    """What `align_volumes` found.
+    """The result of `align_volumes`.
 
     Args:
         matrix: moving voxel (x, y, z) from fixed voxel, homogeneous.

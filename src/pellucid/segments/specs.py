@@ -37,7 +37,7 @@ class WarpSpec:
         projective: the last row is not (0, 0, 1).
         exposes: output pixels may lie outside the input, so padding and fill matter.
         padding_mode, fill, interpolation: used when this is the warp of its run that decides them.
-        mask_fill: what masks show in the place of the fill; None for what the pipeline says.
+        mask_fill: the masks' value in the place of the fill; None for the pipeline's.
         antialias: low-pass when shrinking.
         shrink: bounds (vertical, horizontal) of the input pixels per output pixel.
         windowed: the segment comes with a window: its own crop rectangle.
@@ -81,7 +81,7 @@ class Warp3Spec:
         exposes: output voxels may lie outside the input, so padding and fill matter.
         bends: the segment comes with displacements.
         padding_mode, fill, interpolation: ``zeros`` shows the fill.
-        mask_fill: what label volumes show in the place of the fill; None for what the pipeline says.
+        mask_fill: the label volumes' value in the place of the fill; None for the pipeline's.
 
     Example:
         >>> import pellucid
@@ -144,7 +144,7 @@ class CurveSpec:
 
 @dataclass(frozen=True)
 class ConvolveSpec:
-    """What weighs or ranks a neighbourhood.
+    """A rule that weighs or ranks a neighbourhood.
 
     Args:
         how: ``separable``: one kernel per axis and sample (`Convolve`); ``interior``: one of 3 x 3 (`Sharpen`); ``dense``: a square
@@ -166,7 +166,7 @@ class BlendSpec:
 
     Args:
         noise: the partner is noise over the whole image (`Noise`), rather than a rectangle (`Patch`).
-        mask_fill: what masks become under its rectangles; None leaves them as they are.
+        mask_fill: the masks' value under its rectangles; None leaves them as they are.
         hides: boxes and points lie behind its rectangles.
         tabled: equal levels of a channel become equal ones, whatever lies around them.
 

@@ -171,7 +171,7 @@ def _fix(key: str, value: object) -> str:
 
 
 def _likely(value: object) -> str:
-    """The kind that numbers look like; none for what is no tensor or array of numbers."""
+    """The kind that numbers look like; none for anything but a tensor or array of numbers."""
     value = next(iter(value), None) if isinstance(value, list | tuple) else value
     shape = tuple(getattr(value, "shape", ()))
     whole = "float" not in str(getattr(value, "dtype", "float"))

@@ -44,7 +44,7 @@ def join_world() -> World:
     Alone where there is none. NCCL on GPUs, gloo elsewhere.
 
     Errors:
-        InvalidArgument where RANK or WORLD_SIZE is set to what is no rank or number of them.
+        InvalidArgument where RANK or WORLD_SIZE is set to anything but a rank or their number.
 
     Example:
         >>> from pellucid.training import join_world

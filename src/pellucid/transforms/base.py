@@ -163,7 +163,7 @@ class Transform:
         """
 
     def segment(self, spec: ImageSpec) -> SegmentSpec:
-        """Return the static description of what this lowers to, for images of one kind.
+        """Return the static description of this transform's segment, for images of one kind.
 
         Args:
             spec: channels, height, width of the images.
@@ -189,7 +189,7 @@ class Transform:
             raise invalid(type(self).__name__, expected=expected, got=f"{spec.channels} channels")
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        """Return what is drawn for each sample, by name, in a fixed order; as the fields say that are declared with `drawn`.
+        """Return each sample's distributions, by name, in a fixed order: those of the fields declared with `drawn`.
 
         It answers for images of any kind, however large; those the transform cannot handle are refused by `segment`. Learned
         distributions are the same for all of them.
@@ -224,7 +224,7 @@ class Transform:
         """Return this with its draws taken, for a sample that drew these values: its size is decided then, and it has no gate.
 
         Args:
-            values: what was drawn, by name; a gate that is always open is not among them.
+            values: the drawn values, by name; a gate that is always open is not among them.
 
         Example:
             >>> import pellucid
@@ -237,7 +237,7 @@ class Transform:
         """Return the segment's tensors, with a gradient to the drawn values.
 
         Args:
-            values: what was drawn, by name: (B,) or (B, n) each.
+            values: the drawn values, by name: (B,) or (B, n) each.
             spec: channels, height, width of the images.
             like: a scalar that gives dtype and device to transforms that draw nothing.
 

@@ -44,7 +44,7 @@ class ChannelDropout(Coloring):
     Args:
         count: how many channels: a number, pair, `Learnable` or distribution of values >= 0. Of 1.5, the second is mixed half with
             the fill; ``Categorical((1, 2))`` draws whole ones.
-        fill: what they show, in [0, 1] units.
+        fill: their value, in [0, 1] units.
 
     Identity at:
         count = 0.

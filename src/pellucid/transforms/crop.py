@@ -55,7 +55,7 @@ class RandomCrop(Transform):
         size: height and width of the crop, or an int for a square.
         padding: pixels to add around the image first: an int, (left-right, top-bottom) or (left, top, right, bottom).
         pad_if_needed: enlarge the padding where the image is smaller than the crop.
-        padding_mode, fill: what the padding shows.
+        padding_mode, fill: the content of the padding.
         p: probability of a random place; the other samples are cut in the middle, as a batch keeps one size.
 
     Gradient:
@@ -192,7 +192,7 @@ class Crop(Transform):
     Args:
         size: height and width, or an int for a square.
         top, left: the row and the column of its first pixel.
-        fill: what lies outside the image, unless ``padding_mode`` repeats it.
+        fill: the value outside of the image, unless ``padding_mode`` repeats it.
 
     On each target:
         image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.
@@ -237,7 +237,7 @@ class CenterCrop(Transform):
 
     Args:
         size: height and width, or an int for a square.
-        fill: what lies outside the image.
+        fill: the value outside of the image.
 
     On each target:
         image, mask: whole pixels move, bit for bit. boxes, keypoints: shifted.

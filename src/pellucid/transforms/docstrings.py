@@ -19,13 +19,13 @@ _OPTIONS = {
     "interpolation": "``bilinear``, ``nearest`` or ``bicubic`` (Keys, a = -0.5).",
     "padding_mode": "``zeros``, ``constant`` (both show ``fill``), ``border`` (NumPy's ``edge``), ``reflection`` (``symmetric``: "
     "the edge pixel is repeated) or ``reflect_101`` (NumPy's and torchvision's ``reflect``: it is not).",
-    "fill": "what ``zeros`` and ``constant`` show: a number, or one per channel, in the image's units.",
+    "fill": "the value beyond the border under ``zeros`` and ``constant``: a number, or one per channel, in the image's units.",
     "center": "(x, y) in pixels; default the image's centre.",
     "antialias": "low-pass when shrinking.",
     "clip": "``end`` clips the result to [0, 1], ``none`` does not.",
     "p": "probability.",
     "same_on_batch": "one draw for the whole batch.",
-    "mask_fill": "what masks show where the picture shows its fill; None for the pipeline's ``mask_fill``.",
+    "mask_fill": "the masks' value where the picture shows its fill; None for the pipeline's ``mask_fill``.",
 }
 
 

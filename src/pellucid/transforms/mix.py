@@ -39,7 +39,7 @@ def everywhere(spec: ImageSpec, edge: float, like: Tensor) -> Tensor:
 
 
 def check_classes(name: str, num_classes: object) -> None:
-    """Raise for what is no number of classes."""
+    """Raise for anything but a number of classes."""
     if num_classes is not None and (not isinstance(num_classes, int) or isinstance(num_classes, bool) or num_classes < 1):
         raise invalid(name, expected="a whole number >= 1, or None", got=repr(num_classes))
 

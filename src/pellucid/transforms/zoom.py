@@ -56,7 +56,7 @@ class RandomZoomOut(_Placed):
 
     Args:
         side: of the larger canvas, in units of the picture's: a pair, number, `Learnable` or distribution, 1 to 16.
-        fill: what the canvas shows, in the image's units.
+        fill: the value of the canvas, in the image's units.
         antialias: low-pass.
 
     On each target:
@@ -100,7 +100,7 @@ class ScaleJitter(_Placed):
     Args:
         size: (height, width) of the output, or an int for a square.
         scale: 1 fits the whole picture into the output: a pair, number, `Learnable` or distribution, 0.05 to 20.
-        fill: what lies outside of the picture, in the image's units.
+        fill: the value outside of the picture, in the image's units.
 
     On each target:
         image: resampled. mask: nearest. boxes, keypoints: scaled and shifted.

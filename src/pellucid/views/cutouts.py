@@ -23,7 +23,7 @@ def cutouts(
 ) -> Float[Tensor, "m c s s"]:
     """Cut n random squares out of a picture and bring them to one size, all in one pass.
 
-    What an encoder of fixed input size is to judge is shown to it in parts, and the gradients of all parts meet in the picture.
+    An encoder of fixed input size sees the picture in parts, and the gradients of all parts meet in the picture.
     Squares larger than the output are low-pass filtered.
 
     Args:

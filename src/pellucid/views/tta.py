@@ -38,7 +38,7 @@ class TTA(nn.Module):
             quadrilaterals that have ``scores`` are told apart by the boxes around them; outlines without scores are the mean over
             views, corner by corner. A list of dicts, one for each picture, as torchvision's detectors return, comes back as a list.
         merge: ``mean``, ``max``, or ``vote``. Masks of whole numbers always vote.
-        merge_boxes: what becomes of the boxes of one object: ``nms`` keeps the best, ``soft_nms`` lowers the scores of the others,
+        merge_boxes: how to merge the boxes of one object: ``nms`` keeps the best, ``soft_nms`` lowers the scores of the others,
             ``fusion`` takes their mean; see `pellucid.detection`.
         views: how many are drawn from one pipeline.
         key: of the draws. All pictures get one draw per view, so that a prediction does not depend on the rest of the batch.

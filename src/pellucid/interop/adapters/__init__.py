@@ -39,7 +39,7 @@ def as_albumentations(pipeline: Given, *, p: float = 1.0) -> Any:
         none: arrays carry none.
 
     Errors:
-        ModuleNotFoundError where albumentations is not installed; InvalidType for what is no pipeline.
+        ModuleNotFoundError where albumentations is not installed; InvalidType for anything but a pipeline.
 
     Example:
         >>> from pellucid.interop import as_albumentations
@@ -63,7 +63,7 @@ def as_torchvision(pipeline: Given) -> nn.Module:
         as the pipeline's.
 
     Errors:
-        InvalidType for what is no pipeline; whatever the pipeline says of its targets.
+        InvalidType for anything but a pipeline; whatever the pipeline says of its targets.
 
     Example:
         >>> import torch, pellucid
@@ -92,7 +92,7 @@ def as_kornia(pipeline: Given, *, data_keys: Sequence[str] | None = ("input",)) 
         as the pipeline's.
 
     Errors:
-        InvalidArgument for a key that is not in the list, or another number of arguments; InvalidType for what is no pipeline.
+        InvalidArgument for a key that is not in the list, or another number of arguments; InvalidType for anything but a pipeline.
 
     Example:
         >>> import torch, pellucid
@@ -112,7 +112,7 @@ def as_detectron2(pipeline: Given) -> Any:
         pipeline: or a list of transforms. Each picture is drawn for once; its boxes, masks, polygons and keypoints follow.
 
     Errors:
-        ModuleNotFoundError where Detectron2 is not installed; InvalidType for what is no pipeline.
+        ModuleNotFoundError where Detectron2 is not installed; InvalidType for anything but a pipeline.
 
     Example:
         >>> from pellucid.interop import as_detectron2
@@ -133,7 +133,7 @@ def as_batchgenerators(pipeline: Given) -> Any:
         pipeline: or a list of transforms, such as ``presets.nnunet(patch_size)``.
 
     Errors:
-        InvalidType for what is no pipeline; InvalidArgument for a regression target beside volumes.
+        InvalidType for anything but a pipeline; InvalidArgument for a regression target beside volumes.
 
     Example:
         >>> import torch, pellucid

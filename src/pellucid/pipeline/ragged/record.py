@@ -26,7 +26,7 @@ __all__ = ["RaggedRecord", "scattered"]
 
 @dataclass(frozen=True, eq=False)
 class RaggedRecord:
-    """What was drawn for a list of pictures; ``device``, ``with_param``, ``requires_grad_`` and ``to`` are those of `Record`.
+    """The draws for a list of pictures; ``device``, ``with_param``, ``requires_grad_`` and ``to`` are those of `Record`.
 
     Args:
         plans: one for each sample: how pictures of its size run.
