@@ -9,6 +9,7 @@ from tests.guide.pages import DOCS, FENCE, follow
 ROOT = DOCS.parent
 PAGES = {
     "index.md": 1,
+    "whats-new.md": 1,
     "how-do-i.md": 55,
     "two-frames.md": 2,
     "clips.md": 3,

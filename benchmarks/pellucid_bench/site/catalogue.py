@@ -72,7 +72,7 @@ def catalogue() -> Iterator[tuple[str, str | bytes]]:
             name, follow = type(transform).__name__, followers(transform, batch)
             spent = costs["ns"].get(name)
             facts = [", ".join(follow) or "the picture alone", transform.gradients.get("image", "none").replace("_", " ")]
-            notes[name] = f"<small>{' · '.join(facts + [_time(spent)] * bool(spent))}</small>"
+            notes[name] = f"<small>{' · '.join(facts + ([_time(spent)] if spent else []))}</small>"
             yield (
                 f"gallery/{name}.md",
                 _PAGE.format(
@@ -107,9 +107,8 @@ def followers(transform: Any, batch: Mapping[str, Any]) -> list[str]:
     pipeline, moved = Pipeline([transform], impl="reference"), set()
     for step in range(3):
         out = pipeline(batch, key=Key(seed=0, step=step))
-        moved |= {key for key in _TITLES if key in batch and not torch.equal(out[key], batch[key])}
         moved |= {
-            key for key in ("boxes", "keypoints") if not torch.equal(out[f"{key}_valid"], torch.ones_like(out[f"{key}_valid"]))
+            key for key in _TITLES for name in (key, f"{key}_valid") if name in batch and not torch.equal(out[name], batch[name])
         }
     return [title for key, title in _TITLES.items() if key in moved]
 
