@@ -15,8 +15,10 @@ __all__ = ["completed"]
 _ORDER = ("Args", "Returns", "Gradient", "On each target", "Identity at", "Errors", "Source", "Example")
 
 
-def completed(text: str | None, arguments: Mapping[str, str], sections: Mapping[str, str]) -> str | None:
-    """A docstring with these arguments behind its own, and these sections at their places, but what it says itself."""
+def completed(text: str | None, arguments: Mapping[str, str], sections: Mapping[str, str], own: str = "") -> str | None:
+    """A docstring with these arguments behind its own, these sections at their places, but what it says itself, and the imports of
+    its example: of torch, of pellucid, and ``own``.
+    """
     found = re.search(r"^( *)Args:\n((?:\1 +\S.*\n)+)", text or "", re.MULTILINE)
     if text is None or found is None:
         return text
@@ -29,4 +31,9 @@ def completed(text: str | None, arguments: Mapping[str, str], sections: Mapping[
         place = re.search(rf"(\n+){margin}({later}):\n", text)
         if place is not None and place[2] != title:
             text = f"{text[: place.start()]}{place[1]}{margin}{title}:\n{margin}    {said}{text[place.start() :]}"
+    if example := re.search(r"^ *Example:\n( *>>> )", text, re.MULTILINE):
+        code = "\n".join(re.findall(r"^ *(?:>>>|\.\.\.) (.*)", text[example.end(1) - 4 :], re.MULTILINE))
+        used = ", ".join(name for name in ("torch", "pellucid") if re.search(rf"(?<![\w.]){name}\.", code))
+        lines = [line for line in (used and f"import {used}", own) if line not in code]
+        text = text[: example.start(1)] + "".join(f"{example[1]}{line}\n" for line in lines) + text[example.start(1) :]
     return text

@@ -99,4 +99,8 @@ for _one in (globals()[name] for name in __all__):
         **({"Gradient": f"{_slopes}: exact."} if _slopes else {}),
         "Errors": "``InvalidArgument`` and ``InvalidType`` for shapes, dtypes, numbers and options that do not fit.",
     }
-    _one.__doc__ = completed(_one.__doc__, {name: _OPTIONS[name] for name in _names if name in _OPTIONS}, _sections)
+    _options, _import = (
+        {name: _OPTIONS[name] for name in _names if name in _OPTIONS},
+        f"from pellucid.functional import {_one.__name__}",
+    )
+    _one.__doc__ = completed(_one.__doc__, _options, _sections, _import)

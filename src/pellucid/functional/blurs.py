@@ -43,8 +43,6 @@ def box_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, width: Factor 
         ``cv2.blur`` where the width is kernel_size.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import box_blur
         >>> box_blur(torch.tensor([[[0.0, 0.0, 3.0, 0.0]]]), 3)
         tensor([[[0., 1., 1., 2.]]])
     """
@@ -71,8 +69,6 @@ def motion_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, length: Fac
         The mean of the picture shifted along the line (``scipy.ndimage.shift(order=1, mode="mirror")``).
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import motion_blur
         >>> motion_blur(torch.eye(5)[None], 3, 0.0, 45.0).equal(torch.eye(5)[None])
         True
     """
@@ -97,8 +93,6 @@ def defocus_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, radius: Fa
         ``scipy.ndimage.correlate(mode="mirror")`` with the disk; `pellucid.RandomDefocusBlur`.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import defocus_blur
         >>> defocus_blur(torch.eye(5)[None], 3, 0.0).equal(torch.eye(5)[None])
         True
     """
@@ -120,8 +114,6 @@ def median_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int | Size) -> S
         ``cv2.medianBlur``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import median_blur
         >>> median_blur(torch.tensor([[[0.0, 9.0, 1.0, 2.0]]]), (1, 3))
         tensor([[[0., 1., 2., 2.]]])
     """
@@ -147,8 +139,6 @@ def zoom_blur(image: Shaped[Tensor, "*b c h w"], factor: Factor, *, zooms: int =
         The mean of ``scipy.ndimage.map_coordinates`` at these zooms.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import zoom_blur
         >>> zoom_blur(torch.tensor([[[0.0, 0.0, 1.0, 0.0, 0.0]]]), 2.0, zooms=2)
         tensor([[[0.0000, 0.2500, 1.0000, 0.2500, 0.0000]]])
     """

@@ -55,8 +55,6 @@ def jpeg(
         "JPEG-resistant adversarial images", 2017.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import jpeg
         >>> jpeg(torch.tensor([[[0, 40, 80, 120, 160, 200, 240, 255]]], dtype=torch.uint8), 30)
         tensor([[[  0,  40,  86, 120, 158, 205, 242, 255]]], dtype=torch.uint8)
     """

@@ -44,8 +44,6 @@ def adjust_brightness(image: Shaped[Tensor, "*b c h w"], brightness_factor: Fact
         ``torchvision.transforms.v2.functional.adjust_brightness``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import adjust_brightness
         >>> adjust_brightness(torch.tensor([[[0.2, 0.8]]]), 1.5)
         tensor([[[0.3000, 1.0000]]])
     """
@@ -66,8 +64,6 @@ def adjust_contrast(image: Shaped[Tensor, "*b c h w"], contrast_factor: Factor) 
         ``torchvision.transforms.v2.functional.adjust_contrast``, with its luma weights.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import adjust_contrast
         >>> adjust_contrast(torch.tensor([[[0.2, 0.6]]]), 0.5)
         tensor([[[0.3000, 0.5000]]])
     """
@@ -88,8 +84,6 @@ def adjust_saturation(image: Shaped[Tensor, "*b c h w"], saturation_factor: Fact
         ``torchvision.transforms.v2.functional.adjust_saturation``, with its luma weights.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import adjust_saturation
         >>> adjust_saturation(torch.tensor([0.5, 0.5, 0.5]).reshape(3, 1, 1), 3.0).flatten()
         tensor([0.5001, 0.5001, 0.5001])
     """
@@ -110,8 +104,6 @@ def adjust_hue(image: Shaped[Tensor, "*b c h w"], hue_factor: Factor) -> Shaped[
         ``torchvision.transforms.v2.functional.adjust_hue``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import adjust_hue
         >>> red = torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1)
         >>> adjust_hue(red, 0.5).flatten()
         tensor([0., 1., 1.])
@@ -136,8 +128,6 @@ def adjust_gamma(image: Shaped[Tensor, "*b c h w"], gamma: Factor, *, gain: Fact
         ``torchvision.transforms.v2.functional.adjust_gamma``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import adjust_gamma
         >>> adjust_gamma(torch.tensor([[[0.25, 1.0]]]), 0.5)
         tensor([[[0.5000, 1.0000]]])
     """
@@ -178,8 +168,6 @@ def shift_hsv(
         ``colorsys``; albumentations' HueSaturationValue in other units.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import shift_hsv
         >>> shift_hsv(torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1), hue=1 / 3).flatten()
         tensor([0., 1., 0.])
     """
@@ -201,8 +189,6 @@ def color_temperature(image: Shaped[Tensor, "*b 3 h w"], temperature: Factor) ->
         See `PlanckianJitter`.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import color_temperature
         >>> red, green, blue = color_temperature(torch.full((3, 1, 1), 0.4), 3000.0).flatten().tolist()
         >>> red > green > blue
         True
@@ -234,8 +220,6 @@ def rgb_shift(
         Its formula in numpy; albumentations' RGBShift.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import rgb_shift
         >>> rgb_shift(torch.full((3, 1, 1), 0.25), red=0.5, blue=-0.5).flatten()
         tensor([0.7500, 0.2500, 0.0000])
     """
@@ -261,8 +245,6 @@ def channel_dropout(
         An assignment in numpy.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import channel_dropout
         >>> channel_dropout(torch.ones(3, 1, 1), [0, 2]).flatten()
         tensor([0., 1., 0.])
     """

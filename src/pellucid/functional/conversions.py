@@ -43,8 +43,6 @@ def rgb_to_grayscale(image: Shaped[Tensor, "*b 3 h w"], *, num_output_channels: 
         ITU-R BT.601; ``cv2.cvtColor(..., COLOR_RGB2GRAY)``. (torchvision rounds the first weight to 0.2989.)
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import rgb_to_grayscale
         >>> rgb_to_grayscale(torch.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1))
         tensor([[[0.2990]]])
     """
@@ -74,8 +72,6 @@ def rgb_to_hsv(image: Float[Tensor, "*b 3 h w"]) -> Float[Tensor, "*b 3 h w"]:
         ``colorsys.rgb_to_hsv``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import rgb_to_hsv
         >>> rgb_to_hsv(torch.tensor([0.0, 0.5, 0.0]).reshape(3, 1, 1)).flatten()
         tensor([0.3333, 1.0000, 0.5000])
     """
@@ -101,8 +97,6 @@ def hsv_to_rgb(image: Float[Tensor, "*b 3 h w"]) -> Float[Tensor, "*b 3 h w"]:
         ``colorsys.hsv_to_rgb``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import hsv_to_rgb
         >>> hsv_to_rgb(torch.tensor([0.5, 1.0, 0.5]).reshape(3, 1, 1)).flatten()
         tensor([0.0000, 0.5000, 0.5000])
     """
@@ -122,8 +116,6 @@ def invert(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w"]:
         ``torchvision.transforms.v2.functional.invert``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import invert
         >>> invert(torch.tensor([[[0, 55, 255]]], dtype=torch.uint8))
         tensor([[[255, 200,   0]]], dtype=torch.uint8)
     """
@@ -145,8 +137,6 @@ def normalize(image: Float[Tensor, "*b c h w"], mean: FillValue, std: FillValue)
         ``torchvision.transforms.v2.functional.normalize``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import normalize
         >>> normalize(torch.tensor([[[0.5, 1.0]]]), mean=0.5, std=0.25)
         tensor([[[0., 2.]]])
     """
@@ -168,8 +158,6 @@ def denormalize(image: Float[Tensor, "*b c h w"], mean: FillValue, std: FillValu
         `normalize`.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import denormalize
         >>> denormalize(torch.tensor([[[0.0, 2.0]]]), mean=0.5, std=0.25)
         tensor([[[0.5000, 1.0000]]])
     """
@@ -200,8 +188,6 @@ def to_dtype(
         ``torchvision.transforms.v2.functional.to_dtype``, for bytes into fractions.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import to_dtype
         >>> to_dtype(torch.tensor([[[0.0, 0.5, 1.0]]]), torch.uint8)
         tensor([[[  0, 128, 255]]], dtype=torch.uint8)
     """

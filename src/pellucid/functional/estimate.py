@@ -46,7 +46,6 @@ def get_rotation_matrix2d(center: PointsLike, angle: Factor, scale: Factor) -> F
         ``cv2.getRotationMatrix2D``; multiples of 90 degrees are exact here.
 
     Example:
-        >>> from pellucid.functional import get_rotation_matrix2d
         >>> get_rotation_matrix2d((10, 10), 30, 1.0)
         tensor([[ 0.8660,  0.5000, -3.6603],
                 [-0.5000,  0.8660,  6.3397]], dtype=torch.float64)
@@ -92,7 +91,6 @@ def get_perspective_transform(src: PointsLike, dst: PointsLike) -> Float[Tensor,
         Heckbert 1989, section 2.2.3, in closed form; ``cv2.getPerspectiveTransform``.
 
     Example:
-        >>> from pellucid.functional import get_perspective_transform
         >>> square = [[0, 0], [1, 0], [1, 1], [0, 1]]
         >>> get_perspective_transform(square, [[2, 3], [4, 3], [4, 5], [2, 5]])
         tensor([[2., 0., 2.],
@@ -120,7 +118,6 @@ def get_affine_transform(src: PointsLike, dst: PointsLike) -> Float[Tensor, "*b 
         ``cv2.getAffineTransform``.
 
     Example:
-        >>> from pellucid.functional import get_affine_transform
         >>> get_affine_transform([[0, 0], [1, 0], [0, 1]], [[5, 5], [7, 5], [5, 8]])
         tensor([[2., 0., 5.],
                 [0., 3., 5.]], dtype=torch.float64)
@@ -172,7 +169,6 @@ def invert_affine_transform(M: MatrixLike) -> Float[Tensor, "*b 2 3"]:
         ``cv2.invertAffineTransform``.
 
     Example:
-        >>> from pellucid.functional import invert_affine_transform
         >>> invert_affine_transform([[2, 0, 6], [0, 4, 4]])
         tensor([[ 0.5000,  0.0000, -3.0000],
                 [ 0.0000,  0.2500, -1.0000]], dtype=torch.float64)

@@ -42,8 +42,6 @@ def gaussian_blur(
         ``torchvision.transforms.v2.functional.gaussian_blur``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import gaussian_blur
         >>> gaussian_blur(torch.tensor([[[0.0, 0.0, 1.0, 0.0, 0.0]]]), (1, 3), 0.5)
         tensor([[[0.0000, 0.1065, 0.7870, 0.1065, 0.0000]]])
     """
@@ -79,8 +77,6 @@ def adjust_sharpness(image: Shaped[Tensor, "*b c h w"], sharpness_factor: Factor
         ``torchvision.transforms.v2.functional.adjust_sharpness``, with PIL's smoothing kernel.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import adjust_sharpness
         >>> dot = torch.zeros(1, 3, 3)
         >>> dot[0, 1, 1] = 0.13
         >>> adjust_sharpness(dot, 0.0)[0, 1]
@@ -117,8 +113,6 @@ def erase(
         ``torchvision.transforms.v2.functional.erase`` for boxes of whole pixels.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import erase
         >>> erase(torch.ones(1, 1, 4), (1.0, 0.0, 2.5, 1.0))
         tensor([[[1.0000, 0.0000, 0.5000, 1.0000]]])
     """

@@ -50,8 +50,6 @@ def coarse_dropout(
         An assignment in numpy, for rectangles of whole pixels. DeVries and Taylor, 2017, with ``inside=False``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import coarse_dropout
         >>> coarse_dropout(torch.ones(1, 1, 5), [0.0, 0.75], [0.0, 0.0], height=1.0, width=0.2)
         tensor([[[0., 1., 1., 0., 1.]]])
     """
@@ -101,8 +99,6 @@ def grid_dropout(
         An assignment in numpy, for holes of whole pixels. Chen et al., "GridMask data augmentation", 2020, without its rotation.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import grid_dropout
         >>> grid_dropout(torch.ones(1, 1, 4), 2.0, 0.5)
         tensor([[[0.5000, 1.0000, 0.5000, 1.0000]]])
     """

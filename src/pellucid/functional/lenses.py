@@ -57,8 +57,6 @@ def lens_distortion(
         ``cv2.initUndistortRectifyMap``, with half the diagonal as its focal length.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import lens_distortion
         >>> image = torch.rand(3, 16, 20)
         >>> torch.equal(lens_distortion(image), image)
         True
@@ -80,8 +78,6 @@ def fisheye(image: Shaped[Tensor, "..."], angle: Factor, **options: Unpack[CvOpt
         ``cv2.fisheye.undistortPoints`` with its coefficients at 0.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import fisheye
         >>> fisheye(torch.rand(2, 3, 16, 20), torch.tensor([20.0, 50.0])).shape
         torch.Size([2, 3, 16, 20])
     """
@@ -112,8 +108,6 @@ def rolling_shutter(
         ``numpy.interp`` of each row.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import rolling_shutter
         >>> rolling_shutter(torch.rand(3, 16, 20), pan=0.2).shape
         torch.Size([3, 16, 20])
     """
@@ -138,8 +132,6 @@ def wave(
         Its formula in numpy.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import wave
         >>> wave(torch.rand(3, 64, 64), 0.05, period=32.0).shape
         torch.Size([3, 64, 64])
     """

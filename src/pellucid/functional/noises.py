@@ -48,9 +48,7 @@ def gaussian_noise(
         ``torchvision.transforms.v2.functional.gaussian_noise``, whose numbers come from the global generator.
 
     Example:
-        >>> import torch
         >>> from pellucid import Key
-        >>> from pellucid.functional import gaussian_noise
         >>> one, two = (gaussian_noise(torch.full((1, 2, 2), 0.5), key=Key(seed=3)) for _ in range(2))
         >>> one.equal(two)
         True
@@ -79,9 +77,7 @@ def poisson_gaussian_noise(
         Foi et al., 2008; see `PoissonGaussianNoise`.
 
     Example:
-        >>> import torch
         >>> from pellucid import Key
-        >>> from pellucid.functional import poisson_gaussian_noise
         >>> poisson_gaussian_noise(torch.zeros(1, 1, 3), 0.1, 0.0, key=Key(seed=3)).flatten()
         tensor([0., 0., 0.])
     """
@@ -109,9 +105,7 @@ def shot_noise(image: Shaped[Tensor, "*b c h w"], photons: Factor = 20.0, *, key
         ``scipy.stats.poisson.ppf`` of the key's numbers; see `ShotNoise`.
 
     Example:
-        >>> import torch
         >>> from pellucid import Key
-        >>> from pellucid.functional import shot_noise
         >>> levels = 4 * shot_noise(torch.full((1, 8, 8), 0.5), 4.0, key=Key(seed=3))
         >>> bool((levels == levels.round()).all())
         True
@@ -140,9 +134,7 @@ def salt_and_pepper(
         ``skimage.util.random_noise(mode="s&p")``.
 
     Example:
-        >>> import torch
         >>> from pellucid import Key
-        >>> from pellucid.functional import salt_and_pepper
         >>> salt_and_pepper(torch.zeros(1, 1, 3), 1.0, 1.0, key=Key(seed=3)).flatten()
         tensor([1., 1., 1.])
     """
@@ -166,9 +158,7 @@ def plasma_fog(
         Hendrycks and Dietterich, 2019; see `RandomPlasmaFog`.
 
     Example:
-        >>> import torch
         >>> from pellucid import Key
-        >>> from pellucid.functional import plasma_fog
         >>> foggy = plasma_fog(torch.full((1, 8, 8), 0.5), 2.0, 2.0, key=Key(seed=3))
         >>> bool(abs(foggy.min() - 0.1) < 1e-6), bool(abs(foggy.max() - 0.5) < 1e-6)
         (True, True)
@@ -192,9 +182,7 @@ def plasma_brightness(
         Its formula; the cloud is that of :func:`plasma_fog`.
 
     Example:
-        >>> import torch
         >>> from pellucid import Key
-        >>> from pellucid.functional import plasma_brightness
         >>> uneven = plasma_brightness(torch.full((1, 8, 8), 0.5), 0.2, key=Key(seed=3))
         >>> bool(abs(uneven.min() - 0.3) < 1e-6), bool(abs(uneven.max() - 0.7) < 1e-6)
         (True, True)
@@ -226,9 +214,7 @@ def plasma_shadow(
         Its formula; the cloud is that of :func:`plasma_fog`.
 
     Example:
-        >>> import torch
         >>> from pellucid import Key
-        >>> from pellucid.functional import plasma_shadow
         >>> dark = plasma_shadow(torch.ones(1, 8, 8), 0.5, 0.5, key=Key(seed=3))
         >>> float(dark.min()), float(dark.max())
         (0.5, 1.0)
@@ -265,9 +251,7 @@ def rain(
         `pellucid.RandomRain`.
 
     Example:
-        >>> import torch
         >>> from pellucid import Key
-        >>> from pellucid.functional import rain
         >>> bool(rain(torch.zeros(3, 32, 32), 0.5, 0.05, key=Key(0)).max() <= 0.5)
         True
     """
@@ -308,9 +292,7 @@ def snow(
         `pellucid.RandomSnow`.
 
     Example:
-        >>> import torch
         >>> from pellucid import Key
-        >>> from pellucid.functional import snow
         >>> bool((snow(torch.zeros(3, 32, 32), severity=3, key=Key(0)) >= 0.15 - 1e-6).all())  # paler everywhere
         True
     """

@@ -49,8 +49,6 @@ def thin_plate_spline(
         ``scipy.interpolate.RBFInterpolator("thin_plate_spline", degree=1)``; Bookstein, 1989.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import thin_plate_spline
         >>> image = torch.rand(3, 16, 20)
         >>> torch.equal(thin_plate_spline(image, torch.zeros(2, 3, 3)), image)
         True
@@ -91,8 +89,6 @@ def grid_distortion(
         ``numpy.interp`` along each axis.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import grid_distortion
         >>> row = torch.tensor([[[0.0, 1.0, 2.0, 3.0, 4.0]]])
         >>> grid_distortion(row, [1.0, 1.0], [3.0, 1.0])
         tensor([[[0.0000, 1.5000, 3.0000, 3.5000, 4.0000]]])

@@ -51,8 +51,6 @@ def rasterize(polygons: Polygons, size: Size, *, impl: str = "auto") -> Float[Te
         incoming one integrated along the edges (the derivative of an area with its border).
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import rasterize
         >>> rasterize(torch.tensor([[0.5, 0.0], [3.0, 0.0], [3.0, 1.0], [0.5, 1.0]]), (1, 4))
         tensor([[0.5000, 1.0000, 1.0000, 0.0000]])
         >>> square, hole = [0, 0, 3, 0, 3, 3, 0, 3], [1, 1, 2, 1, 2, 2, 1, 2]
@@ -83,7 +81,6 @@ def polygon_areas(polygons: Polygons) -> Float[Tensor, "*b"]:
         Green's theorem.
 
     Example:
-        >>> from pellucid.functional import polygon_areas
         >>> polygon_areas([[0, 0, 4, 0, 0, 3]])
         tensor([6.])
     """
@@ -114,7 +111,6 @@ def polygon_boxes(
         The least and the greatest coordinates; ``shapely.minimum_rotated_rectangle``.
 
     Example:
-        >>> from pellucid.functional import polygon_boxes
         >>> polygon_boxes([[1, 0, 4, 0, 2, 3]])
         tensor([[1., 0., 4., 3.]])
         >>> polygon_boxes([[2, 9, 2, 1, 4, 1, 4, 9]], format="cxcywhr", reading=True)  # a word that is read upwards

@@ -34,7 +34,6 @@ def anneal(start: float, steps: int, *, end: float = 0.5) -> Float[Tensor, "step
         (steps,), to be iterated over.
 
     Example:
-        >>> from pellucid.functional import anneal
         >>> anneal(8.0, 5)
         tensor([8.0000, 4.0000, 2.0000, 1.0000, 0.5000])
     """

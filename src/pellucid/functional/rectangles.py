@@ -40,8 +40,6 @@ def center_crop(image: Shaped[Tensor, "*b c h w"], size: int | Size, *, fill: Fi
         ``torchvision.transforms.v2.functional.center_crop``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import center_crop
         >>> center_crop(torch.tensor([[[1.0, 2.0, 3.0]]]), 1)
         tensor([[[2.]]])
     """
@@ -69,8 +67,6 @@ def five_crop(image: Shaped[Tensor, "*b c h w"], size: int | Size) -> Shaped[Ten
         ``torchvision.transforms.v2.functional.five_crop``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import five_crop
         >>> five_crop(torch.tensor([[[1, 2, 3]]]), 1).flatten()
         tensor([1, 3, 1, 3, 2])
     """
@@ -100,8 +96,6 @@ def ten_crop(
         ``torchvision.transforms.v2.functional.ten_crop``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import ten_crop
         >>> ten_crop(torch.tensor([[[1, 2, 3]]]), 1).flatten()
         tensor([1, 3, 1, 3, 2, 3, 1, 3, 1, 2])
     """
@@ -132,8 +126,6 @@ def resized_crop(
         ``torchvision.transforms.v2.functional.resized_crop``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import resized_crop
         >>> resized_crop(torch.tensor([[[1.0, 2.0, 4.0, 8.0]]]), 0, 1, 1, 2, (1, 2))
         tensor([[[2., 4.]]])
     """
@@ -172,8 +164,6 @@ def perspective(
         ``cv2.warpPerspective``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import perspective
         >>> square = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
         >>> perspective(torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]), square, square[1:] + square[:1])
         tensor([[[3., 1.],
@@ -197,8 +187,6 @@ def permute_channels(image: Shaped[Tensor, "*b c h w"], permutation: Sequence[in
         ``torchvision.transforms.v2.functional.permute_channels``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import permute_channels
         >>> permute_channels(torch.tensor([1, 2, 3]).reshape(3, 1, 1), [2, 0, 1]).flatten()
         tensor([3, 1, 2])
     """
@@ -219,8 +207,6 @@ def grayscale_to_rgb(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b 3 
         ``torchvision.transforms.v2.functional.grayscale_to_rgb``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import grayscale_to_rgb
         >>> grayscale_to_rgb(torch.ones(1, 2, 2)).shape
         torch.Size([3, 2, 2])
     """

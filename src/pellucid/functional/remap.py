@@ -83,8 +83,6 @@ def remap(
         ``cv2.remap``; ``scipy.ndimage.map_coordinates`` to 1e-12 in float64.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import remap
         >>> image = torch.tensor([[[1.0, 2.0, 3.0]]])
         >>> remap(image, torch.tensor([[2.0, 0.5]]), torch.zeros(1, 2))
         tensor([[[3.0000, 1.5000]]])

@@ -53,8 +53,6 @@ def resize(
         ``torch.nn.functional.interpolate(..., align_corners=False, antialias=antialias)``. Nearest is integer arithmetic.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import resize
         >>> resize(torch.tensor([[[0.0, 2.0, 4.0, 6.0]]]), (1, 2))
         tensor([[[1.4286, 4.5714]]])
     """
@@ -119,8 +117,6 @@ def longest_max_size(
         albumentations' LongestMaxSize, which rounds half up.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import longest_max_size
         >>> longest_max_size(torch.zeros(3, 12, 16), 8).shape
         torch.Size([3, 6, 8])
     """
@@ -148,8 +144,6 @@ def letterbox(
         ``cv2.copyMakeBorder`` around :func:`resize`.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import letterbox
         >>> letterbox(torch.zeros(1, 2, 4), 4, fill=0.5)[0, :, 0]
         tensor([0.5000, 0.0000, 0.0000, 0.5000])
     """
@@ -190,8 +184,6 @@ def crop(
         ``torchvision.transforms.v2.functional.crop``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import crop
         >>> crop(torch.arange(6.0).reshape(1, 2, 3), 1, 1, 1, 3)
         tensor([[[4., 5., 0.]]])
     """
@@ -217,8 +209,6 @@ def pad(
         ``numpy.pad`` modes constant, edge, symmetric, reflect and wrap.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import pad
         >>> pad(torch.tensor([[[1.0, 2.0]]]), (2, 0), padding_mode="reflection")
         tensor([[[2., 1., 1., 2., 2., 1.]]])
     """
@@ -244,8 +234,6 @@ def pad_if_needed(
         ``cv2.copyMakeBorder``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import pad_if_needed
         >>> pad_if_needed(torch.tensor([[[1.0], [2.0]]]), (1, 4), fill=9.0)
         tensor([[[9., 1., 9., 9.],
                  [9., 2., 9., 9.]]])
@@ -290,8 +278,6 @@ def uniform_temporal_subsample(video: Shaped[Tensor, "*b t c h w"], num_samples:
         ``torchvision.transforms.v2.functional.uniform_temporal_subsample``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import uniform_temporal_subsample
         >>> uniform_temporal_subsample(torch.arange(5).reshape(5, 1, 1, 1), 3).flatten()
         tensor([0, 2, 4])
     """

@@ -38,8 +38,6 @@ def transform_points(points: Float[Tensor, "*b n 2"], dst_from_src: MatrixLike) 
         ``cv2.perspectiveTransform``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import transform_points
         >>> transform_points(torch.tensor([[1.0, 2.0]]), [[1, 0, 5], [0, 1, 0]])
         tensor([[6., 2.]])
     """
@@ -70,8 +68,6 @@ def transform_boxes(
         The mapped corners one by one; see `pellucid.boxes.transform_boxes`.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import transform_boxes
         >>> transform_boxes(torch.tensor([[0.0, 2.0, 3.0, 4.0]]), [[-1, 0, 9], [0, 1, 0]])
         tensor([[ 7.,  2., 10.,  4.]])
     """

@@ -54,8 +54,6 @@ def posterize(
         ``torchvision.transforms.v2.functional.posterize`` of bytes; of floats it has the levels k / 2 ** bits.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import posterize
         >>> posterize(torch.tensor([[[100, 200]]], dtype=torch.uint8), 1)
         tensor([[[  0, 128]]], dtype=torch.uint8)
     """
@@ -81,8 +79,6 @@ def solarize(
         ``torchvision.transforms.v2.functional.solarize``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import solarize
         >>> solarize(torch.tensor([[[0.25, 0.75]]]), 0.5)
         tensor([[[0.2500, 0.2500]]])
     """
@@ -106,8 +102,6 @@ def equalize(image: Shaped[Tensor, "*b c h w"], *, image_gradient: str = "straig
         ``torchvision.transforms.v2.functional.equalize``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import equalize
         >>> dull = (100 + torch.arange(32)).repeat(1, 32, 1).to(torch.uint8)
         >>> int(equalize(dull).min()), int(equalize(dull).max())
         (0, 255)
@@ -128,8 +122,6 @@ def autocontrast(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w"
         ``torchvision.transforms.v2.functional.autocontrast``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import autocontrast
         >>> autocontrast(torch.tensor([[[0.25, 0.5]]]))
         tensor([[[0., 1.]]])
     """
@@ -163,8 +155,6 @@ def clahe(
         ``cv2.createCLAHE`` on each channel, bit for bit on bytes.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import clahe
         >>> flat = clahe((100 + torch.arange(32)).repeat(1, 32, 1).to(torch.uint8), 40.0, 1)
         >>> int(flat.min()), int(flat.max())
         (8, 255)

@@ -42,8 +42,6 @@ def horizontal_flip(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h
         ``torchvision.transforms.v2.functional.horizontal_flip``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import horizontal_flip
         >>> horizontal_flip(torch.tensor([[[1, 2, 3]]]))
         tensor([[[3, 2, 1]]])
     """
@@ -61,8 +59,6 @@ def vertical_flip(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b c h w
         ``torchvision.transforms.v2.functional.vertical_flip``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import vertical_flip
         >>> vertical_flip(torch.tensor([[[1], [2], [3]]]))[0, :, 0]
         tensor([3, 2, 1])
     """
@@ -103,8 +99,6 @@ def rotate(
         ``torchvision.transforms.v2.functional.rotate``, whose ``center`` counts from the corner of the first pixel.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import rotate
         >>> rotate(torch.arange(4.0).reshape(1, 2, 2), 90)
         tensor([[[1., 3.],
                  [0., 2.]]])
@@ -159,8 +153,6 @@ def affine(
         ``cv2.getRotationMatrix2D``; ``torchvision.transforms.v2.functional.affine``, whose angle turns the other way.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import affine
         >>> affine(torch.tensor([[[1.0, 2.0, 3.0]]]), translate=(1, 0))
         tensor([[[0., 1., 2.]]])
     """

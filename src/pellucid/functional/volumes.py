@@ -65,8 +65,6 @@ def warp3(
         Choi and Lee, "Injectivity conditions of 2D and 3D uniform cubic B-spline functions", 2000.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import warp3
         >>> shift = [[1.0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]]
         >>> warp3(torch.arange(8.0).reshape(1, 2, 2, 2), shift).flatten()
         tensor([1., 0., 3., 0., 5., 0., 7., 0.])

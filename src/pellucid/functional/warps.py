@@ -129,8 +129,6 @@ def warp(
         ``cv2.warpPerspective(..., WARP_INVERSE_MAP)`` and, to 1e-12 in float64, ``scipy.ndimage.map_coordinates``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import warp
         >>> image = torch.arange(4.0).reshape(1, 1, 4)
         >>> warp(image, [[1.0, 0, 0.5], [0, 1, 0], [0, 0, 1]], size=(1, 3))
         tensor([[[0.5000, 1.5000, 2.5000]]])
@@ -187,8 +185,6 @@ def elastic(
         ``torchvision.transforms.v2.functional.elastic``. A smooth random field without a picture of displacements: `RandomElastic`.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import elastic
         >>> elastic(torch.arange(4.0).reshape(1, 1, 4), torch.full((1, 1, 4, 2), 0.5) * torch.tensor([1.0, 0.0]))
         tensor([[[1., 2., 3., 0.]]])
     """
@@ -274,8 +270,6 @@ def warp_affine(
         ``cv2.warpAffine``, whose float32 results agree to 1e-5 of the range (OpenCV 5); ``nearest`` follows our rounding rule.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import warp_affine
         >>> image = torch.tensor([[[1.0, 2.0, 3.0]]])
         >>> warp_affine(image, [[1, 0, 1], [0, 1, 0]], (3, 1), border_value=9.0)
         tensor([[[9., 1., 2.]]])
@@ -341,8 +335,6 @@ def warp_perspective(
         ``cv2.warpPerspective``.
 
     Example:
-        >>> import torch
-        >>> from pellucid.functional import warp_perspective
         >>> image = torch.tensor([[[1.0, 2.0, 3.0]]])
         >>> warp_perspective(image, [[2, 0, 2], [0, 2, 0], [0, 0, 2]], (3, 1))
         tensor([[[0., 1., 2.]]])

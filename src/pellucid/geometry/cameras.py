@@ -69,9 +69,10 @@ def split_camera(camera: Float[Tensor, "*b 3 3"]) -> tuple[Float[Tensor, "*b 3 3
         RQ decomposition, Hartley and Zisserman, Multiple View Geometry, A4.1.1; ``scipy.linalg.rq`` but for signs.
 
     Example:
-        >>> import torch, pellucid
+        >>> import torch
+        >>> from pellucid.functional import split_camera
         >>> turned = torch.tensor([[0.0, -50.0, 40.0], [50.0, 0.0, 30.0], [0.0, 0.0, 1.0]])
-        >>> intrinsics, rotation = pellucid.functional.split_camera(turned)
+        >>> intrinsics, rotation = split_camera(turned)
         >>> intrinsics, rotation
         (tensor([[50.,  0., 40.],
                 [ 0., 50., 30.],

@@ -167,7 +167,6 @@ class RandomAffine(_Affine):
         ``cv2.warpAffine`` with the inverse of ``record.matrix``.
 
     Example:
-        >>> import pellucid
         >>> pellucid.RandomAffine(degrees=15, translate=(0.1, 0.1), shear=5).degrees
         15
     """
@@ -209,7 +208,6 @@ class RandomRotation(_Affine):
         ``cv2.getRotationMatrix2D``; ``torchvision.transforms.v2.functional.rotate(expand=True)``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomRotation((90, 90))(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).flatten()
         tensor([2., 4., 1., 3.])
     """
@@ -263,7 +261,6 @@ class RandomSafeRotation(Warping):
         albumentations' SafeRotate.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomSafeRotation((90, 90))(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).flatten()
         tensor([2., 4., 1., 3.])
     """
@@ -329,7 +326,6 @@ class RandomTranslate(_Affine):
         InvalidArgument for a shift beyond 1, a reversed pair, or an unknown option.
 
     Example:
-        >>> import torch, pellucid
         >>> right = pellucid.RandomTranslate(((0.25, 0.25), (0, 0)))
         >>> right(torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]])).flatten()
         tensor([0., 1., 2., 3.])
@@ -360,7 +356,6 @@ class RandomShear(_Affine):
         shear = 0.
 
     Example:
-        >>> import torch, pellucid
         >>> shear = pellucid.Pipeline([pellucid.RandomShear((45, 45))])
         >>> shear.draw(torch.zeros(1, 1, 3, 3)).src_from_dst[0, 0].round()
         tensor([ 1.,  1., -1.], dtype=torch.float64)
@@ -394,7 +389,6 @@ class RandomScale(_Affine):
         option.
 
     Example:
-        >>> import torch, pellucid
         >>> zoom = pellucid.Pipeline([pellucid.RandomScale((2, 2))])
         >>> zoom.draw(torch.zeros(1, 1, 3, 3)).matrix[0, 0]
         tensor([ 2.,  0., -1.], dtype=torch.float64)

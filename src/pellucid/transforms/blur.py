@@ -52,7 +52,6 @@ class RandomGaussianBlur(Transform):
         ``torchvision.transforms.v2.functional.gaussian_blur``; borders mirror without repeating the edge pixel.
 
     Example:
-        >>> import torch, pellucid
         >>> edge = torch.tensor([[[[0.0, 0.0, 1.0, 1.0]]]])
         >>> pellucid.RandomGaussianBlur((1, 3), sigma=1.0)(edge).flatten()
         tensor([0.0000, 0.2741, 0.7259, 1.0000])
@@ -118,7 +117,6 @@ class RandomSharpness(Transform):
         ``torchvision.transforms.v2.functional.adjust_sharpness`` and PIL's smoothing kernel.
 
     Example:
-        >>> import torch, pellucid
         >>> grey = torch.full((1, 1, 3, 3), 0.5)
         >>> bool((pellucid.RandomSharpness((2, 2), p=1.0)(grey) - grey).abs().max() < 1e-6)
         True
@@ -161,7 +159,6 @@ class RandomUnsharpMask(Transform):
         such threshold.
 
     Example:
-        >>> import torch, pellucid
         >>> edge = torch.tensor([[[[0.25, 0.25, 0.75, 0.75]]]])
         >>> sharp = pellucid.RandomUnsharpMask(0.5, 1.0, p=1.0)(edge).flatten()
         >>> bool(sharp[1] < 0.25) and bool(sharp[2] > 0.75)
@@ -198,7 +195,6 @@ class RandomEmboss(Transform):
         albumentations' ``Emboss``, with share for its alpha; ``cv2.filter2D`` of its kernel.
 
     Example:
-        >>> import torch, pellucid
         >>> grey = torch.full((1, 1, 3, 3), 0.5)
         >>> bool((pellucid.RandomEmboss(0.5, 0.5, p=1.0)(grey) - grey).abs().max() < 1e-6)
         True

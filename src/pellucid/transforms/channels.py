@@ -50,7 +50,6 @@ class ChannelDropout(Coloring):
         count = 0.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.ChannelDropout(2, p=1.0)(torch.ones(1, 3, 1, 1)).sum()
         tensor(1.)
     """
@@ -85,7 +84,6 @@ class RGBShift(Coloring):
         red = green = blue = 0.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RGBShift(red=(0.5, 0.5), green=0.0, blue=(-0.25, -0.25), p=1.0)(torch.full((1, 3, 1, 1), 0.25)).flatten()
         tensor([0.7500, 0.2500, 0.0000])
     """
@@ -134,7 +132,6 @@ class FancyPCA(Coloring):
         Krizhevsky et al., "ImageNet classification with deep convolutional neural networks", 2012; the axes of fb.resnet.torch.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.FancyPCA(pellucid.Constant(1.0), p=1.0)(torch.full((1, 3, 1, 1), 0.5)).flatten()
         tensor([0.3919, 0.3699, 0.3619])
     """
@@ -169,7 +166,6 @@ class PlanckianJitter(Coloring):
         system for HDTV applications", 2002 (oracle: the chromaticity of CIE illuminant A).
 
     Example:
-        >>> import torch, pellucid
         >>> warm = pellucid.PlanckianJitter(3000, p=1.0)(torch.full((1, 3, 1, 1), 0.4)).flatten()
         >>> bool(warm[0] > warm[1] > warm[2])
         True
@@ -201,7 +197,6 @@ class RandomSepia(Coloring):
         albumentations' ``ToSepia`` at strength 1, whose matrix Microsoft published.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomSepia(1.0, p=1.0)(torch.full((1, 3, 1, 1), 0.5)).flatten()
         tensor([0.6755, 0.6015, 0.4685])
     """
@@ -238,7 +233,6 @@ class RandomBrightnessContrast(Coloring):
         albumentations' transform of this name with ``brightness_by_max=True``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomBrightnessContrast((0.25, 0.25), (0.5, 0.5), p=1.0)(torch.tensor([[[[0.0, 0.25]]]])).flatten()
         tensor([0.2500, 0.6250])
     """

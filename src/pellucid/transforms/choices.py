@@ -124,7 +124,6 @@ class OneOf(Choice):
         `Normalize` inside.
 
     Example:
-        >>> import torch, pellucid
         >>> flip = pellucid.OneOf([pellucid.RandomHorizontalFlip(p=1.0), pellucid.RandomVerticalFlip(p=1.0)])
         >>> sorted({tuple(row) for row in flip(torch.arange(4.0).reshape(1, 1, 2, 2).expand(32, 1, 2, 2)).flatten(1).tolist()})
         [(1.0, 0.0, 3.0, 2.0), (2.0, 3.0, 0.0, 1.0)]
@@ -189,7 +188,6 @@ class SomeOf(Choice):
         As `OneOf`; InvalidArgument for more than there are, without replacement.
 
     Example:
-        >>> import torch, pellucid
         >>> both = pellucid.SomeOf([pellucid.RandomHorizontalFlip(p=1.0), pellucid.RandomVerticalFlip(p=1.0)], n=2)
         >>> both(torch.arange(4.0).reshape(1, 1, 2, 2)).flatten()
         tensor([3., 2., 1., 0.])
@@ -252,7 +250,6 @@ class Shuffle(Choice):
         As `OneOf`.
 
     Example:
-        >>> import torch, pellucid
         >>> both = pellucid.Shuffle([pellucid.RandomHorizontalFlip(p=1.0), pellucid.RandomVerticalFlip(p=1.0)])
         >>> both(torch.arange(4.0).reshape(1, 1, 2, 2)).flatten()
         tensor([3., 2., 1., 0.])
@@ -297,7 +294,6 @@ class Apply(Choice):
         As `OneOf`; InvalidArgument for a probability outside of [0, 1].
 
     Example:
-        >>> import torch, pellucid
         >>> both = pellucid.Apply([pellucid.RandomHorizontalFlip(p=1.0), pellucid.RandomVerticalFlip(p=1.0)], p=1.0)
         >>> both(torch.arange(4.0).reshape(1, 1, 2, 2)).flatten()
         tensor([3., 2., 1., 0.])

@@ -44,7 +44,6 @@ class RandomJPEG(Transform):
         Pillow's ``Image.save(format="JPEG")`` and ``Image.open``.
 
     Example:
-        >>> import torch, pellucid
         >>> row = torch.tensor([[[[0, 40, 80, 120, 160, 200, 240, 255]]]], dtype=torch.uint8)
         >>> pellucid.RandomJPEG(30, p=1.0)(row).flatten()
         tensor([  0,  40,  86, 120, 158, 205, 242, 255], dtype=torch.uint8)

@@ -62,7 +62,6 @@ class Mosaic(Transform):
         Bochkovskiy and others, YOLOv4 (2020).
 
     Example:
-        >>> import torch, pellucid
         >>> pictures = torch.arange(4.0).reshape(4, 1, 1, 1).expand(4, 1, 4, 4)
         >>> pellucid.Mosaic(0.5)(pictures)[0, 0]
         tensor([[0., 0., 1., 1.],
@@ -142,7 +141,6 @@ class GridShuffle(Transform):
         Copied tiles (numpy, in the tests).
 
     Example:
-        >>> import torch, pellucid
         >>> shuffled = pellucid.GridShuffle((1, 4), p=1.0)(torch.arange(4.0).reshape(1, 1, 1, 4))
         >>> sorted(shuffled.flatten().tolist())
         [0.0, 1.0, 2.0, 3.0]
@@ -206,7 +204,6 @@ class RandomZoomBlur(Transform):
         The mean of ``scipy.ndimage.map_coordinates`` at these zooms.
 
     Example:
-        >>> import torch, pellucid
         >>> row = torch.tensor([[[[0.0, 0.0, 1.0, 0.0, 0.0]]]])
         >>> pellucid.RandomZoomBlur((2.0, 2.0), zooms=2, p=1.0)(row).flatten()
         tensor([0.0000, 0.2500, 1.0000, 0.2500, 0.0000])

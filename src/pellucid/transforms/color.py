@@ -50,7 +50,6 @@ class RandomGrayscale(Coloring):
         p = 0, and for grey images.
 
     Example:
-        >>> import torch, pellucid
         >>> red = torch.tensor([1.0, 0.0, 0.0]).reshape(1, 3, 1, 1)
         >>> pellucid.RandomGrayscale(p=1.0)(red).flatten()
         tensor([0.2990, 0.2990, 0.2990])
@@ -79,7 +78,6 @@ class RandomInvert(Coloring):
 
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomInvert(p=1.0)(torch.tensor([[[[0.25, 1.0]]]])).flatten()
         tensor([0.7500, 0.0000])
     """
@@ -107,7 +105,6 @@ class RandomChannelShuffle(Coloring):
 
 
     Example:
-        >>> import torch, pellucid
         >>> image = torch.tensor([0.1, 0.2, 0.3]).reshape(1, 3, 1, 1)
         >>> pellucid.RandomChannelShuffle(p=1.0)(image).flatten().sort().values
         tensor([0.1000, 0.2000, 0.3000])
@@ -172,7 +169,6 @@ class Normalize(_Statistics):
         ``torchvision.transforms.v2.functional.normalize``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.Normalize((0.5,), (0.25,))(torch.tensor([[[[0.5, 1.0]]]])).flatten()
         tensor([0., 2.])
     """
@@ -198,7 +194,6 @@ class Denormalize(_Statistics):
         InvalidArgument for statistics of other than the image's channels, and the others of `Normalize`.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.Denormalize((0.5,), (0.25,))(torch.tensor([[[[0.0, 2.0]]]])).flatten()
         tensor([0.5000, 1.0000])
     """

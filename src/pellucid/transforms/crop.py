@@ -68,7 +68,6 @@ class RandomCrop(Transform):
         InvalidArgument where the image is smaller than the crop and ``pad_if_needed`` is off.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomCrop(2)(torch.zeros(1, 3, 5, 5)).shape
         torch.Size([1, 3, 2, 2])
     """
@@ -140,7 +139,6 @@ class RandomCropFromBorders(Transform):
         albumentations' transform of this name.
 
     Example:
-        >>> import torch, pellucid
         >>> cut = pellucid.RandomCropFromBorders(left=0.25, top=0.0, right=0.0, bottom=0.0)
         >>> cut(torch.tensor([[[[1.0, 2.0, 3.0, 4.0]]]])).flatten()
         tensor([2., 3., 4.])
@@ -202,7 +200,6 @@ class Crop(Transform):
         ``torchvision.transforms.v2.functional.crop``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.Crop((1, 2), left=1)(torch.tensor([[[[1.0, 2.0, 3.0]]]]))
         tensor([[[[2., 3.]]]])
     """
@@ -245,7 +242,6 @@ class CenterCrop(Transform):
         ``torchvision.transforms.v2.functional.center_crop``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.CenterCrop(1)(torch.tensor([[[[1.0, 2.0, 3.0]]]]))
         tensor([[[[2.]]]])
     """
@@ -308,7 +304,6 @@ class RandomResizedCrop(Transform):
         ``F.interpolate(crop, size, mode="bilinear", antialias=True)`` for whole-pixel rectangles.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomResizedCrop((4, 6))(torch.zeros(1, 3, 20, 30)).shape
         torch.Size([1, 3, 4, 6])
     """
@@ -400,7 +395,6 @@ class RandomIoUCrop(_ByWindow):
         Liu et al., SSD, ECCV 2016 (oracle: ``torchvision.transforms.v2.RandomIoUCrop``, whose rectangles have sizes of their own).
 
     Example:
-        >>> import torch, pellucid
         >>> batch = {"image": torch.zeros(1, 3, 30, 40), "boxes": torch.tensor([[[4.0, 5.0, 20.0, 20.0]]])}
         >>> out = pellucid.RandomIoUCrop((16, 16), options=(0.3,))(batch)
         >>> out["image"].shape, out["boxes_valid"]
@@ -462,7 +456,6 @@ class RandomBoxSafeCrop(_ByWindow):
         albumentations' RandomSizedBBoxSafeCrop, which rounds the far edges towards the boxes.
 
     Example:
-        >>> import torch, pellucid
         >>> batch = {"image": torch.zeros(1, 3, 30, 40), "boxes": torch.tensor([[[4.0, 5.0, 20.0, 20.0]]])}
         >>> pellucid.RandomBoxSafeCrop((16, 16))(batch)["boxes_valid"]
         tensor([[True]])
@@ -514,7 +507,6 @@ class RandomMaskCrop(Transform):
         albumentations' CropNonEmptyMaskIfExists.
 
     Example:
-        >>> import torch, pellucid
         >>> mask = torch.zeros(1, 9, 9, dtype=torch.int64)
         >>> mask[0, 7, 2] = 1
         >>> pellucid.RandomMaskCrop(3)({"image": torch.zeros(1, 3, 9, 9), "mask": mask})["mask"].sum()

@@ -79,7 +79,6 @@ class RandomPosterize(_Toned):
         ``torchvision.transforms.v2.functional.posterize`` of bytes.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomPosterize(bits=1, p=1.0)(torch.tensor([[[[100, 200]]]], dtype=torch.uint8)).flatten()
         tensor([  0, 128], dtype=torch.uint8)
     """
@@ -115,7 +114,6 @@ class RandomSolarize(_Toned):
         ``torchvision.transforms.v2.functional.solarize``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomSolarize(0.5, p=1.0)(torch.tensor([[[[0.25, 0.75]]]])).flatten()
         tensor([0.2500, 0.2500])
     """
@@ -150,7 +148,6 @@ class RandomEqualize(_Toned):
         ``torchvision.transforms.v2.functional.equalize``.
 
     Example:
-        >>> import torch, pellucid
         >>> dull = (100 + torch.arange(32.0)).repeat(1, 1, 32, 1).to(torch.uint8)
         >>> flat = pellucid.RandomEqualize(p=1.0)(dull)
         >>> int(flat.min()), int(flat.max())
@@ -188,7 +185,6 @@ class RandomCLAHE(_Toned):
         ``cv2.createCLAHE`` on each channel, bit for bit on bytes.
 
     Example:
-        >>> import torch, pellucid
         >>> dull = (100 + torch.arange(32.0)).repeat(1, 1, 32, 1).to(torch.uint8)
         >>> flat = pellucid.RandomCLAHE((40, 40), tiles=1, p=1.0)(dull)
         >>> int(flat.min()), int(flat.max())
@@ -225,7 +221,6 @@ class RandomAutoContrast(_Toned):
         ``torchvision.transforms.v2.functional.autocontrast``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomAutoContrast(p=1.0)(torch.tensor([[[[0.25, 0.5]]]])).flatten()
         tensor([0., 1.])
     """

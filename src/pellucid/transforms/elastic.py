@@ -58,7 +58,6 @@ class RandomElastic(Bending):
         ``scipy.interpolate.NdBSpline`` and ``scipy.ndimage.map_coordinates``. Bound: Choi and Lee, 2000.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomElastic(8, magnitude=0.3)(torch.rand(2, 3, 32, 32)).shape
         torch.Size([2, 3, 32, 32])
     """

@@ -52,7 +52,6 @@ class RandomBoxBlur(Transform):
         ``cv2.blur`` for odd widths; borders mirror without repeating the edge pixel.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomBoxBlur(3.0)(torch.tensor([[[[0.0, 3.0, 0.0]]]])).flatten()
         tensor([2., 1., 2.])
     """
@@ -127,7 +126,6 @@ class RandomMotionBlur(Transform):
         The mean of the picture shifted along the line in 64 steps (oracle: ``scipy.ndimage.shift(order=1, mode="mirror")``).
 
     Example:
-        >>> import torch, pellucid
         >>> dot = torch.zeros(1, 1, 5, 5)
         >>> dot[..., 2, 2] = 1.0
         >>> blurred = pellucid.RandomMotionBlur(2.0, (0, 0))(dot)[0, 0, 2]
@@ -163,7 +161,6 @@ class RandomDefocusBlur(Transform):
         ``scipy.ndimage.correlate(mode="mirror")`` with the disk.
 
     Example:
-        >>> import torch, pellucid
         >>> dot = torch.zeros(1, 1, 5, 5)
         >>> dot[..., 2, 2] = 1.0
         >>> pellucid.RandomDefocusBlur(1.0)(dot)[0, 0, 2]
@@ -201,7 +198,6 @@ class RandomAnisotropicBlur(Transform):
         albumentations' AdvancedBlur without the noise of its kernel; borders mirror without repeating the edge pixel.
 
     Example:
-        >>> import torch, pellucid
         >>> dot = torch.zeros(1, 1, 9, 9)
         >>> dot[0, 0, 4, 4] = 1.0
         >>> pellucid.RandomAnisotropicBlur(1.0, 0.2, degrees=0.0, beta=1.0, p=1.0)(dot)[0, 0, 4, 2:7]
@@ -266,7 +262,6 @@ class RandomGlassBlur(Formula):
         albumentations' GlassBlur and ImageNet-C's glass blur, which exchange pixels one after another (`pellucid.corruptions`).
 
     Example:
-        >>> import torch, pellucid
         >>> grey = torch.full((1, 3, 8, 8), 0.5)
         >>> bool(torch.allclose(pellucid.RandomGlassBlur(p=1.0)(grey), grey))
         True
@@ -304,7 +299,6 @@ class RandomDownscale(Grained):
         albumentations' Downscale with ``INTER_AREA`` down and ``INTER_NEAREST`` up.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomDownscale(0.5, p=1.0)(torch.tensor([[[[0.0, 1.0, 0.5, 0.5]]]])).flatten()
         tensor([0.5000, 0.5000, 0.5000, 0.5000])
     """
@@ -338,7 +332,6 @@ class RandomMedianBlur(Transform):
         ``cv2.medianBlur``; borders repeat the edge pixel.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomMedianBlur((1, 3))(torch.tensor([[[[0.0, 9.0, 1.0, 2.0]]]])).flatten()
         tensor([0., 1., 2., 2.])
     """

@@ -59,7 +59,6 @@ class RandomHorizontalFlip(_Flip):
         image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: x -> W - x and x -> W - 1 - x.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomHorizontalFlip(p=1.0)(torch.tensor([[[[1.0, 2.0, 3.0]]]])).flatten()
         tensor([3., 2., 1.])
     """
@@ -85,7 +84,6 @@ class RandomVerticalFlip(_Flip):
         image, mask, heatmap: whole pixels move, bit for bit. boxes, keypoints: y -> H - y and y -> H - 1 - y.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomVerticalFlip(p=1.0)(torch.tensor([[[[1.0], [2.0]]]])).flatten()
         tensor([2., 1.])
     """
@@ -146,7 +144,6 @@ class RandomRotation90(_Turn):
         InvalidArgument for samples of a batch that end in different sizes.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomRotation90(times=(1,))(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).flatten()
         tensor([2., 4., 1., 3.])
     """
@@ -194,7 +191,6 @@ class RandomD4(_Turn):
         ``numpy.rot90`` and ``numpy.fliplr``; albumentations' D4, and Transpose with ``elements=(5,), p=0.5``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomD4((5,))(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).flatten()
         tensor([1., 3., 2., 4.])
     """

@@ -49,7 +49,6 @@ class GridDistortion(Bending):
         ``numpy.interp`` along each axis; albumentations' GridDistortion with ``normalized=True`` is meant.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.GridDistortion(4, magnitude=0.3)(torch.rand(2, 3, 32, 32)).shape
         torch.Size([2, 3, 32, 32])
     """

@@ -97,7 +97,6 @@ class RandomErasing(_Holes):
         of the channels.
 
     Example:
-        >>> import torch, pellucid
         >>> erased = pellucid.RandomErasing(p=1.0, scale=(0.5, 0.5), ratio=(1.0, 1.0))(torch.ones(1, 1, 8, 8))
         >>> round(erased.mean().item(), 4)
         0.5
@@ -157,7 +156,6 @@ class CoarseDropout(_Holes):
         DeVries and Taylor, "Improved regularization of convolutional neural networks with Cutout", 2017, with ``inside=False``.
 
     Example:
-        >>> import torch, pellucid
         >>> holed = pellucid.CoarseDropout(1, height=(0.5, 0.5), width=(0.25, 0.25), p=1.0)(torch.ones(1, 1, 8, 8))
         >>> round(holed.mean().item(), 4)
         0.875
@@ -215,7 +213,6 @@ class GridDropout(_Holes):
         Chen et al., "GridMask data augmentation", 2020, without its rotation.
 
     Example:
-        >>> import torch, pellucid
         >>> grid = pellucid.GridDropout(cells=2, ratio=0.5, p=1.0)(torch.ones(1, 1, 16, 16))
         >>> round(grid.mean().item(), 3)
         0.75

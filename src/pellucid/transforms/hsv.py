@@ -46,7 +46,6 @@ class HueSaturationValue(Transform):
         albumentations' transform of this name, in floating point (oracle: ``colorsys``).
 
     Example:
-        >>> import torch, pellucid
         >>> red = torch.tensor([0.5, 0.0, 0.0]).reshape(1, 3, 1, 1)
         >>> pellucid.HueSaturationValue(hue=0.0, saturation=(-0.5, -0.5), value=(0.25, 0.25), p=1.0)(red).flatten()
         tensor([0.7500, 0.3750, 0.3750])
@@ -90,7 +89,6 @@ class RandomVibrance(Formula):
         1 + vibrance * (1 - c).
 
     Example:
-        >>> import torch, pellucid
         >>> pale = torch.tensor([0.6, 0.5, 0.5]).reshape(1, 3, 1, 1)
         >>> pellucid.RandomVibrance(0.5, p=1.0)(pale).flatten()
         tensor([0.6315, 0.4865, 0.4865])

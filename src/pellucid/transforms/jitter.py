@@ -118,7 +118,6 @@ class ColorJitter(_Jitter):
         ``torchvision.transforms.v2.ColorJitter``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.ColorJitter(brightness=(0.5, 0.5))(torch.ones(1, 3, 1, 1)).flatten()
         tensor([0.5000, 0.5000, 0.5000])
     """
@@ -175,7 +174,6 @@ class RandomPhotometricDistort(Coloring):
         ``torchvision.transforms.v2.RandomPhotometricDistort``.
 
     Example:
-        >>> import torch, pellucid
         >>> darker = pellucid.RandomPhotometricDistort(brightness=(0.5, 0.5), contrast=(1, 1), saturation=(1, 1), hue=(0, 0), p=1.0)
         >>> darker(torch.ones(1, 3, 1, 1)).flatten()
         tensor([0.5000, 0.5000, 0.5000])
@@ -233,7 +231,6 @@ class RandomBrightness(_Jitter):
         ``torchvision.transforms.v2.functional.adjust_brightness``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomBrightness((0.5, 0.5))(torch.ones(1, 3, 1, 1)).flatten()
         tensor([0.5000, 0.5000, 0.5000])
     """
@@ -261,7 +258,6 @@ class RandomContrast(_Jitter):
         ``torchvision.transforms.v2.functional.adjust_contrast``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomContrast((0.5, 0.5))(torch.tensor([[[[0.0, 1.0]]]])).flatten()
         tensor([0.2500, 0.7500])
     """
@@ -289,7 +285,6 @@ class RandomSaturation(_Jitter):
         ``torchvision.transforms.v2.functional.adjust_saturation``.
 
     Example:
-        >>> import torch, pellucid
         >>> red = torch.tensor([1.0, 0.0, 0.0]).reshape(1, 3, 1, 1)
         >>> pellucid.RandomSaturation((0, 0))(red).flatten()
         tensor([0.2990, 0.2990, 0.2990])
@@ -324,7 +319,6 @@ class RandomHue(_Jitter):
         ``torchvision.transforms.v2.functional.adjust_hue``.
 
     Example:
-        >>> import torch, pellucid
         >>> red = torch.tensor([1.0, 0.0, 0.0]).reshape(1, 3, 1, 1)
         >>> pellucid.RandomHue((1 / 3, 1 / 3))(red).flatten().round()
         tensor([0., 1., 0.])

@@ -51,7 +51,6 @@ class LensDistortion(Fitting):
         ``cv2.initUndistortRectifyMap``, with half the diagonal as its focal length.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.LensDistortion(k1=(0.0, 0.2))(torch.rand(2, 3, 32, 32)).shape
         torch.Size([2, 3, 32, 32])
     """
@@ -116,7 +115,6 @@ class RandomFisheye(Fitting):
         ``cv2.fisheye.undistortPoints`` with its coefficients at 0: Kannala and Brandt, 2006.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomFisheye((20.0, 50.0))(torch.rand(2, 3, 32, 32)).shape
         torch.Size([2, 3, 32, 32])
     """
@@ -160,7 +158,6 @@ class RollingShutter(Fitting):
         ``numpy.interp`` of each row, to 1e-9 in float64.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RollingShutter((-0.2, 0.2))(torch.rand(2, 3, 32, 32)).shape
         torch.Size([2, 3, 32, 32])
     """

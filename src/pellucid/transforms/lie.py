@@ -63,7 +63,6 @@ class RandomLieAffine(Warping):
         ``scipy.linalg.expm``; Benton, Finzi, Izmailov, Wilson: "Learning invariances in neural networks", NeurIPS 2020.
 
     Example:
-        >>> import torch, pellucid
         >>> spread = pellucid.MultivariateNormal.learned_from((0.05, 0.05, 0.1, 0.1, 0.05, 0.05))
         >>> len(list(pellucid.Pipeline([pellucid.RandomLieAffine(spread)]).parameters()))
         27

@@ -62,7 +62,6 @@ class RandomLinearIllumination(Formula):
         albumentations' Illumination with ``mode="linear"``; kornia's of these names add instead.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomLinearIllumination(0.5, (0.0, 0.0), p=1.0)(torch.full((1, 1, 1, 4), 0.5)).flatten()
         tensor([0.3125, 0.4375, 0.5625, 0.6875])
     """
@@ -102,7 +101,6 @@ class RandomCornerIllumination(Formula):
         kornia's RandomLinearCornerIllumination, on images in [0, 1].
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomCornerIllumination(0.25, sign=-1.0, x=0.0, y=1.0, p=1.0)(torch.full((1, 1, 3, 3), 0.5))[0, 0]
         tensor([[0.3750, 0.4375, 0.5000],
                 [0.3125, 0.3750, 0.4375],
@@ -143,7 +141,6 @@ class RandomSpotIllumination(Formula):
         albumentations' Illumination with ``mode="gaussian"``; kornia's RandomGaussianIllumination adds instead.
 
     Example:
-        >>> import torch, pellucid
         >>> lit = pellucid.RandomSpotIllumination(1.0, x=0.5, y=0.5, sigma=0.2, p=1.0)(torch.full((1, 1, 5, 5), 0.25))
         >>> float(lit[0, 0, 2, 2])
         0.5
@@ -192,7 +189,6 @@ class RandomShadow(Formula):
         Its formula; albumentations' transform of this name has polygons with hard edges.
 
     Example:
-        >>> import torch, pellucid
         >>> dark = pellucid.RandomShadow(0.5, x=0.5, width=0.5, degrees=0.0, p=1.0)(torch.ones(1, 1, 1, 32))
         >>> round(float(dark[0, 0, 0, 16]), 3), round(float(dark[0, 0, 0, 0]), 3)
         (0.5, 1.0)
@@ -240,7 +236,6 @@ class RandomSunFlare(Formula):
         Its formula; albumentations' transform of this name draws circles of many colours.
 
     Example:
-        >>> import torch, pellucid
         >>> bright = pellucid.RandomSunFlare(0.5, x=0.25, y=0.5, radius=0.1, p=1.0)(torch.zeros(1, 1, 4, 4))
         >>> bool((bright >= 0).all()), bool((bright <= 1).all())
         (True, True)

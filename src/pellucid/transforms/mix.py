@@ -70,7 +70,6 @@ class MixUp(Transform):
         Zhang and others, mixup (2018); ``torchvision.transforms.v2.MixUp`` for its draws.
 
     Example:
-        >>> import torch, pellucid
         >>> pictures = torch.tensor([0.0, 1.0]).reshape(2, 1, 1, 1)
         >>> mixed = pellucid.MixUp((0.75, 0.75), num_classes=2)({"image": pictures, "labels": torch.tensor([0, 1])})
         >>> mixed["image"].flatten(), mixed["labels"]
@@ -127,7 +126,6 @@ class CutMix(Transform):
         Yun and others, CutMix (2019); ``torchvision.transforms.v2.CutMix`` for its draws.
 
     Example:
-        >>> import torch, pellucid
         >>> pictures = torch.tensor([0.0, 1.0]).reshape(2, 1, 1, 1).expand(2, 1, 8, 8)
         >>> mixed = pellucid.CutMix((0.5, 0.5), num_classes=2)({"image": pictures, "labels": torch.tensor([0, 1])})
         >>> torch.equal(mixed["image"].mean((1, 2, 3)), mixed["labels"][:, 1])

@@ -48,7 +48,6 @@ class Mixture(Transform):
         uncertainty", ICLR 2020.
 
     Example:
-        >>> import torch, pellucid
         >>> mix = pellucid.Pipeline([pellucid.Mixture([pellucid.RandomInvert(p=1.0)])], seed=0)
         >>> out, record = mix(torch.zeros(1, 1, 1, 1), return_record=True)
         >>> bool(torch.isclose(out.double().squeeze(), 1.0 - record.params[0]["share"]))
@@ -174,7 +173,6 @@ class PerPatch(Apart):
         kornia's PatchSequential with ``patchwise_apply=False``, or with ``random_apply`` a choice inside.
 
     Example:
-        >>> import torch, pellucid
         >>> cells = pellucid.PerPatch([pellucid.RandomInvert(p=0.5)], grid=(1, 4))
         >>> out, record = pellucid.Pipeline([cells], seed=0)(torch.zeros(1, 1, 1, 4), return_record=True)
         >>> torch.equal(out.flatten().double(), record.params[0]["0_gate"].flatten())
@@ -226,7 +224,6 @@ class PerChannel(Apart):
         batchgeneratorsv2's transforms with ``synchronize_channels=False``.
 
     Example:
-        >>> import torch, pellucid
         >>> each = pellucid.PerChannel([pellucid.RandomInvert(p=0.5)])
         >>> out, record = pellucid.Pipeline([each], seed=0)(torch.zeros(1, 4, 1, 1), return_record=True)
         >>> torch.equal(out.flatten().double(), record.params[0]["0_gate"].flatten())

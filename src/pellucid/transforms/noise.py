@@ -48,7 +48,6 @@ class RandomGaussianNoise(Transform):
         mean = 0, sigma = 0.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomGaussianNoise(mean=0.25, sigma=0.0)(torch.tensor([[[[0.5, 1.0]]]])).flatten()
         tensor([0.7500, 1.0000])
     """
@@ -118,7 +117,6 @@ class MultiplicativeNoise(Grained):
         albumentations' transform of this name with ``elementwise=True, per_channel=True``.
 
     Example:
-        >>> import torch, pellucid
         >>> noisy = pellucid.MultiplicativeNoise(0.2, p=1.0)(torch.full((1, 3, 8, 8), 0.5))
         >>> bool((noisy >= 0.4).all()), bool((noisy <= 0.6).all())
         (True, True)
@@ -167,7 +165,6 @@ class ISONoise(Formula):
         albumentations' transform of this name, with a normal number in the place of a Poisson number of the same mean and variance.
 
     Example:
-        >>> import torch, pellucid
         >>> grey = torch.full((1, 3, 8, 8), 0.5)
         >>> bool(torch.allclose(pellucid.ISONoise(p=1.0)(grey), grey))  # neither hue nor contrast
         True
@@ -202,7 +199,6 @@ class PoissonGaussianNoise(Grained):
         of what is too bright.
 
     Example:
-        >>> import torch, pellucid
         >>> black = torch.zeros(1, 1, 2, 2)
         >>> bool((pellucid.PoissonGaussianNoise(0.1, 0.0)(black) == 0).all())
         True
@@ -235,7 +231,6 @@ class ShotNoise(Grained):
         Hendrycks and Dietterich, "Benchmarking neural network robustness", ICLR 2019 (oracle: ``scipy.stats.poisson``).
 
     Example:
-        >>> import torch, pellucid
         >>> levels = pellucid.ShotNoise(4.0, p=1.0)(torch.full((1, 1, 16, 16), 0.5)) * 4
         >>> bool((levels == levels.round()).all())
         True
@@ -271,7 +266,6 @@ class RicianNoise(Grained):
         RandRicianNoise).
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RicianNoise(0.0)(torch.tensor([[[[0.5, -1.0]]]])).flatten()
         tensor([0.5000, 1.0000])
     """
@@ -302,7 +296,6 @@ class SaltAndPepper(Grained):
         ``skimage.util.random_noise(mode="s&p")``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.SaltAndPepper(amount=1.0, salt=1.0, p=1.0)(torch.zeros(1, 1, 1, 3)).flatten()
         tensor([1., 1., 1.])
     """

@@ -55,7 +55,6 @@ class CopyPaste(Transform):
         Ghiasi and others, Simple Copy-Paste (2021): I1 a + I2 (1 - a).
 
     Example:
-        >>> import torch, pellucid
         >>> pictures = torch.tensor([1.0, 2.0]).reshape(2, 1, 1, 1).expand(2, 1, 1, 4)
         >>> masks = torch.tensor([[1, 1, 0, 0], [0, 1, 1, 0]]).reshape(2, 1, 1, 4)
         >>> out = pellucid.CopyPaste(share=1.0, p=1.0)({"image": pictures, "masks": masks})

@@ -52,7 +52,6 @@ class RandomPerspective(Warping):
         ``cv2.getPerspectiveTransform`` on the drawn corners.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomPerspective(0.4, p=1.0)(torch.rand(2, 3, 8, 8)).shape
         torch.Size([2, 3, 8, 8])
     """

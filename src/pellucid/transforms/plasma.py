@@ -37,7 +37,6 @@ class RandomPlasmaFog(Grained):
         The fog of Hendrycks and Dietterich, ICLR 2019; see ``pellucid.corruptions``.
 
     Example:
-        >>> import torch, pellucid
         >>> foggy = pellucid.RandomPlasmaFog(2.0, 2.0, p=1.0)(torch.full((1, 3, 8, 8), 0.5))
         >>> bool(abs(foggy.min() - 0.1) < 1e-6), bool(abs(foggy.max() - 0.5) < 1e-6)
         (True, True)
@@ -65,7 +64,6 @@ class RandomPlasmaBrightness(Grained):
         strength = 0, on images in [0, 1].
 
     Example:
-        >>> import torch, pellucid
         >>> uneven = pellucid.RandomPlasmaBrightness(0.2, p=1.0)(torch.full((1, 3, 8, 8), 0.5))
         >>> bool(abs(uneven.min() - 0.3) < 1e-6), bool(abs(uneven.max() - 0.7) < 1e-6)
         (True, True)
@@ -96,7 +94,6 @@ class RandomPlasmaContrast(Grained):
         kornia's transform of this name.
 
     Example:
-        >>> import torch, pellucid
         >>> flat = pellucid.RandomPlasmaContrast(1.0, p=1.0)(torch.full((1, 3, 8, 8), 0.5))
         >>> bool((flat == 0.5).all())  # the middle grey stays
         True
@@ -125,7 +122,6 @@ class RandomPlasmaShadow(Grained):
         darkness = 0, on images in [0, 1].
 
     Example:
-        >>> import torch, pellucid
         >>> dark = pellucid.RandomPlasmaShadow(0.5, 0.5, p=1.0)(torch.ones(1, 3, 8, 8))
         >>> float(dark.min()), float(dark.max())
         (0.5, 1.0)

@@ -69,7 +69,6 @@ class Resize(_Resized):
         ``F.interpolate(mode="bilinear", antialias=True)``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.Resize(4)(torch.zeros(1, 3, 8, 16)).shape
         torch.Size([1, 3, 4, 8])
     """
@@ -109,7 +108,6 @@ class LongestMaxSize(_Resized):
         albumentations' transform of this name, which rounds half up.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.LongestMaxSize(8)(torch.zeros(1, 3, 12, 16)).shape
         torch.Size([1, 3, 6, 8])
     """
@@ -153,7 +151,6 @@ class RandomShortestSize(_Resized):
         ``torchvision.transforms.v2.RandomShortestSize``; its ``RandomResize`` are all sizes of a range.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomShortestSize((4,), max_size=6)(torch.zeros(1, 3, 8, 16)).shape
         torch.Size([1, 3, 3, 6])
     """
@@ -214,7 +211,6 @@ class RandomRescale(_Resized):
         albumentations' RandomScale; sizes are cut to whole pixels.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomRescale(0.5)(torch.zeros(1, 3, 8, 17)).shape
         torch.Size([1, 3, 4, 8])
     """
@@ -261,7 +257,6 @@ class Pad(Transform):
         ``numpy.pad`` modes constant, edge, symmetric and reflect.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.Pad((1, 0), fill=9.0)(torch.tensor([[[[1.0, 2.0]]]]))
         tensor([[[[9., 1., 2., 9.]]]])
     """
@@ -301,7 +296,6 @@ class PadIfNeeded(Transform):
         albumentations' transform of this name.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.PadIfNeeded((1, 4), fill=9.0)(torch.tensor([[[[1.0], [2.0]]]]))[0, 0]
         tensor([[9., 1., 9., 9.],
                 [9., 2., 9., 9.]])
@@ -340,7 +334,6 @@ class Letterbox(Transform):
         the image's own size.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.Letterbox(4, fill=0.5)(torch.zeros(1, 1, 2, 4))[0, 0, :, 0]
         tensor([0.5000, 0.0000, 0.0000, 0.5000])
     """

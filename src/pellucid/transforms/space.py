@@ -123,7 +123,6 @@ class RandomAffine3(InSpace):
         ``scipy.ndimage.affine_transform``.
 
     Example:
-        >>> import torch, pellucid
         >>> turn = pellucid.RandomAffine3(((0, 0), (0, 0), (90, 90)))
         >>> turn(torch.tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]])).flatten()
         tensor([2., 4., 1., 3.])
@@ -177,7 +176,6 @@ class RandomFlip3(InSpace):
         volume, labelmap: whole voxels move, bit for bit. points3, cuboids: x -> W - 1 - x and x -> W - x. affine: follows.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomFlip3("x", p=1.0)(torch.tensor([[[[[1.0, 2.0, 3.0]]]]])).flatten()
         tensor([3., 2., 1.])
     """
@@ -229,7 +227,6 @@ class RandomQuarterTurn3(InSpace):
         ``numpy.rot90``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomQuarterTurn3(times=(1,))(torch.tensor([[[[[1.0, 2.0], [3.0, 4.0]]]]])).flatten()
         tensor([2., 4., 1., 3.])
     """

@@ -60,7 +60,6 @@ class RandomElastic3(InSpace):
         ``scipy.interpolate.NdBSpline`` and ``scipy.ndimage.map_coordinates``. Bound: Choi and Lee, 2000.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomElastic3(8, magnitude=0.3)(torch.rand(2, 1, 16, 16, 16)).shape
         torch.Size([2, 1, 16, 16, 16])
     """

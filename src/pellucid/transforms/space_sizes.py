@@ -93,7 +93,6 @@ class RandomCrop3(_Cropping):
         Isensee et al., nnU-Net, Nature Methods 2021, which puts the voxel in the middle of a third of the windows.
 
     Example:
-        >>> import torch, pellucid
         >>> labels = torch.zeros(1, 8, 8, 8, dtype=torch.int64)
         >>> labels[0, 6, 1, 3] = 2
         >>> crop = pellucid.RandomCrop3((2, 3, 4), foreground=1.0)
@@ -164,7 +163,6 @@ class CenterCrop3(_Cropping):
         InvalidArgument where the volume is smaller than the window and ``pad_if_needed`` is off.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.CenterCrop3((1, 1, 2))(torch.tensor([[[[[1.0, 2.0, 3.0, 4.0]]]]])).flatten()
         tensor([2., 3.])
     """
@@ -203,7 +201,6 @@ class Pad3(InSpace):
         padding = 0.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.Pad3((0, 0, 1))(torch.ones(1, 1, 1, 1, 2)).flatten()
         tensor([0., 1., 1., 0.])
     """
@@ -250,7 +247,6 @@ class Resize3(InSpace):
         ``torch.nn.functional.interpolate(mode="trilinear", align_corners=False)``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.Resize3((1, 1, 4))(torch.tensor([[[[[0.0, 1.0]]]]])).flatten()
         tensor([0.0000, 0.2500, 0.7500, 1.0000])
     """

@@ -38,7 +38,6 @@ class RandomGamma(Transform):
         ``torchvision.transforms.v2.functional.adjust_gamma``.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomGamma(2.0)(torch.tensor([[[[0.5, 1.0]]]])).flatten()
         tensor([0.2500, 1.0000])
     """
@@ -79,7 +78,6 @@ class RandomToneCurve(Formula):
         albumentations' transform of this name, in floating point; it draws both from normal distributions about 1/4 and 3/4.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomToneCurve(0.25, 0.75, p=1.0)(torch.tensor([[[[0.0, 0.25, 0.5, 1.0]]]])).flatten()
         tensor([0.0000, 0.2266, 0.5000, 1.0000])
     """

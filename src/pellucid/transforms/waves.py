@@ -51,7 +51,6 @@ class RandomWave(Fitting):
         Its formula in numpy, to the stated error.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomWave(0.05, period=(32, 64))(torch.rand(2, 3, 64, 64)).shape
         torch.Size([2, 3, 64, 64])
     """
@@ -108,7 +107,6 @@ class RandomThinPlateSpline(Fitting):
         ``scipy.interpolate.RBFInterpolator("thin_plate_spline", degree=1)``; Bookstein, 1989.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.RandomThinPlateSpline(4, magnitude=0.1)(torch.rand(2, 3, 32, 32)).shape
         torch.Size([2, 3, 32, 32])
     """

@@ -52,7 +52,6 @@ class RandomRain(Grained):
         Its formula: points of noise, blurred along a line (oracle: ``scipy.ndimage.shift(order=1)``).
 
     Example:
-        >>> import torch, pellucid
         >>> wet = pellucid.RandomRain(strength=0.5, density=0.05, p=1.0)(torch.zeros(1, 3, 64, 64))
         >>> bool((wet >= 0).all()), bool((wet <= 0.5).all()), bool(wet.any())
         (True, True, True)
@@ -100,7 +99,6 @@ class RandomSnow(Grained):
         Hendrycks and Dietterich, ICLR 2019; see ``pellucid.corruptions``.
 
     Example:
-        >>> import torch, pellucid
         >>> white = pellucid.RandomSnow(1.0, severity=3, p=1.0)(torch.zeros(1, 3, 32, 32))
         >>> bool((white >= 0.15 - 1e-6).all())  # what is pale is so everywhere
         True

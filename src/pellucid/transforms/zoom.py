@@ -67,7 +67,6 @@ class RandomZoomOut(_Placed):
         ``torchvision.transforms.v2.RandomZoomOut`` followed by ``Resize``.
 
     Example:
-        >>> import torch, pellucid
         >>> small = pellucid.RandomZoomOut((2, 2), fill=0.0, p=1.0)(torch.ones(1, 1, 8, 8))
         >>> round(small.mean().item(), 3)
         0.25
@@ -111,7 +110,6 @@ class ScaleJitter(_Placed):
         ``torchvision.transforms.v2.ScaleJitter`` followed by a crop or padding.
 
     Example:
-        >>> import torch, pellucid
         >>> pellucid.ScaleJitter((8, 8), scale=(0.5, 0.5))(torch.ones(1, 3, 16, 16)).mean().round(decimals=3)
         tensor(0.2500)
     """
