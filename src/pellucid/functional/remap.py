@@ -7,7 +7,7 @@ Read next: ``estimate.py``.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Literal, TypeAlias, Unpack, overload
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -24,26 +24,23 @@ from pellucid.kernels.warp import paired
 __all__ = ["remap"]
 
 
+_Map: TypeAlias = Tensor | np.ndarray[Any, Any]
+
+
 @overload
 def remap(
-    image: Shaped[Tensor, "..."],
-    map_x: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
-    map_y: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
+    image: Tensor,
+    map_x: _Map,
+    map_y: _Map,
     *,
     relative: bool = ...,
     return_coverage: Literal[False] = ...,
     **options: Unpack[CvOptions],
-) -> Shaped[Tensor, "..."]: ...
+) -> Tensor: ...
 @overload
 def remap(
-    image: Shaped[Tensor, "..."],
-    map_x: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
-    map_y: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],
-    *,
-    relative: bool = ...,
-    return_coverage: Literal[True],
-    **options: Unpack[CvOptions],
-) -> tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]: ...
+    image: Tensor, map_x: _Map, map_y: _Map, *, relative: bool = ..., return_coverage: Literal[True], **options: Unpack[CvOptions]
+) -> tuple[Tensor, Tensor]: ...
 def remap(
     image: Shaped[Tensor, "..."],
     map_x: Float[Tensor, "*b h2 w2"] | np.ndarray[Any, Any],

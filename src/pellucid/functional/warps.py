@@ -7,7 +7,7 @@ Read next: ``remap.py``.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 import torch
@@ -58,24 +58,17 @@ class _WarpOptions(TypedDict, total=False):
     impl: str
 
 
+_Matrices: TypeAlias = Tensor | MatrixLike
+
+
 @overload
 def warp(
-    image: Shaped[Tensor, "..."],
-    src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
-    *,
-    size: Size,
-    return_coverage: Literal[False] = ...,
-    **options: Unpack[_WarpOptions],
-) -> Shaped[Tensor, "..."]: ...
+    image: Tensor, src_from_dst: _Matrices, *, size: Size, return_coverage: Literal[False] = ..., **options: Unpack[_WarpOptions]
+) -> Tensor: ...
 @overload
 def warp(
-    image: Shaped[Tensor, "..."],
-    src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
-    *,
-    size: Size,
-    return_coverage: Literal[True],
-    **options: Unpack[_WarpOptions],
-) -> tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]: ...
+    image: Tensor, src_from_dst: _Matrices, *, size: Size, return_coverage: Literal[True], **options: Unpack[_WarpOptions]
+) -> tuple[Tensor, Tensor]: ...
 def warp(
     image: Shaped[Tensor, "..."],
     src_from_dst: Float[Tensor, "*b 3 3"] | MatrixLike,
@@ -204,22 +197,12 @@ def elastic(
 
 @overload
 def warp_affine(
-    image: Shaped[Tensor, "..."],
-    M: Float[Tensor, "*b 2 3"] | MatrixLike,
-    dsize: tuple[int, int],
-    *,
-    return_coverage: Literal[False] = ...,
-    **options: Unpack[_MapOptions],
-) -> Shaped[Tensor, "..."]: ...
+    image: Tensor, M: _Matrices, dsize: tuple[int, int], *, return_coverage: Literal[False] = ..., **options: Unpack[_MapOptions]
+) -> Tensor: ...
 @overload
 def warp_affine(
-    image: Shaped[Tensor, "..."],
-    M: Float[Tensor, "*b 2 3"] | MatrixLike,
-    dsize: tuple[int, int],
-    *,
-    return_coverage: Literal[True],
-    **options: Unpack[_MapOptions],
-) -> tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]: ...
+    image: Tensor, M: _Matrices, dsize: tuple[int, int], *, return_coverage: Literal[True], **options: Unpack[_MapOptions]
+) -> tuple[Tensor, Tensor]: ...
 def warp_affine(
     image: Shaped[Tensor, "..."],
     M: Float[Tensor, "*b 2 3"] | MatrixLike,
@@ -282,22 +265,12 @@ def warp_affine(
 
 @overload
 def warp_perspective(
-    image: Shaped[Tensor, "..."],
-    M: Float[Tensor, "*b 3 3"] | MatrixLike,
-    dsize: tuple[int, int],
-    *,
-    return_coverage: Literal[False] = ...,
-    **options: Unpack[_MapOptions],
-) -> Shaped[Tensor, "..."]: ...
+    image: Tensor, M: _Matrices, dsize: tuple[int, int], *, return_coverage: Literal[False] = ..., **options: Unpack[_MapOptions]
+) -> Tensor: ...
 @overload
 def warp_perspective(
-    image: Shaped[Tensor, "..."],
-    M: Float[Tensor, "*b 3 3"] | MatrixLike,
-    dsize: tuple[int, int],
-    *,
-    return_coverage: Literal[True],
-    **options: Unpack[_MapOptions],
-) -> tuple[Shaped[Tensor, "..."], Float[Tensor, "..."]]: ...
+    image: Tensor, M: _Matrices, dsize: tuple[int, int], *, return_coverage: Literal[True], **options: Unpack[_MapOptions]
+) -> tuple[Tensor, Tensor]: ...
 def warp_perspective(
     image: Shaped[Tensor, "..."],
     M: Float[Tensor, "*b 3 3"] | MatrixLike,
