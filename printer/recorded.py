@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pellucid.core.tape import record
-from pellucid.core.tape.instructions import Op
+from pellucid.core.tape.machine import Op
 from pellucid.core.tape.rules import RULES, Recorder, Rule, pointwise
 from pellucid.kernels.stages.colour import STAGES
 from printer.program import Program, Step

@@ -49,7 +49,7 @@ with tempfile.TemporaryDirectory() as folder:
     augment.save(path)
     found["read"] = len(Pipeline.load(path).transforms) == 3
 
-    from pellucid.training.progress import progress_bar
+    from pellucid.training.loop import progress_bar
 
     def progress():
         with progress_bar(1, "title"):

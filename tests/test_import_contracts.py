@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 PLANTED = {
     "Layers: imports point downwards only": ("functional/sizes.py", "import pellucid.pipeline"),
     "Inside a pipeline: imports point downwards only": ("pipeline/notebook.py", "import pellucid.pipeline.module"),
-    "Inside targets: imports point downwards only": ("targets/pillow.py", "import pellucid.targets.kinds"),
+    "Inside targets: imports point downwards only": ("targets/torchvision.py", "import pellucid.targets.kinds"),
     "Inside the engine: imports point downwards only": ("engine/plan/make.py", "import pellucid.engine.lowering"),
     "Kernels know no transforms, and of segments only their values": ("kernels/warp/packing.py", "import pellucid.transforms"),
     "Implementations: the references import neither cpu nor triton": (

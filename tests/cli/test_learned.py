@@ -54,8 +54,8 @@ def test_axes_have_units(tmp_path, monkeypatch):
 
 
 def test_every_range_of_the_recipes_has_a_unit():
-    from pellucid.learn import spaces
+    from pellucid.learn.run import narrow
 
-    panels = {" ".join(name.split()[1:]) for name in ranges.readable(ranges.numbers_of(spaces.narrow()))}
+    panels = {" ".join(name.split()[1:]) for name in ranges.readable(ranges.numbers_of(narrow()))}
     assert panels
     assert not {panel for panel in panels if not ranges.unit_of(panel)}

@@ -15,8 +15,8 @@ import pellucid
 from pellucid import Key, Pipeline
 from pellucid.cli import app
 from pellucid.data import decode, index_of
+from pellucid.data.coco import rle_of, unpacked_rle
 from pellucid.data.manifest import Manifest
-from pellucid.data.polygons import rle_of, unpacked_rle
 from tests.data.conftest import FLIP, SIZES, call, contents, picture, saved
 
 TURN = [pellucid.RandomAffine(20, translate=(0.1, 0.1)), pellucid.ColorJitter(0.3, 0.3)]

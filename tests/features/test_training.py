@@ -18,8 +18,8 @@ from pellucid.errors import InvalidArgument
 from pellucid.features import HardNet
 from pellucid.features.data import PatchPairs, PatchPool, bundled_photographs, patch_jitter
 from pellucid.features.train import DescriptorSettings, DescriptorTrainer, budget, train_descriptor
-from pellucid.features.train.budget import decide_steps
 from pellucid.features.train.precision import resolve_precision
+from pellucid.features.train.run import decide_steps
 from pellucid.features.weights import load_descriptor, save_descriptor
 from pellucid.training import World, read_log, read_settings
 from pellucid.training.device import pick_device

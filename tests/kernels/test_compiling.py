@@ -21,7 +21,7 @@ from numba.core.dispatcher import Dispatcher
 
 import pellucid
 from pellucid.core import compilers
-from pellucid.core.compilers import claims, compiling
+from pellucid.core.compilers import compiling, kept
 from pellucid.kernels import jit, levels
 from pellucid.kernels.threads import scratch
 
@@ -167,7 +167,7 @@ def test_two_processes_that_compile_at_once_keep_both_results(tmp_path):
 
 ONE = """
 import os, sys, time, numpy as np, kernel
-from pellucid.core.compilers import claims, translated
+from pellucid.core.compilers import kept, translated
 replace, sleep = os.replace, time.sleep
 def late(*paths): os.replace = replace; print("compiled", flush=True); input(); replace(*paths)
 def seen(seconds): time.sleep = sleep; print("waits", flush=True); sleep(seconds)
@@ -196,7 +196,7 @@ def one(tmp_path):
         process.communicate()
 
 
-@pytest.mark.skipif(claims.fcntl is None, reason="needs locks of ranges of files")
+@pytest.mark.skipif(kept.fcntl is None, reason="needs locks of ranges of files")
 @pytest.mark.parametrize("end", ["done", "killed"])
 def test_a_process_waits_for_the_one_that_compiles_the_same(one, end):
     first = one()
@@ -211,18 +211,18 @@ def test_a_process_waits_for_the_one_that_compiles_the_same(one, end):
         assert second.communicate("\n")[0] == "compiled\n42 0\n"
 
 
-@pytest.mark.skipif(claims.fcntl is None, reason="needs locks of ranges of files")
+@pytest.mark.skipif(kept.fcntl is None, reason="needs locks of ranges of files")
 @pytest.mark.parametrize("broken", ["no folder", "no locks", "too long"])
 def test_a_process_that_cannot_wait_compiles(broken, tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(errno.EAGAIN if broken == "too long" else errno.ENOLCK, "refused")
 
-    monkeypatch.setattr(claims, "PATIENCE", 0.0)
+    monkeypatch.setattr(kept, "PATIENCE", 0.0)
     opened = {}
-    monkeypatch.setattr(claims, "_opened", opened)
-    monkeypatch.setattr(claims, "_PAUSE", 0.0)
-    monkeypatch.setattr(*((os, "open") if broken == "no folder" else (claims.fcntl, "lockf")), refuse)
-    with claims.claimed(tmp_path, "code"):
+    monkeypatch.setattr(kept, "_opened", opened)
+    monkeypatch.setattr(kept, "_PAUSE", 0.0)
+    monkeypatch.setattr(*((os, "open") if broken == "no folder" else (kept.fcntl, "lockf")), refuse)
+    with kept.claimed(tmp_path, "code"):
         pass
     monkeypatch.undo()
     for file in opened.values():

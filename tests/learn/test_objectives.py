@@ -15,8 +15,8 @@ from torch import nn
 import pellucid as P
 from pellucid import CenteredUniform, Key, Learnable, Pipeline
 from pellucid.learn import augerino_objective, follow, gradient_penalty, teach_losses
+from pellucid.learn.augerino import HeldStatistics
 from pellucid.learn.rotation import optimal_width
-from pellucid.learn.statistics import HeldStatistics
 
 
 @pytest.mark.slow

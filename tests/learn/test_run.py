@@ -15,8 +15,7 @@ from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.learn import AugerinoSettings, BilevelSettings
 from pellucid.learn.data import load_pictures
 from pellucid.learn.ranges import numbers_of, readable
-from pellucid.learn.run import RECIPES, learn
-from pellucid.learn.spaces import narrow
+from pellucid.learn.run import RECIPES, learn, narrow
 from pellucid.policy import RandomChoice
 from pellucid.training import NonFiniteLoss, read_log
 

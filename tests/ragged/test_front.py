@@ -10,7 +10,7 @@ from PIL import Image
 import pellucid
 from pellucid import Key, Learnable, Pipeline, Uniform
 from pellucid.pipeline.ragged import calls
-from pellucid.targets.pillow import pixels_of_pillow
+from pellucid.targets.arrays import pixels_of_pillow
 from pellucid.types import ImageSpec
 from tests.cases import CASES
 

@@ -8,7 +8,7 @@ import pytest
 
 from pellucid.errors import InvalidArgument
 from pellucid.training import CsvLog, fit, read_log
-from pellucid.training.lock import only_run_in
+from pellucid.training.loop import only_run_in
 from tests.training.test_loop import make
 
 
@@ -18,7 +18,7 @@ def test_a_second_run_in_a_folder_is_refused_until_the_first_is_dead(tmp_path):
         f"""
         import sys
         from pathlib import Path
-        from pellucid.training.lock import only_run_in
+        from pellucid.training.loop import only_run_in
         with only_run_in(Path({str(tmp_path)!r})):
             print("held", flush=True)
             sys.stdin.read()
@@ -52,12 +52,12 @@ def test_the_lock_is_given_back_by_a_run_that_stops(tmp_path):
 def test_a_file_system_without_locks_is_mentioned(tmp_path, monkeypatch):
     import errno
 
-    from pellucid.training import lock
+    from pellucid.training import loop
 
     def refuses(handle):
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    monkeypatch.setattr(lock, "_lock", refuses)
+    monkeypatch.setattr(loop, "_lock", refuses)
     with pytest.warns(UserWarning, match="cannot be locked"), only_run_in(tmp_path):
         pass
 

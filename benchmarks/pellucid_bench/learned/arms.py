@@ -18,11 +18,11 @@ from torch import Tensor, nn
 
 from pellucid import Pipeline
 from pellucid.adversarial import max_up
+from pellucid.learn.augerino import HeldStatistics
 from pellucid.learn.classifier import Student, fixed
 from pellucid.learn.data import Task
 from pellucid.learn.run import train
 from pellucid.learn.settings import Learning, Settings
-from pellucid.learn.statistics import HeldStatistics
 from pellucid.policy import RandAugment, TrivialAugmentWide
 from pellucid.policy.operations import ORDER, REACH, magnitudes, operation, signs
 from pellucid.random import Key

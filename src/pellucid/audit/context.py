@@ -1,14 +1,16 @@
 """What several checks need once per audit: the widest precision that works, a generic point, gradients, the traced run.
 
-Owns: computing these once and keeping them for the checks of one process.
+Owns: computing these once and keeping them for the checks of one process; the line of the subject's own source that draws.
 Must not: emit findings.
 Read next: ``checks/agreement.py``.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cached_property, partial
+from types import FrameType
 from typing import Any
 
 import torch
@@ -16,9 +18,9 @@ from torch import Tensor
 
 from pellucid.audit.backward import Step, watched
 from pellucid.audit.causes import Applied, Draws, disagrees
-from pellucid.audit.drawline import drawing_line
 from pellucid.audit.lift import Lifted
-from pellucid.audit.place import backward_place, custom_nodes, node_name, walk
+from pellucid.audit.place import backward_place, custom_nodes, is_users, node_name, short, walk
+from pellucid.audit.replay import Replay
 from pellucid.audit.settings import Settings
 from pellucid.audit.subject import Point, Subject
 from pellucid.audit.trace import Tracer
@@ -264,3 +266,37 @@ def size_of(value: Tensor) -> float:
         return 1.0
     rms = float(value.detach().double().square().mean().sqrt())
     return rms if 0 < rms < float("inf") else 1.0
+
+
+def drawing_line(replay: Replay, call: Callable[[], object]) -> str | None:
+    """Run ``call`` and return the first user line after which any generator's state has changed."""
+    state = replay.states()
+    last: tuple[str, int] | None = None
+    lines: list[str] = []
+
+    def settle() -> None:
+        nonlocal state
+        if last is not None and not lines:
+            now = replay.states()
+            if now != state:
+                lines.append(short(*last))
+            state = now
+
+    def watch(frame: FrameType, event: str, _argument: Any) -> Any:
+        nonlocal last
+        if lines or not is_users(frame.f_code.co_filename):
+            return None
+        if event in {"line", "return", "exception"}:
+            settle()
+        if event == "line":
+            last = (frame.f_code.co_filename, frame.f_lineno)
+        return watch
+
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    settle()
+    return lines[0] if lines else None

@@ -1,8 +1,8 @@
 """COCO: one JSON file for all pictures.
 
-Owns: reading what it says of each picture, and putting together what came out.
+Owns: reading what it says of each picture, outlines and run lengths, and putting together what came out.
 Must not: let what is wrong with one picture reach another.
-Read next: ``polygons.py``.
+Read next: ``form.py``.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from pellucid.data.form import Annotations
-from pellucid.data.polygons import outline, rle_of, unpacked_rle
-from pellucid.data.rows import check_size, numbers, rows, short
+from pellucid.data.form import Annotations, check_size, numbers, rows, short
 from pellucid.errors import invalid
 from pellucid.geometry.polygons import polygon_of, rings_of, signed_areas, stacked
 from pellucid.types import Size
 
-__all__ = ["Coco"]
+__all__ = ["Coco", "outline", "rle_of", "unpacked_rle"]
 
 
 class Coco(Annotations):
@@ -219,3 +218,32 @@ def _polygons(name: str, value: object) -> list[Any]:
     if not isinstance(value, list):
         raise invalid(name, expected="a list of polygons, or run lengths", got=f"{value!r:.80}")
     return [outline(name, one) for one in value]
+
+
+def outline(name: str, value: object) -> NDArray[Any]:
+    """A polygon (n, 2) of a list x1, y1, x2, y2, ..."""
+    expected = "polygons [x1, y1, x2, y2, x3, y3, ...] of at least three corners"
+    flat = numbers(name, value, expected)
+    if len(flat) < 6 or len(flat) % 2:
+        raise invalid(name, expected=expected, got=f"{len(flat)} numbers")
+    return np.array(flat).reshape(-1, 2)
+
+
+def rle_of(mask: NDArray[Any]) -> dict[str, Any]:
+    """Run lengths of a mask (H, W) column by column, zeros first, as COCO stores crowds."""
+    flat = np.concatenate(([0], (mask.T.reshape(-1) != 0).astype(np.int8), [2]))
+    ends = np.flatnonzero(np.diff(flat))
+    return {"counts": np.diff(np.concatenate(([0], ends))).tolist(), "size": list(mask.shape)}
+
+
+def unpacked_rle(value: Mapping[str, Any], size: Size, name: str) -> NDArray[np.uint8]:
+    """The mask (H, W) of such run lengths."""
+    counts, said = value.get("counts"), value.get("size")
+    right = isinstance(counts, list) and all(type(count) is int and count >= 0 for count in counts)
+    if not right or sum(counts) != size[0] * size[1]:  # type: ignore[arg-type]  # a list, as checked
+        got = "a compressed text" if isinstance(counts, str) else f"{counts!r:.60}"
+        raise invalid(f"{name}: counts", expected=f"uncompressed run lengths of {size[0]}x{size[1]} pixels", got=got)
+    if said != list(size):
+        raise invalid(f"{name}: size", expected=f"that of its picture, {list(size)}", got=f"{said!r:.60}")
+    assert isinstance(counts, list)
+    return np.repeat(np.arange(len(counts)) % 2, counts).astype(np.uint8).reshape(size[::-1]).T

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from pellucid.errors import ImplementationError, InvalidArgument, invalid, needs
 from pellucid.random.arguments import check_choice
-from pellucid.targets.pillow import pixels_of_pillow
+from pellucid.targets.arrays import pixels_of_pillow
 from pellucid.types import Size
 
 __all__ = ["BACKENDS", "Enough", "Source", "decode", "decode_labels", "opened"]

@@ -2,7 +2,7 @@
 
 Owns: boxes of objects and of their parts in it.
 Must not: leave a coordinate where it was.
-Read next: ``rows.py``.
+Read next: ``form.py``.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from pellucid.data.form import Annotations
-from pellucid.data.rows import check_size, numbers, rows
+from pellucid.data.form import Annotations, check_size, numbers, rows
 from pellucid.errors import invalid
 from pellucid.types import Size
 

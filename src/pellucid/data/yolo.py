@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from pellucid.data.form import Annotations
-from pellucid.data.rows import rows
+from pellucid.data.form import Annotations, rows
 from pellucid.errors import invalid
 from pellucid.geometry.polygons import rings_of, stacked
 from pellucid.types import Size

@@ -19,8 +19,7 @@ from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, common_device, common_dtype, read_factor, read_numbers
 from pellucid.functional.matrices import MatrixLike, full, guarded_inverse, read_matrix
-from pellucid.geometry.homography import quad_from_quad
-from pellucid.geometry.matrices import cos_sin_degrees, inverse
+from pellucid.geometry.matrices import cos_sin_degrees, inverse, quad_from_quad
 
 __all__ = ["get_affine_transform", "get_perspective_transform", "get_rotation_matrix2d", "invert_affine_transform"]
 

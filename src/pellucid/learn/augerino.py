@@ -1,6 +1,6 @@
 """Augerino: the ranges are trained on the training loss, against a reward for spreading.
 
-Owns: the objective, and the recipe that trains a network with it, settings included.
+Owns: the objective, and the recipe that trains a network with it, settings included; `HeldStatistics`.
 Must not: need a validation set.
 Read next: ``bilevel.py``.
 """
@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from pellucid.learn.classifier import Student
 from pellucid.learn.data import Task
 from pellucid.learn.ranges import numbers_of
 from pellucid.learn.settings import Learning, Settings
-from pellucid.learn.statistics import HeldStatistics
 from pellucid.pipeline import Pipeline
 from pellucid.random import Key
 from pellucid.training import TrainState, World, descend
 from pellucid.training.settings import Amount
 
-__all__ = ["AugerinoSettings", "augerino", "augerino_objective"]
+__all__ = ["AugerinoSettings", "HeldStatistics", "augerino", "augerino_objective"]
 
 
 def augerino_objective(
@@ -104,3 +106,41 @@ def augerino(task: Task, augment: Pipeline, settings: AugerinoSettings, world: W
 
     state = TrainState({"net": student.net, "augment": augment}, {"optimizer": student.optimizer, "ranges": ranges})
     return Learning(step, state, augment, student.net)
+
+
+class HeldStatistics:
+    """A network in training mode that, without gradient, normalises with the batch statistics of its last call with gradient.
+
+    An estimator that evaluates the loss of a batch with its gates the other way would otherwise also change the statistics, by
+    which every sample's loss hears of every other sample's gate. Held, each loss depends on its own draw alone, both sides of a
+    comparison are normalised alike, and the running statistics see one batch per step.
+
+    Args:
+        net: with or without batch normalisation; hooks are put on its layers.
+
+    Gradient:
+        with gradient: the network's own. Of an expected loss to gates: that of the loss with the statistics held constant.
+    """
+
+    def __init__(self, net: nn.Module) -> None:
+        self._net = net
+        self._held: dict[str, Tensor] = {}
+        for name, module in net.named_modules():
+            if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.register_forward_pre_hook(partial(self._hold, name))
+
+    def __call__(self, images: Tensor) -> Any:
+        """What the network makes of the images."""
+        if torch.is_grad_enabled() or not self._net.training:
+            return self._net(images)
+        self._net.eval()
+        try:
+            return functional_call(self._net, self._held, (images,))
+        finally:
+            self._net.train()
+
+    def _hold(self, name: str, module: nn.Module, inputs: tuple[Tensor]) -> None:
+        if module.training and torch.is_grad_enabled():
+            over = [0, *range(2, inputs[0].dim())]
+            var, mean = torch.var_mean(inputs[0].detach(), over, correction=0)
+            self._held |= {f"{name}.running_mean": mean, f"{name}.running_var": var}

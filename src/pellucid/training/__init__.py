@@ -5,13 +5,12 @@ Must not: hold a model or a loss; ``features`` and ``learn`` bring theirs.
 Read next: ``loop.py``.
 """
 
-from pellucid.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
+from pellucid.training.checkpoint import TrainState, latest_checkpoint, load_checkpoint, save_checkpoint
 from pellucid.training.descent import descend, set_rate
 from pellucid.training.distributed import World, all_gather_rows, average_gradients, join_world
 from pellucid.training.log import CsvLog, read_log
 from pellucid.training.loop import NonFiniteLoss, fit, fit_run
 from pellucid.training.settings import RunSettings, read_settings
-from pellucid.training.state import TrainState
 
 __all__ = [
     "CsvLog", "NonFiniteLoss", "RunSettings", "TrainState", "World", "all_gather_rows", "average_gradients", "descend", "fit",

@@ -1,6 +1,7 @@
 """Checkpoints that are either whole or absent.
 
-Owns: their layout on disk, and writing them so that a kill at any moment loses at most the steps since the last one.
+Owns: `TrainState`, what they hold; their layout on disk, and writing them so that a kill at any moment loses at most the steps
+    since the last one.
 Must not: decide when to save.
 Read next: ``loop.py``.
 """
@@ -14,18 +15,50 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pellucid._version import __version__
 from pellucid.core.files import flush
 from pellucid.errors import InvalidArgument, invalid, needs
-from pellucid.training.state import Stateful, TrainState
 
-__all__ = ["DamagedCheckpoint", "latest_checkpoint", "load_checkpoint", "resume_from", "save_checkpoint"]
+__all__ = ["DamagedCheckpoint", "TrainState", "latest_checkpoint", "load_checkpoint", "resume_from", "save_checkpoint"]
+
+
+class Stateful(Protocol):
+    """An optimiser, a schedule, a scaler, a running average: whatever remembers."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it remembers."""
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> Any:
+        """Remember it again."""
+
+
+@dataclass(frozen=True)
+class TrainState:
+    """Everything that changes from step to step.
+
+    Args:
+        modules: by name; their weights and buffers go to ``weights.safetensors`` as ``<name>.<key>``.
+        others: optimisers, schedules, gradient scalers, baselines; they go to ``state.pt``.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.training import TrainState
+        >>> model = torch.nn.Linear(2, 1)
+        >>> state = TrainState({"model": model}, {"optimizer": torch.optim.SGD(model.parameters(), 0.1)})
+        >>> list(state.modules), list(state.others)
+        (['model'], ['optimizer'])
+    """
+
+    modules: Mapping[str, nn.Module]
+    others: Mapping[str, Stateful] = field(default_factory=dict)
+
 
 _NAME = re.compile(r"step-(\d{8})")
 _LEFTOVER = re.compile(r"\.(?P<what>writing|removing)-(?P<pid>\d+)(-.*)?")

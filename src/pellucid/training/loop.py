@@ -1,34 +1,51 @@
 """The loop: steps, logs, checkpoints, and going on after a kill as if nothing had happened.
 
-Owns: when to log, save and stop, and the seed every step starts from.
+Owns: when to log, save and stop, the seed every step starts from, the folder's lock (the
+    operating system takes it back when a process ends, however it ends), and the progress bar.
 Must not: know what a step does.
 Read next: ``checkpoint.py``.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from pellucid.errors import StoppedRun, invalid
-from pellucid.training.checkpoint import latest_checkpoint, resume_from, save_checkpoint
+from pellucid.errors import StoppedRun, invalid, needs
+from pellucid.training.checkpoint import TrainState, latest_checkpoint, resume_from, save_checkpoint
 from pellucid.training.distributed import World, barrier
-from pellucid.training.lock import only_run_in
 from pellucid.training.log import CsvLog
-from pellucid.training.progress import Reporter, progress_bar, silence
 from pellucid.training.settings import RunSettings
-from pellucid.training.state import TrainState
 
-__all__ = ["NonFiniteLoss", "fit", "fit_run", "step_seed"]
+if sys.platform == "win32":
+
+    def _lock(handle: int) -> None:
+        import msvcrt
+
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+
+else:
+
+    def _lock(handle: int) -> None:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+__all__ = ["NonFiniteLoss", "fit", "fit_run", "only_run_in", "progress_bar", "step_seed"]
 
 
 class NonFiniteLoss(StoppedRun):
@@ -205,3 +222,118 @@ def _check_finite(row: Mapping[str, float], step: int, last: Path | None) -> Non
 
 def _devices() -> list[int]:
     return [torch.cuda.current_device()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+
+
+_TAKEN = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}
+
+
+@contextmanager
+def only_run_in(directory: Path) -> Iterator[None]:
+    """Hold the folder's lock, a file ``.lock`` that stays there empty.
+
+    Errors:
+        ``InvalidArgument`` where another run holds it. A file system without locks gives a warning.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / ".lock"
+    with path.open("a") as file:
+        try:
+            _lock(file.fileno())
+        except OSError as error:
+            if error.errno in _TAKEN:
+                expected, fix = "a folder that no other run is writing to", "Wait for that run to end, or choose another folder."
+                raise invalid("directory", expected=expected, got=str(directory), fix=fix) from None
+            warnings.warn(f"{path} cannot be locked ({error.strerror}): make sure that no other run uses the folder.", stacklevel=3)
+        yield
+
+
+if sys.platform == "win32":
+
+    def _lock(handle: int) -> None:
+        import msvcrt
+
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+
+else:
+
+    def _lock(handle: int) -> None:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class Reporter(Protocol):
+    """What the loop tells after each step."""
+
+    def __call__(self, done: int, text: str | None = None) -> None:
+        """``done`` steps of the total are done; ``text`` shows the newest numbers."""
+
+
+@contextmanager
+def silence(total: int, title: str) -> Iterator[Reporter]:
+    """Show nothing: for ranks other than the first, and for tests."""
+    del total, title
+
+    def tell(done: int, text: str | None = None) -> None:
+        del done, text
+
+    yield tell
+
+
+@contextmanager
+def progress_bar(total: int, title: str) -> Iterator[Reporter]:
+    """A bar with rate and time left; where there is no terminal, a plain line every half minute."""
+    with needs("A progress bar", "rich"):
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        yield _plain_lines(console.print, total, title)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[text]}"),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(title, total=total, text="", rate="")
+        started: tuple[float, int] | None = None
+
+        def tell(done: int, text: str | None = None) -> None:
+            nonlocal started
+            now = time.perf_counter()
+            started = started or (now, done)
+            seconds, steps = now - started[0], done - started[1]
+            rate = f"{steps / seconds:.1f} steps/s" if steps and seconds else ""
+            bar.update(task, completed=done, rate=rate)
+            if text is not None:
+                bar.update(task, text=text)
+
+        yield tell
+
+
+def _plain_lines(say: object, total: int, title: str) -> Reporter:
+    assert callable(say)
+    last = time.perf_counter()
+    first: tuple[float, int] | None = None
+    latest = ""
+
+    def tell(done: int, text: str | None = None) -> None:
+        nonlocal last, first, latest
+        now = time.perf_counter()
+        first = first or (now, done)
+        latest = latest if text is None else text
+        if now - last < 30 and done < total:
+            return
+        last = now
+        rate = (done - first[1]) / max(now - first[0], 1e-9)
+        left = f", {(total - done) / rate:.0f} s left" if rate and done < total else ""
+        say(f"{title}: {done}/{total} steps, {rate:.1f} steps/s{left}  {latest}")
+
+    return tell

@@ -1,7 +1,7 @@
 """RandomPerspective.
 
 Owns: the four-corner distortion.
-Must not: solve linear systems; ``geometry.homography`` has the closed form.
+Must not: solve linear systems; ``geometry.matrices`` has the closed form.
 Read next: ``crop.py``.
 """
 
@@ -13,8 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from pellucid.geometry.homography import quad_from_unit_square
-from pellucid.geometry.matrices import inverse, scale_shift
+from pellucid.geometry.matrices import inverse, quad_from_unit_square, scale_shift
 from pellucid.random.distributions import Constant, Distribution, Uniform
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.learnable import Learnable

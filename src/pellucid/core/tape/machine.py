@@ -1,6 +1,6 @@
 """The machine that plays a tape: a loop over instructions, a few samples at a time.
 
-Owns: the compiled interpreter.
+Owns: the instructions, which of them give torch's own bits everywhere, and their compiled interpreter.
 Must not: contract multiply-adds: every instruction rounds once, as the tensor operation it stands for does.
 Read next: ``rules.py``.
 """
@@ -9,13 +9,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from enum import IntEnum, auto
 from functools import cache
 from typing import Any
 
 from pellucid.core.compilers import translated
-from pellucid.core.tape.instructions import Op
 
-__all__ = ["LANES", "player"]
+__all__ = ["LANES", "ROUNDED", "Op", "player"]
+
+
+class Op(IntEnum):
+    """to = op(a, b, c) on float64 numbers; truth is 1 and 0."""
+
+    ADD = 0
+    SUB = auto()
+    MUL = auto()
+    DIV = auto()
+    MIN = auto()
+    MAX = auto()
+    LT = auto()
+    LE = auto()
+    EQ = auto()
+    NE = auto()
+    AND = auto()
+    OR = auto()
+    NOT = auto()
+    WHERE = auto()
+    NEG = auto()
+    ABS = auto()
+    FLOOR = auto()
+    CEIL = auto()
+    TRUNC = auto()
+    ROUND = auto()
+    REMAINDER = auto()
+    SINGLE = auto()
+    SQRT = auto()
+    COS = auto()
+    SIN = auto()
+    TAN = auto()
+    EXP = auto()
+    LOG = auto()
+    POW = auto()
+
+
+ROUNDED = frozenset({Op.SQRT, Op.COS, Op.SIN, Op.TAN, Op.EXP, Op.LOG, Op.POW})
+"""Functions whose last bit depends on the library that computes them (torch's own square root is off by one now and then)."""
+
 
 LANES = 8, 32
 """How many samples go through an instruction at once, of few and of many: registers stay in a close cache, and looking up what an

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from pellucid.core.tape.instructions import Op
+from pellucid.core.tape.machine import Op
 
 __all__ = ["Number", "map_nested", "settled"]
 

@@ -20,8 +20,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pellucid.core.tape.instructions import ROUNDED, Op
-from pellucid.core.tape.machine import player
+from pellucid.core.tape.machine import ROUNDED, Op, player
 from pellucid.core.tape.number import Number, map_nested
 from pellucid.core.tape.rules import CONSTANTS, MOVES, RULES, Rule
 

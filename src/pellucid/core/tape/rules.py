@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from pellucid.core.tape.instructions import Op
+from pellucid.core.tape.machine import Op
 
 __all__ = ["CONSTANTS", "MOVES", "RULES", "Recorder", "Rule", "pointwise"]
 

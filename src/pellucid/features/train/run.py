@@ -1,26 +1,30 @@
 """One run of any kind: pictures, number of steps, loop, curves, and the weights in the end.
 
-Owns: the order of these things, the stages before a joint run, and what a run leaves in its folder.
+Owns: the order of these things, the stages before a joint run, and what a run leaves in its folder: how
+    many steps fit into its minutes, and TensorBoard's log, where that is installed.
 Must not: know what a step does; the trainers do.
 Read next: ``descriptor.py``, ``detector.py``, ``joint.py``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
+from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from pellucid.core.files import parsed, whole
+from pellucid.errors import invalid
 from pellucid.features.data.photographs import ImageFolder, bundled_photographs
-from pellucid.features.train.board import board
-from pellucid.features.train.budget import decide_steps
 from pellucid.features.train.descriptor import DescriptorTrainer
 from pellucid.features.train.detector import DetectorTrainer
 from pellucid.features.train.joint import JointTrainer
@@ -32,7 +36,7 @@ from pellucid.training.curves import plot_curves
 from pellucid.training.device import pick_device
 from pellucid.training.distributed import barrier
 
-__all__ = ["picture_notes", "train"]
+__all__ = ["decide_steps", "picture_notes", "train"]
 
 _LONGEST: Final = 800
 """Larger photographs are shrunk to this many pixels: enough keypoints, and all pictures of one kind of sharpness."""
@@ -131,3 +135,96 @@ def _agree(number: int, world: World, device: torch.device) -> int:
     number_on_device = torch.tensor([number], device=device)
     dist.broadcast(number_on_device, 0)
     return int(number_on_device)
+
+
+@contextmanager
+def board(directory: Path, *, wanted: bool) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
+    """Give a function that writes a row of numbers; without TensorBoard, or where ``wanted`` is False, it does nothing."""
+    writer = _writer(directory) if wanted else None
+    if writer is None:
+        yield _ignore
+        return
+
+    def write(step: int, row: Mapping[str, float]) -> None:
+        for name, number in row.items():
+            writer.add_scalar(name, number, step)
+
+    try:
+        yield write
+    finally:
+        writer.close()
+
+
+def _writer(directory: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:  # not installed, or without what it needs itself
+        return None
+    return SummaryWriter(str(directory / "tensorboard"))
+
+
+def _ignore(step: int, row: Mapping[str, float]) -> None:
+    del step, row
+
+
+_FILE: Final = "budget.json"
+_RESERVE: Final = 0.97
+"""Share of the time that is planned: saving, logging and a slower second half need the rest."""
+
+
+def decide_steps(
+    steps: int,
+    minutes: float | None,
+    directory: Path,
+    rehearse: Callable[[], Callable[[int], object]],
+    *,
+    started: float,
+) -> int:
+    """The number of steps of a run.
+
+    Args:
+        steps: the number, unless there are
+        minutes: then as many steps as fit into the time since ``started``; the rate is measured with a rehearsal.
+        directory: of the run. The number is written there and read back when the run is resumed, so that the schedule, which ends
+            at the last step, is the same.
+        rehearse: makes a step function on a copy of everything.
+        started: ``time.perf_counter()`` when the command began.
+
+    Errors:
+        ``InvalidArgument`` for a time too short for ten steps.
+    """
+    if minutes is None:
+        return steps
+    if not 0 < minutes < 1e5:
+        raise invalid("minutes", expected="a positive time", got=minutes)
+    kept = directory / _FILE
+    if kept.exists():
+        then, number = parsed(kept, _kept, expected="minutes and steps, as the start of the run wrote them")
+        if then == minutes:
+            return number
+    seconds = _seconds_per_step(rehearse(), most=min(20.0, 0.04 * 60 * minutes))
+    left = 60.0 * minutes * _RESERVE - (time.perf_counter() - started)
+    number = int(left / seconds)
+    if number < 10:
+        raise invalid("minutes", expected=f"time for ten steps of {seconds:.2g} s after starting", got=minutes)
+    directory.mkdir(parents=True, exist_ok=True)
+    with whole(kept) as draft:
+        draft.write_text(json.dumps({"minutes": minutes, "steps": number, "seconds_per_step": round(seconds, 5)}) + "\n")
+    return number
+
+
+def _kept(file: BytesIO) -> tuple[float, int]:
+    earlier = json.load(file)
+    return float(earlier["minutes"]), int(earlier["steps"])
+
+
+def _seconds_per_step(step: Callable[[int], object], most: float) -> float:
+    """The mean after two steps of warming up: a schedule is met by the mean, not by the best."""
+    for index in range(2):
+        step(index)
+    begin = time.perf_counter()
+    done = 0
+    while done < 3 or (time.perf_counter() - begin < most and done < 200):
+        step(done)
+        done += 1
+    return (time.perf_counter() - begin) / done
