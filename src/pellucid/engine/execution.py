@@ -444,7 +444,7 @@ def apply_field(
         field: exact. drawn values: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, as for images, and none
         for integers, which carry no gradient.
     """
-    for group in lowered.plan.groups if groups is None else groups:
+    for group in lowered.plan.spaces or lowered.plan.groups if groups is None else groups:
         if isinstance(group, Single) and group.index in lowered.plan.moving_layers:
             kept = field.dtype if field.is_floating_point() else None
             field = _apply_layers(lowered, group.index, field, kept, impl, fill=fill, interpolation=interpolation)

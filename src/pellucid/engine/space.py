@@ -7,6 +7,7 @@ Read next: ``execution.py``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import reduce
 from typing import Any, cast
@@ -23,7 +24,7 @@ from pellucid.engine.plan import Space
 from pellucid.geometry.space import Bent3, follow3, inverse4, voxel_centres
 from pellucid.kernels.conversion import as_bytes
 from pellucid.kernels.derivatives import needs_grad
-from pellucid.kernels.volume import volume
+from pellucid.kernels.volume import majority, volume
 from pellucid.segments import Warp3Spec
 from pellucid.types import Size3
 
@@ -52,10 +53,33 @@ def field_through(
 ) -> Shaped[Tensor, "b c dh2 w2"]:
     """The same for what goes through geometry alone: labels, whole numbers of any dtype, or other floating-point numbers."""
     own = _spec(lowered, run).mask_fill if masks and run.outside is not None else None
+    if interpolation == "majority":
+        return _elected(run, lowered, field, fill if own is None else own, padding_mode, impl)
     how = "nearest" if interpolation == "nearest" else "trilinear"
     narrow = field.is_floating_point() or field.element_size() < 3  # float32 counts 16 bits, float64 what labels are
     work = field if how == "nearest" else field.to(compute_dtype(field.dtype) if narrow else torch.float64)
     return _read(run, lowered, work, how, (fill if own is None else own,), padding_mode, impl).to(field.dtype)
+
+
+def _elected(run: Space, lowered: Lowered, labels: Tensor, fill: float, padding_mode: str | None, impl: str) -> Tensor:
+    """Labels by majority: their bits, less those of the fill, as what lies outside counts for 0."""
+    (step, lattice), *windows = lowered.space(run)
+    mode = "border" if run.outside is None else padding_mode or _spec(lowered, run).padding_mode
+    maps, window, covered = step.src_from_dst, None, [1.0, 1.0, 1.0]
+    if windows:
+        after = windows[0][0].src_from_dst
+        maps, window = maps @ after, (after[:, :3, 3], lattice)
+    for index in run.indices:
+        spec = lowered.plan.segments[index]
+        assert isinstance(spec, Warp3Spec)
+        if spec.resamples:  # only a change of sizes
+            covered = [a * b / c for a, b, c in zip(covered, lowered.plan.specs[index].extent, spec.size, strict=True)]
+    deep, tall, wide = (max(1, math.ceil(share - 1e-9)) for share in covered)
+    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[labels.itemsize]
+    outside = torch.full((), fill, dtype=labels.dtype, device=labels.device).view(bits)
+    how: dict[str, Any] = {"size": run.size_out, "points": (deep, tall, wide), "border": mode == "border", "impl": impl}
+    inside = (labels.contiguous().view(bits) ^ outside).unflatten(2, run.size_in[:2])
+    return (majority(inside, maps[:, :3], step.control, window=window, **how).flatten(2, 3) ^ outside).view(labels.dtype)
 
 
 def _read(

@@ -177,7 +177,7 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
         elif src_from_dst is None:
             out = flat.clone()
         elif plan.volumes:
-            how = "nearest" if options.interpolation_of(entry.kind) == "nearest" else "trilinear"
+            how = "nearest" if options.interpolation_of(entry.kind) in ("nearest", "majority") else "trilinear"
             out = unwarp_volume(lowered, flat, interpolation=how, impl=options.impl)
         else:
             mode = options.interpolation_of(entry.kind)
@@ -261,9 +261,10 @@ def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Te
         _check_label("mask_fill", fill, flat.dtype)
     if masks and not floating:
         _check_own_labels(lowered.plan, flat.dtype)
-    work = flat if floating or mode == "nearest" else flat.to(torch.float32)
+    whole = mode in ("nearest", "majority")
+    work = flat if floating or whole else flat.to(torch.float32)
     out = apply_field(lowered, work, interpolation=mode, padding_mode=None, fill=fill, impl=options.impl, masks=masks)
-    if not floating and mode != "nearest":
+    if not (floating or whole):
         out = torch.round(out)
     movers = lowered.plan.moving_layers or lowered.plan.hiding
     moved = movers or any(isinstance(group, Space) or (isinstance(group, Run) and group.warps) for group in lowered.plan.groups)

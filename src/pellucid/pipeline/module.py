@@ -106,6 +106,8 @@ class Pipeline(nn.Module):
             side (pixels, or (height, width)) become invalid.
         mask_fill: the masks' value outside the image; a number that the masks' dtype holds.
         interpolation: per kind, such as ``{"mask": "bilinear"}``; masks are nearest, heatmaps and depth bilinear by default.
+            ``{"labelmap": "majority"}``: each label's share is read linearly, and the greatest wins, of all that a voxel covers
+            where a ``Resize3`` shrinks.
         pairs: by key, the places of keypoints, or of a heatmap's or mask's channels, that are left and right of one thing, such as
             ``{"keypoints": [(1, 2), (3, 4)]}``: they change places in every sample whose map mirrors.
         return_valid: add ``valid``, the share of every output pixel that shows the image, to dict results.

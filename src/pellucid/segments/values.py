@@ -293,13 +293,13 @@ class Grain(NamedTuple):
 
     Args:
         law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``fog``, ``light``, ``contrast``, ``shadow``, ``rain``,
-            ``blocks``, ``speckle``, ``snow``, ``rician`` or ``labels``; or a function of the images (b, c, h, w), the words if
-            there are any, and the numbers.
+            ``blocks``, ``speckle``, ``snow``, ``rician``, ``labels`` or ``gamma_in_range``; or a function of images (b, c, h, w),
+            the words if there are any, and the numbers.
         words: the two words that key the field, 32 bits each; None where a formula needs none.
         numbers: of the law.
         gate: 1 where it is open; None: everywhere.
         clip: whether to clip to [0, 1].
-        most: the largest rate, where the law counts; of snow, its severity.
+        most: the largest rate, where the law counts; of snow, its severity; of gamma in range, whether moments are kept.
 
     Example:
         >>> import torch

@@ -102,7 +102,8 @@ class Options:
         _check_dtype(self.dtype)
         for kind, mode in modes.items():
             check_choice("interpolation", kind, tuple(name for name, one in KINDS.items() if one.interpolation))
-            check_choice(f"interpolation[{kind!r}]", mode, ("nearest", "bilinear", "bicubic"))
+            known = ("nearest", "bilinear", "bicubic", *(("majority",) if kind == "labelmap" else ()))
+            check_choice(f"interpolation[{kind!r}]", mode, known)
         read = {
             "min_area": _bounded("min_area", self.min_area, math.inf, "square pixels, a number >= 0"),
             "min_visibility": _bounded("min_visibility", self.min_visibility, 1.0, "a visible fraction from 0 to 1"),

@@ -19,6 +19,7 @@ from pellucid.transforms.lens import *
 from pellucid.transforms.crop import *
 from pellucid.transforms.resize import *
 from pellucid.transforms.zoom import *
+from pellucid.transforms.intensities import *
 from pellucid.transforms.jitter import *
 from pellucid.transforms.channels import *
 from pellucid.transforms.hsv import *
@@ -69,7 +70,7 @@ GROUPS: dict[str, tuple[type[Transform], ...]] = {
         "Tone": "tone discrete",
         "Blur and sharpness": "blur filters",
         "Noise": "noise",
-        "Scanners": "scans",
+        "Scanners": "scans intensities",
         "Weather": "weather",
         "Dropout": "holes",
         "Collages and zoom": "collage",

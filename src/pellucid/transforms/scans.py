@@ -1,9 +1,8 @@
-"""What scanners do to volumes, and contrasts of scans.
+"""What scanners do to volumes.
 
-Owns: RandomGammaInRange, RandomContrastInRange, RandomLowResolution, RandomBiasField, RandomGhosting, RandomSpike, RandomMotion,
-RandomLabelsToImage.
+Owns: RandomLowResolution, RandomBiasField, RandomGhosting, RandomSpike, RandomMotion.
 Must not: move voxels for good; labels stay.
-Read next: ``noise.py``.
+Read next: ``intensities.py``.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.core.constants import constant
+from pellucid.core.slabs import by_slabs
 from pellucid.errors import invalid
 from pellucid.geometry.space import rotation3
 from pellucid.random.arguments import whole_number
@@ -28,14 +28,10 @@ from pellucid.random.distributions import Categorical, Distribution, Uniform
 from pellucid.random.fields import Chance, Range, Ranges, interval, symmetric
 from pellucid.random.internal import Offset, Repeated, Spacing, Uniforms
 from pellucid.segments import BlendSpec, Grain, SegmentSpec
-from pellucid.transforms.base import Names, Params, Transform, by_options, drawn, slopes
-from pellucid.transforms.noise import Grained, wide
+from pellucid.transforms.base import Names, Params, Transform, drawn, slopes
 from pellucid.types import ImageSpec
 
-__all__ = [
-    "RandomBiasField", "RandomContrastInRange", "RandomGammaInRange", "RandomGhosting", "RandomLabelsToImage",
-    "RandomLowResolution", "RandomMotion", "RandomSpike",
-]  # fmt: skip
+__all__ = ["RandomBiasField", "RandomGhosting", "RandomLowResolution", "RandomMotion", "RandomSpike"]
 
 _AXES = "xyz"
 
@@ -77,106 +73,6 @@ def _count(name: str, value: Any) -> Distribution:
     return Offset(low, high - low + 1)
 
 
-_LEAST = 1e-30  # a power below 1 has no slope at 0
-
-
-def _gamma_in_range(image: Tensor, gamma: Tensor, *, invert: bool, retain_stats: bool) -> Tensor:
-    low, high = image.amin((2, 3), keepdim=True), image.amax((2, 3), keepdim=True)
-    length = high - low
-    begin, length = (high, -length) if invert else (low, length)
-    scale = 1.0 / torch.where(length.abs() < 1e-7, 1e-7, length)
-    found = torch.clamp(torch.addcmul(-begin * scale, image, scale), min=_LEAST)
-    mean, spread = _moments(found) if retain_stats else (0.0, 1.0)
-    found = torch.log(found)  # a logarithm takes with its exponential half a power's time
-    found = torch.exp(found * wide(gamma))
-    if retain_stats:
-        here, now = _moments(found)
-        ratio = spread / torch.clamp(now, min=1e-7)
-        begin, length = begin + length * (mean - ratio * here), length * ratio
-    return torch.addcmul(begin, found, length)
-
-
-def _moments(image: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and deviation of each channel; ``torch.std_mean`` takes three times as long."""
-    mean = image.mean((2, 3), keepdim=True)
-    return mean, torch.linalg.vector_norm(image - mean, dim=(2, 3), keepdim=True) / math.sqrt(math.prod(image.shape[2:]))
-
-
-@dataclass(frozen=True)
-class RandomGammaInRange(Scanned):
-    """Raise what lies between the least and the greatest value of each channel to a power, and bring it back to that range.
-
-    It suits scans, standardised or in any unit: nothing is clipped, and 1 is not white.
-
-    Args:
-        gamma: the power: a pair, number, `Learnable` or distribution, > 0.
-        invert: the negative of the scan is raised, and its negative taken again.
-        retain_stats: each channel keeps its mean and standard deviation.
-
-    Identity at:
-        gamma = 1, but for rounding.
-    Source:
-        nnU-Net (oracle: batchgeneratorsv2's GammaTransform).
-
-    Example:
-        >>> import torch, pellucid
-        >>> scan = torch.tensor([[[[-1.0, 0.0, 3.0]]]])
-        >>> pellucid.RandomGammaInRange(2.0, retain_stats=False)(scan).flatten()
-        tensor([-1.0000, -0.7500,  3.0000])
-    """
-
-    gamma: Range = field(default=(0.7, 1.5), metadata=drawn(interval, low=1e-3))
-    _: KW_ONLY
-    invert: bool = False
-    retain_stats: bool = True
-    p: Chance = 1.0
-    same_on_batch: bool = False
-
-    gradients = slopes()
-    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
-    like: ClassVar[Names] = {"monai": "RandAdjustContrastd", "torchio": "RandomGamma"}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
-        law = partial(_gamma_in_range, invert=self.invert, retain_stats=self.retain_stats)
-        return Grain(law, None, (values["gamma"],), values.get("gate"), clip=False, most=0.0)
-
-
-def _contrast_in_range(image: Tensor, contrast: Tensor) -> Tensor:
-    mean, factor = image.mean((2, 3), keepdim=True), wide(contrast)
-    low, high = image.amin((2, 3), keepdim=True), image.amax((2, 3), keepdim=True)
-    return torch.clamp(torch.addcmul(mean - mean * factor, image, factor), low, high)
-
-
-@dataclass(frozen=True)
-class RandomContrastInRange(Scanned):
-    """Stretch each channel about its mean, and clip it to the range it had.
-
-    Args:
-        contrast: the factor: a pair, number, `Learnable` or distribution, >= 0.
-
-    Identity at:
-        contrast = 1, but for rounding.
-    Source:
-        nnU-Net (oracle: batchgeneratorsv2's ContrastTransform with ``preserve_range=True``).
-
-    Example:
-        >>> import torch, pellucid
-        >>> pellucid.RandomContrastInRange(2.0)(torch.tensor([[[[-1.0, 1.0, 3.0]]]])).flatten()
-        tensor([-1.,  1.,  3.])
-    """
-
-    contrast: Range = field(default=(0.75, 1.25), metadata=drawn(interval, low=0.0))
-    _: KW_ONLY
-    p: Chance = 1.0
-    same_on_batch: bool = False
-
-    gradients = slopes()
-    dimensions: ClassVar[tuple[int, ...]] = (2, 3)
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
-        return Grain(_contrast_in_range, None, (values["contrast"],), values.get("gate"), clip=False, most=0.0)
-
-
 def _scales(name: str, value: Any) -> dict[str, Distribution]:
     """One share for all axes, or one for each."""
     if isinstance(value, tuple | list) and len(value) == 3:
@@ -195,26 +91,37 @@ def _picked(volume: Tensor, index: Tensor, dim: int) -> Tensor:
     A graph would hold as many moves as samples, and be one of that batch size alone; there all move together.
     """
     if dim == -1 or not len(volume) or torch.compiler.is_compiling():
-        return volume.gather(dim, _along(index, dim, volume.dim()).expand(volume.shape))
+        shape = list(volume.shape)
+        shape[dim] = index.shape[1]
+        return volume.gather(dim, _along(index, dim, volume.dim()).expand(shape))
     found = [one.index_select(dim, at) for one, at in zip(volume.split(1), index, strict=True)]
     return found[0] if len(found) == 1 else torch.cat(found)
 
 
 def _coarse(volume: Tensor, *scales: Tensor, axes: str) -> Tensor:
+    reads = {}
     for at in range(volume.dim() - 2):
-        if _AXES[at] not in axes:
-            continue
-        dim, length = -1 - at, volume.shape[-1 - at]
-        count = torch.clamp(torch.round(scales[at % len(scales)] * length), min=1.0)[:, None]  # b 1
-        place = torch.arange(length, dtype=count.dtype, device=volume.device)
-        place = torch.relu((place + 0.5) * count / length - 0.5)  # b length
-        first = torch.floor(place)
-        reads = []
-        for coarse in (first, torch.minimum(first + 1.0, count - 1.0)):
-            fine = torch.clamp(torch.floor((coarse + 0.5) * length / count), max=length - 1.0).to(torch.int64)
-            reads.append(_picked(volume, fine.expand(len(volume), -1), dim))
-        volume = torch.lerp(reads[0], reads[1], _along(place - first, dim, volume.dim()))
-    return volume
+        if _AXES[at] in axes:
+            length = volume.shape[-1 - at]
+            count = torch.clamp(torch.round(scales[at % len(scales)] * length), min=1.0)[:, None]  # b 1
+            place = torch.arange(length, dtype=count.dtype, device=volume.device)
+            place = torch.relu((place + 0.5) * count / length - 0.5)  # b length
+            first = torch.floor(place)
+            both = (torch.floor((one + 0.5) * length / count) for one in (first, torch.minimum(first + 1.0, count - 1.0)))
+            near, far = (torch.clamp(one, max=length - 1.0).to(torch.int64).expand(len(volume), -1) for one in both)
+            reads[-1 - at] = near, far, place - first
+
+    def made(part: slice) -> Tensor:
+        outer = 2 - volume.dim()
+        found = volume if outer in reads else volume[:, :, part]
+        for dim in range(outer, 0):
+            if dim in reads:
+                near, far, share = (one[:, part] if dim == outer else one for one in reads[dim])
+                share = _along(share, dim, volume.dim())
+                found = torch.lerp(_picked(found, near, dim), _picked(found, far, dim), share)
+        return found
+
+    return by_slabs(made, volume, *scales)
 
 
 @dataclass(frozen=True)
@@ -517,74 +424,3 @@ class RandomMotion(Scanned):
         even = constant([k / (self.moves + 1) for k in range(1, self.moves + 1)], values["times"].dtype, values["times"].device)
         values = {**values, "times": values["times"] + even}
         return self.made(_moved, spec, values, "degrees", "translation", "times", "spacing", axis=self.axis)
-
-
-def _by_label(name: str, value: Any, *, low: float = -math.inf) -> dict[str, Distribution]:
-    """One range for all labels, or one for each."""
-    what = name.rpartition(".")[2]
-    if isinstance(value, tuple | list) and (len(value) != 2 or any(isinstance(one, tuple | list) for one in value)):
-        return {f"{what}_{i}": interval(f"{name}[{i}]", one, low=low) for i, one in enumerate(value)}
-    return {what: interval(name, value, low=low)}
-
-
-@dataclass(frozen=True)
-class RandomLabelsToImage(Grained):
-    """Make a scan of labels: each label has a mean and a deviation, drawn for each sample, and each voxel its noise.
-
-    Voxels of the volume are labels, whole numbers, also bytes, as in ``{"volume": labels[:, None].float(), "labelmap": labels}``.
-    Maps before this one need ``interpolation="nearest"``; maps after it mix what lies side by side.
-
-    Args:
-        labels: how many, 0 among them; a greater one counts as the last.
-        mean: a pair, number, `Learnable` or distribution for all labels, or one for each.
-        sigma: standard deviation within a label, >= 0, likewise.
-
-    Gradient:
-        image: none. mean, sigma, gate: exact. words: none.
-    Source:
-        Billot et al., "SynthSeg", Medical Image Analysis 2023; TorchIO's RandomLabelsToImage.
-
-    Example:
-        >>> import torch, pellucid
-        >>> paint = pellucid.RandomLabelsToImage(2, mean=((0.25, 0.25), (0.75, 0.75)), sigma=0.0)
-        >>> paint({"volume": torch.tensor([[[[[0.0, 1.0, 1.0]]]]])})["volume"].flatten()
-        tensor([0.2500, 0.7500, 0.7500])
-    """
-
-    labels: int
-    mean: Any = field(default=(0.1, 0.9), metadata=drawn(_by_label, "mean"))
-    _: KW_ONLY
-    sigma: Any = field(default=(0.01, 0.1), metadata=drawn(_by_label, "sigma", low=0.0))
-    p: Chance = 1.0
-    same_on_batch: bool = False
-
-    law: ClassVar[str] = "labels"
-    dimensions: ClassVar[tuple[int, ...]] = (3,)
-    like: ClassVar[Names] = {"torchio": "RandomLabelsToImage"}
-
-    @by_options
-    def gradients(self) -> Mapping[str, str]:
-        names = ("mean", "sigma", "gate") if isinstance(self, type) else (*self._fixed, "gate")
-        return {"image": "none", **dict.fromkeys(names, "exact"), "words": "none"}
-
-    def check(self) -> None:
-        whole_number("RandomLabelsToImage.labels", self.labels, 1, 1 << 16)
-        for what in ("mean", "sigma"):
-            given = getattr(self, what)
-            if isinstance(given, list):
-                object.__setattr__(self, what, tuple(tuple(one) if isinstance(one, list) else one for one in given))
-            count = sum(name.startswith(f"{what}_") for name in self._fixed)
-            if count not in (0, self.labels):
-                expected = f"one range for all labels, or {self.labels}, one for each"
-                raise invalid(f"RandomLabelsToImage.{what}", expected=expected, got=f"{count} of them")
-
-    def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        found = super().draws(spec)
-        return found | {what: Repeated(found[what], self.labels) for what in ("mean", "sigma") if what in found}
-
-    def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
-        each = (
-            values[what] if what in values else torch.stack([values[f"{what}_{i}"] for i in range(self.labels)], 1)
-            for what in ("mean", "sigma")
-        )
-        return Grain(self.law, values["words"], tuple(each), values.get("gate"), clip=False, most=0.0)

@@ -175,8 +175,13 @@ def make_plan(
     looking = tuple(draw for draw in draws if draw.distribution.boxes or draw.distribution.masks or draw.distribution.spacing)
     smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth | PerFrame))
     layers = tuple(i for i, segment in enumerate(segments) if isinstance(segment, LayerSpec) and segment.moves)
+    spaces: list[Group] = []  # what labels go through: no intensities lie between their maps
+    for index in order:
+        if isinstance(segments[index], Warp3Spec):
+            spaces = with_warp3(spaces, index, tree, fuse=fuse)
     parts = steps, tuple(specs), tuple(segments), tuple(groups)
-    return Plan(transforms, *parts, draws, slots, shared, fuse, canvas, hops, looking, smooth, per_frame, layers, in_bytes, kind)
+    more: dict[str, Any] = {"spaces": tuple(spaces), "kind": kind}
+    return Plan(transforms, *parts, draws, slots, shared, fuse, canvas, hops, looking, smooth, per_frame, layers, in_bytes, **more)
 
 
 def _groups(order: Sequence[int], tree: Tree, *, fuse: bool) -> list[Group]:

@@ -219,6 +219,7 @@ class Plan:
         per_frame: the steps that are drawn anew for each frame.
         moving_layers: the steps that show several pictures, or several places of one.
         parts: of pictures of bytes, where a choice rounds them: the passes that take the place of ``groups``.
+        spaces: of volumes, the passes that labels go through, whose maps no intensities keep apart.
         kind: shared with the same plan for other sizes; None in compiled graphs, which record nothing.
     """
 
@@ -238,6 +239,7 @@ class Plan:
     per_frame: tuple[int, ...] = ()
     moving_layers: tuple[int, ...] = ()
     parts: tuple[Part, ...] = ()
+    spaces: tuple[Group, ...] = ()
     kind: Kind | None = field(default=None, compare=False, repr=False)
 
     @property

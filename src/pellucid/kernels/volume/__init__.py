@@ -1,19 +1,24 @@
 """Volumes resampled through an affine map in space and a cubic B-spline field.
 
-Owns: `volume`, which picks an implementation.
+Owns: `volume` and `majority`, which pick an implementation.
 Must not: compute anything itself.
 Read next: ``reference.py``.
 """
 
 from __future__ import annotations
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.tape import is_plain_eager
+from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation, run
 from pellucid.kernels.volume import cpu, reference
 
-__all__ = ["AVAILABLE", "volume"]
+__all__ = ["AVAILABLE", "majority", "volume"]
+
+Window = tuple[Float[Tensor, "b_or_1 3"], tuple[int, int, int]]
 
 
 def volume(
@@ -22,7 +27,7 @@ def volume(
     control: Float[Tensor, "b_or_1 3 gd gh gw"] | None = None,
     *,
     size: tuple[int, int, int],
-    window: tuple[Float[Tensor, "b_or_1 3"], tuple[int, int, int]] | None = None,
+    window: Window | None = None,
     border: bool = False,
     nearest: bool = False,
     impl: str = "auto",
@@ -34,13 +39,47 @@ def volume(
     The compiled one's second derivative goes through the reference; forward mode raises. Bit for bit the same for any number of
     threads: forwards they share slices, backwards each sample has one.
     """
-    linear = src_from_dst[:, :, :3]
-    field = None if control is None else (linear @ control.flatten(2).to(linear.dtype)).unflatten(2, control.shape[2:])
+    field = _field(src_from_dst, control)
     start, lattice = (None, size) if window is None else (window[0].detach(), window[1])
     static = (list(size), list(lattice), border, nearest)
     if implementation(impl, image.device) == "reference":
         return reference.volume(image, src_from_dst, field, start, *static)
     return run(_VOLUME, static, image, src_from_dst, field, start)
+
+
+def majority(
+    labels: Shaped[Tensor, "b c d h w"],
+    src_from_dst: Float[Tensor, "b_or_1 3 4"],
+    control: Float[Tensor, "b_or_1 3 gd gh gw"] | None = None,
+    *,
+    size: tuple[int, int, int],
+    points: tuple[int, int, int] = (1, 1, 1),
+    window: Window | None = None,
+    border: bool = False,
+    impl: str = "auto",
+) -> Shaped[Tensor, "b c d2 h2 w2"]:
+    """Labels (whole numbers) of which each voxel shows most, where each is read as :func:`volume` reads its share; no gradient.
+
+    ``points`` of each voxel along z, y and x are read, evenly spread: one where a map does not shrink, as many as the voxels of the
+    input that one of the output covers elsewhere. Of labels with equal shares the least is shown.
+    """
+    maps, control = src_from_dst.detach(), None if control is None else control.detach()
+    each = torch.tensor(points[::-1], dtype=maps.dtype, device=maps.device)
+    first = 0.5 / each - 0.5  # the first point of a voxel, from its centre
+    finer = torch.cat((maps[:, :, :3] / each, maps[:, :, :3] @ first[:, None] + maps[:, :, 3:]), 2)
+    start, lattice = (torch.zeros_like(each)[None], size) if window is None else (window[0].detach(), window[1])
+    begin = (start.to(maps.dtype) - 0.5) * each + 0.5
+    whole = [(length - 1) * many + 1 for length, many in zip(lattice, points, strict=True)]
+    given = labels, finer, _field(maps, control), begin, list(size), whole, border, list(points)
+    if implementation(impl, labels.device) == "reference" or needs_grad(labels):
+        return reference.majority(*given)
+    direct, forward, _ = cpu.MAJORITY
+    return (direct if is_plain_eager() else forward)(*given)
+
+
+def _field(src_from_dst: Tensor, control: Tensor | None) -> Tensor | None:
+    linear = src_from_dst[:, :, :3]
+    return None if control is None else (linear @ control.flatten(2).to(linear.dtype)).unflatten(2, control.shape[2:])
 
 
 _VOLUME = Primitive("volume", reference.volume, *cpu.VOLUME)

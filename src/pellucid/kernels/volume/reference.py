@@ -1,6 +1,6 @@
 """Volumes through a map and a field in plain PyTorch: the specification every faster implementation must meet.
 
-Owns: where voxels read, the eight taps, and the border.
+Owns: where voxels read, the eight taps, the border, and labels by majority.
 Must not: read what users hand in.
 Read next: ``knots.py``.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from pellucid.kernels.volume.knots import knots, starts
 
-__all__ = ["volume"]
+__all__ = ["majority", "volume"]
 
 
 def volume(
@@ -45,6 +45,55 @@ def volume(
         image: exact. src_from_dst, field: almost everywhere, from the right where a point lies on a voxel's centre; none with
         ``nearest``. Twice differentiable.
     """
+    known, taps = _around(image, src_from_dst, field, start, size, lattice, border, nearest)
+    total = image.new_zeros(())
+    for value, share in taps:
+        share = share.to(image.dtype) if image.is_floating_point() else share
+        total = torch.where(share != 0.0, value, total) if nearest else total + value * share
+    return torch.where(known, total, image.new_zeros(()))
+
+
+def majority(
+    labels: Shaped[Tensor, "b c d h w"],
+    src_from_dst: Float[Tensor, "b_or_1 3 4"],
+    field: Float[Tensor, "b_or_1 3 gd gh gw"] | None,
+    start: Float[Tensor, "b_or_1 3"],
+    size: Sequence[int],
+    lattice: Sequence[int],
+    border: bool,
+    points: Sequence[int],
+) -> Shaped[Tensor, "b c d2 h2 w2"]:
+    """The label that each voxel shows most of, at so many points (z, y, x) of it; what shows nothing counts for 0.
+
+    The map, the field and ``lattice`` are of a lattice that is so many times finer, where the points are voxels.
+    """
+    finer = [length * many for length, many in zip(size, points, strict=True)]
+    known, taps = _around(labels, src_from_dst, field, start, finer, lattice, border, False)
+    shares = torch.stack([share for _, share in taps]) * known
+    shares = torch.cat((shares, 1.0 - shares.sum(0, keepdim=True))).expand(-1, -1, labels.shape[1], *finer)
+    values = torch.stack([*(value for value, _ in taps), torch.zeros_like(taps[0][0])])  # 9 b c, and the finer lattice
+    apart = [each for pair in zip(size, points, strict=True) for each in pair]
+    order = (1, 2, 3, 5, 7, 0, 4, 6, 8)  # what belongs to a voxel comes last
+    values, shares = (each.reshape(*each.shape[:3], *apart).permute(order).flatten(5) for each in (values, shares))
+    values, places = values.sort(-1)
+    total = shares.gather(-1, places).cumsum(-1)
+    last = torch.cat((values[..., 1:] != values[..., :-1], torch.ones_like(values[..., :1], dtype=torch.bool)), -1)
+    sums = torch.where(last, total, 0.0)  # up to the end of each label
+    before = torch.cat((torch.zeros_like(sums[..., :1]), sums[..., :-1].cummax(-1).values), -1)
+    return values.gather(-1, torch.where(last, sums - before, -1.0).argmax(-1, keepdim=True))[..., 0]
+
+
+def _around(
+    image: Tensor,
+    src_from_dst: Tensor,
+    field: Tensor | None,
+    start: Tensor | None,
+    size: Sequence[int],
+    lattice: Sequence[int],
+    border: bool,
+    nearest: bool,
+) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+    """Which points are finite, (b, 1, d2, h2, w2); of each voxel around them what it holds, (b, c, d2, h2, w2), and its share."""
     points = _places(size, src_from_dst)  # 3 d2 h2 w2
     moved = torch.einsum("bij,jzyx->bizyx", src_from_dst[:, :, :3], points) + src_from_dst[:, :, 3, None, None, None]
     if field is not None:
@@ -56,15 +105,14 @@ def volume(
         _taps(moved[:, axis], length, border, nearest)
         for axis, length in ((2, image.shape[2]), (1, image.shape[3]), (0, image.shape[4]))
     ]
-    flat, total = image.flatten(2), image.new_zeros(())
+    flat, found = image.flatten(2), []
     for k, front in taps[0]:
         for j, over in taps[1]:
             for i, weight in taps[2]:
                 place = ((k * image.shape[3] + j) * image.shape[4] + i).flatten(1)  # b n
                 value = flat.gather(2, place[:, None].expand(-1, image.shape[1], -1)).unflatten(2, tuple(size))
-                share = (front * over * weight)[:, None].to(image.dtype if image.is_floating_point() else moved.dtype)
-                total = torch.where(share != 0.0, value, total) if nearest else total + value * share
-    return torch.where(known, total, image.new_zeros(()))
+                found.append((value, (front * over * weight)[:, None]))
+    return known, found
 
 
 def _dense(count: int, numbers: int, start: Tensor, lattice: int) -> Float[Tensor, "b n g"]:

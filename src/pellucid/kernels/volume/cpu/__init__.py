@@ -1,12 +1,13 @@
 """Volumes compiled for the CPU: neither a grid nor a field of the output's size; slices split over threads.
 
-Owns: the operators `VOLUME`.
+Owns: the operators `VOLUME` and `MAJORITY`.
 Must not: know about gradients (``../../explicit.py``) or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from pellucid.kernels.explicit import register
 from pellucid.kernels.threads import run_loop
 from pellucid.kernels.volume.knots import knots, starts
 
-__all__ = ["VOLUME"]
+__all__ = ["MAJORITY", "VOLUME"]
 
 _VOXELS = 1 << 13  # the fewest worth handing to another thread
 _FAR = 1 << 40  # voxels: what moves farther shows nothing
@@ -83,6 +84,16 @@ def _fill(out: Tensor, image: Tensor, *given: Any) -> None:
     run_loop(pick if nearest else sample, len(into) * depth, _VOXELS // (height * width) + 1, call, into)
 
 
+def _count(out: Tensor, labels: Tensor, *given: Any) -> None:
+    from pellucid.kernels.volume.cpu.sweep import elect
+
+    src_from_dst, field, start, size, lattice, border, points = given
+    finer = [length * many for length, many in zip(size, points, strict=True)]
+    depth, height, width = out.shape[2:]
+    call, into = _call(labels, src_from_dst, field, start, finer, lattice, border), out.view(*out.shape[:2], -1).numpy()
+    run_loop(elect, len(into) * depth, _VOXELS // (height * width * math.prod(points)) + 1, call, tuple(points), into)
+
+
 def _back(found: list[Tensor], grad: Tensor, *given: Any) -> None:
     from pellucid.kernels.volume.cpu.sweep import unsample
 
@@ -109,3 +120,11 @@ VOLUME = register(
     empty=lambda image, *given: image.new_empty((*image.shape[:2], *given[3])),
 )
 """See :func:`pellucid.kernels.volume.reference.volume`; an image of float32 or float64, or of any dtype with ``nearest``."""
+
+MAJORITY = register(
+    "cpu_majority",
+    "Tensor labels, Tensor maps, Tensor? field, Tensor start, SymInt[] size, SymInt[] lattice, bool border, SymInt[] points",
+    _count,
+    empty=lambda labels, *given: labels.new_empty((*labels.shape[:2], *given[3])),
+)
+"""See :func:`pellucid.kernels.volume.reference.majority`."""

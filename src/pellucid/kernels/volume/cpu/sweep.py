@@ -18,7 +18,7 @@ import numpy as np
 from pellucid.kernels.jit import entry, fused, noinline, summing, without_refcount
 from pellucid.kernels.volume.cpu.eights import add, bend, meet, tilt
 
-__all__ = ["Call", "pick", "sample", "unsample"]
+__all__ = ["Call", "elect", "pick", "sample", "unsample"]
 
 _VOXELS = 512  # of some rows; their scratch memory stays in the first cache
 
@@ -96,12 +96,12 @@ def _bent(line, size, first, basis, width, at, o, stride):  # type: ignore[no-un
 
 
 @fused
-def _locate(call, b, z, y, rows, spline, at):  # type: ignore[no-untyped-def]
-    """Where some rows' voxels read. A slice begins with its first row."""
+def _locate(call, b, z, y, rows, enters, spline, at):  # type: ignore[no-untyped-def]
+    """Where some rows' voxels read; ``enters``: the rows before were of another slice."""
     noinline()
     m, width, (gd, gh, gw), (plane, line) = call.maps[b % len(call.maps)], call.size[2], call.grid, spline
     t = b % len(call.basis)
-    if gw > 0 and y == 0:
+    if gw > 0 and enters:
         _blend(call.control[b % len(call.control)], call.first[0][t, z], call.weights[0][t, z], gd * gh * gw, gh * gw, plane)
     for r in range(rows):
         for i in range(3):
@@ -264,7 +264,7 @@ def sample(call, out, start, stop):  # type: ignore[no-untyped-def]
             if call.copies[b % len(call.copies)]:
                 _copied(call, b, z, y, rows, out)
                 continue
-            _locate(call, b, z, y, rows, spline, at)
+            _locate(call, b, z, y, rows, y == 0, spline, at)
             _find(call, at, (rows * width + 7) // 8 * 8, room, False)
             for c in range(out.shape[1]):
                 _read(call.image[b, c], *steps, room[2], room[0], rest, out[b, c, into : into + rows * width])
@@ -292,10 +292,64 @@ def pick(call, out, start, stop):  # type: ignore[no-untyped-def]
             if call.copies[b % len(call.copies)]:
                 _copied(call, b, z, y, rows, out)
                 continue
-            _locate(call, b, z, y, rows, spline, at)
+            _locate(call, b, z, y, rows, y == 0, spline, at)
             _find_nearest(call, at, rows * width, room)
             for c in range(out.shape[1]):
                 _pick(call.image[b, c], room[2], out[b, c, into : into + rows * width])
+
+
+@fused
+def _vote(x, row, step, base, floats, each, votes):  # type: ignore[no-untyped-def]
+    """Add what the voxels around each point of a row count to the shares of their labels, and of the voxel that has the point."""
+    noinline()
+    labels, shares, many = votes
+    for u in range(len(many) * each):
+        o = u // each
+        for corner in range(8):
+            i, j, k = corner & 1, corner >> 1 & 1, corner >> 2
+            share = floats[i, u] * floats[2 + j, u] * floats[4 + k, u]
+            if share > 0.0:
+                label, slot = x[base[u] + i + j * row + k * step], 0
+                while slot < many[o] and labels[o, slot] != label:
+                    slot += 1
+                if slot == many[o]:
+                    labels[o, slot], shares[o, slot], many[o] = label, 0.0, slot + 1
+                shares[o, slot] += share
+
+
+@fused
+def _elect(votes, points, out):  # type: ignore[no-untyped-def]
+    """The label with the greatest share, of equal ones the least; what is missing to ``points`` counts for 0."""
+    noinline()
+    labels, shares, many = votes
+    for o in range(len(out)):
+        best, most = labels[o, 0], points - shares[o, 1 : many[o]].sum()
+        for slot in range(1, many[o]):
+            label, share = labels[o, slot], shares[o, slot]
+            if share > most or (share == most and label < best):
+                best, most = label, share
+        out[o] = best
+
+
+@entry
+def elect(call, points, out, start, stop):  # type: ignore[no-untyped-def]
+    """Of the voxels of a coarser lattice, ``points`` (z, y, x) of which are one, the labels that they show most of."""
+    call, out = without_refcount((call, out))
+    (depth, height, width), (deep, tall, wide) = call.size, points
+    depth, height, width = depth // deep, height // tall, width // wide
+    spline, at, room = _room(call, np.float64, 1)
+    steps, most = _steps(call), 8 * deep * tall * wide + 1
+    votes = np.empty((width, most), out.dtype), np.empty((width, most)), np.empty(width, np.int64)
+    for r in range(start, stop):
+        b, z = r // depth, r % depth
+        for y in range(height):
+            for c in range(out.shape[1]):
+                votes[0][:, 0], votes[1][:, 0], votes[2][:] = 0, 0.0, 1
+                for n in range(deep * tall):
+                    _locate(call, b, z * deep + n // tall, y * tall + n % tall, 1, n % tall == 0, spline, at)
+                    _find(call, at, (call.size[2] + 7) // 8 * 8, room, False)
+                    _vote(call.image[b, c], *steps, room[2], room[0], wide, votes)
+                _elect(votes, deep * tall * wide, out[b, c, (z * height + y) * width :][:width])
 
 
 @fused
@@ -386,7 +440,7 @@ def unsample(call, grad, nearest, needs, to_image, to_map, to_control, start, st
                 rows = min(most, height - y)
                 first, many = (z * height + y) * width, rows * width
                 count = (many + 7) // 8 * 8
-                _locate(call, b, z, y, rows, spline, at)
+                _locate(call, b, z, y, rows, y == 0, spline, at)
                 if nearest:
                     _find_nearest(call, at, many, room)
                 else:
