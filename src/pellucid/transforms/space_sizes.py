@@ -240,7 +240,7 @@ class Resize3(InSpace):
     Gradient:
         image: exact. Deterministic.
     On each target:
-        volume, labelmap: resampled, labels nearest. points3, cuboids: scaled. affine: follows.
+        volume, labelmap: resampled, labels nearest or by majority. points3, cuboids: scaled. affine: follows.
     Identity at:
         size equal to the volume's, bit for bit.
     Source:
