@@ -40,14 +40,17 @@ _PAGE = """# {name}
 ```python
 from pellucid import {imports}
 
-augment = Pipeline([{code}], seed=0)
+augment = Pipeline(
+    [{code}],
+    seed=0,
+)
 ```
 
 {pictures}
 
 Yellow: boxes. Dots: keypoints. Tint: mask classes. The gradient is that of a small fixed network.
 
-| | |
+| | in short |
 |---|---|
 | targets that follow | {follow} |
 | gradients | {gradients} |

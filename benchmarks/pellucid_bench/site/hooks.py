@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid_bench.site.catalogue import catalogue
-from pellucid_bench.site.notebooks import Executed, execute, has_pictures
+from pellucid_bench.site.notebooks import NOTEBOOKS, Executed, execute, has_pictures
 from pellucid_bench.site.pages import generated, relinked
 
 __all__ = ["chapters", "on_files", "on_page_markdown"]
@@ -33,7 +33,7 @@ def on_files(files: Any, *, config: Any) -> Any:
     from mkdocs.structure.files import File
 
     repository = config.extra["repository"]
-    for place in chapters(config.nav):
+    for place in dict.fromkeys([*chapters(config.nav), *(f"{page}.md" for page, _ in NOTEBOOKS.values())]):
         markdown = Path(config.docs_dir, place).read_text(encoding="utf-8")
         if has_pictures(markdown):
             name = place.removesuffix(".md")

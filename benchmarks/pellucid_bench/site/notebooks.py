@@ -63,7 +63,7 @@ class Executed:
 
 def has_pictures(markdown: str) -> bool:
     """Whether a page has blocks of Python, and pictures: shown by a block, or linked."""
-    return "```python\n" in markdown and (".show(" in markdown or "![" in markdown)
+    return "```python\n" in markdown and any(shown in markdown for shown in (".show(", "![", "\nfigure\n```"))
 
 
 def execute(markdown: str, name: str, *, repository: str, run: bool = True) -> Executed:
