@@ -130,6 +130,7 @@ DRAWN = {
     "colours": [P.ColorJitter(0.3, 0.3, saturation=0.3), P.RandomGrayscale(), IMAGENET],
     "hue": [P.ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1), P.RandomChannelShuffle()],
     "noise": [P.RandomGaussianNoise(0.1), P.RandomErasing()],
+    "JPEG": [P.RandomJPEG((50, 90))],
 }
 SIZE = (30, 41)
 KEY = P.Key(7, 3, torch.tensor([5, 2**33 + 1, 9]))
@@ -344,6 +345,21 @@ def test_what_has_no_such_graph_is_named():
         export_pipeline(P.Pipeline([P.Resize(20)]), "evaluate.bin")
     with pytest.raises(InvalidArgument, match=r"uint8 or torch\.float32"):
         export_pipeline(P.Pipeline([P.Resize(20)]), "evaluate.pt2", dtype=torch.float16)
+
+
+@pytest.mark.slow
+def test_an_operator_that_onnx_lacks_is_named(tmp_path):
+    pytest.importorskip("onnxscript")
+    square = torch.rand(2, 3, 3)
+    program = torch.export.export(_Inverse(), (square,))
+    with pytest.raises(InvalidArgument, match=r"operators for \(opset 20\), got aten\.linalg_inv_ex.*\.pt2 program"):
+        save_graph(lambda: program, tmp_path / "inverse.onnx", inputs=["square"], outputs=["inverse"])
+    assert not list(tmp_path.iterdir())
+
+
+class _Inverse(torch.nn.Module):
+    def forward(self, square):
+        return torch.linalg.inv(square)
 
 
 def test_the_command_writes_a_file(tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ def export(
     from pellucid.pipeline import Pipeline
     from pellucid.random.arguments import check_choice
 
-    check_choice("--to", to, ("", *ENDINGS))
+    check_choice("--to", to or "onnx", tuple(ENDINGS))
     output = Path(Path(pipeline).stem + ENDINGS[to or "onnx"]) if output is None else output
     if to and output.suffix != ENDINGS[to]:
         raise invalid("OUT", expected=f"a name ending in {ENDINGS[to]} for --to {to}", got=str(output))

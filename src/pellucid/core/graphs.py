@@ -8,6 +8,7 @@ Read next: ``files.py``.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,18 @@ def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inpu
     def save(draft: Path) -> None:
         if path.suffix == ".onnx":
             options = {"input_names": list(inputs), "output_names": list(outputs), "opset_version": OPSET}
-            table = {torch.ops.aten.sort.stable: _sorted, torch.ops.aten.hypot.default: _hypotenuse}
-            model: Any = torch.onnx.export(made, dynamo=True, verbose=False, custom_translation_table=table, **options)  # type: ignore[arg-type]
+            table: Any = {
+                torch.ops.aten.sort.stable: _sorted,
+                torch.ops.aten.hypot.default: _hypotenuse,
+                torch.ops.aten.copysign.Tensor: _signed_as,
+            }
+            try:
+                model: Any = torch.onnx.export(made, dynamo=True, verbose=False, custom_translation_table=table, **options)  # type: ignore[arg-type]
+            except torch.onnx.OnnxExporterError as error:
+                named = re.search(r"op='([\w.]+)'", str(error))
+                fix = "Write a .pt2 program, which torch runs."
+                got = named[1] if named else str(error).splitlines()[0]
+                raise invalid("path", expected=f"what ONNX has operators for (opset {OPSET})", got=got, fix=fix) from error
             model.save(str(draft), external_data=False)
         else:
             with draft.open("wb") as file:  # by its name, torch expects another ending than a draft's
@@ -62,6 +73,13 @@ def _hypotenuse(this: Any, other: Any) -> Any:
     from onnxscript import opset20 as op
 
     return op.Sqrt(op.Add(op.Mul(this, this), op.Mul(other, other)))
+
+
+def _signed_as(this: Any, other: Any) -> Any:
+    from onnxscript import opset20 as op
+
+    size = op.Abs(this)
+    return op.Where(op.Less(other, op.CastLike(0.0, other)), op.Neg(size), size)
 
 
 def _sorted(this: Any, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
