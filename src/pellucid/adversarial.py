@@ -24,6 +24,7 @@ from pellucid.pipeline import Pipeline
 from pellucid.pipeline.ragged import RaggedRecord
 from pellucid.pipeline.records import Record
 from pellucid.pipeline.view_draws import View
+from pellucid.pipeline.worst_search import read_losses
 from pellucid.random import CenteredUniform, Key, LogUniform, MultivariateNormal, Normal, Uniform
 from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
 from pellucid.targets.kinds import IMAGE, kind_of
@@ -237,10 +238,7 @@ class Adversary:
 
 
 def _slope(losses: Tensor, count: int, leaves: Sequence[Tensor]) -> list[Tensor]:
-    if tuple(losses.shape) != (count,):
-        expected = f"({count},) losses, one per augmented picture"
-        raise invalid("loss_fn", expected=expected, got=tuple(losses.shape), fix="Use reduction='none'.")
-    return [torch.nan_to_num(slope) for slope in torch.autograd.grad(losses.sum(), list(leaves))]
+    return [torch.nan_to_num(slope) for slope in torch.autograd.grad(read_losses(losses, count).sum(), list(leaves))]
 
 
 @dataclass(frozen=True)
@@ -512,42 +510,31 @@ def flow_attack(
     fields = [block.new_zeros((len(block), 2, *block.shape[2:])).requires_grad_() for block in still]
     optimizer = torch.optim.Adam(fields, lr=learning_rate)
     counts = [len(block) for block in still]
+    enough = torch.inf if goal is None else finite_number("goal", goal)
     best = [(field.detach(), field.new_full((len(field),), torch.inf)) for field in fields]
     for step in range(steps + 1):
         with torch.enable_grad():
-            losses = _losses(loss_fn, _in_place(list(map(_moved, still, fields)), images), sum(counts))
+            losses = read_losses(loss_fn(_in_place(list(map(_moved, still, fields)), images)), sum(counts))
             each = losses.detach().split(counts)
-            best = [_shorter(field.detach(), *one, goal) for field, one in zip(fields, zip(each, best, strict=True), strict=True)]
+            best = [_shorter(field, now, *known, enough) for field, now, known in zip(fields, each, best, strict=True)]
             if step == steps:
                 break
-            aim = losses if goal is None else torch.where(losses < goal, losses, 0.0)
+            aim = torch.where(losses < enough, losses, 0.0)
             slopes = torch.autograd.grad(smoothness * torch.cat(list(map(_roughness, fields))).sum() - aim.sum(), fields)
         for field, slope in zip(fields, slopes, strict=True):
             field.grad = slope
         optimizer.step()
-    found = [
-        torch.where(torch.isfinite(least)[:, None, None, None], short, field.detach())
-        for field, (short, least) in zip(fields, best, strict=True)
-    ]
+    found = [short for short, _ in best]
     moved = [_moved(*one).detach() for one in zip(still, found, strict=True)]
     return _in_place(moved, images), _in_place(found, _pictures(images))
 
 
-def _shorter(field: Tensor, losses: Tensor, known: tuple[Tensor, Tensor], goal: float | None) -> tuple[Tensor, Tensor]:
-    """For each picture the shortest field that has reached the goal, and its mean length."""
-    best, least = known
-    if goal is None:
-        return known
-    length = field.square().sum(1).sqrt().mean((1, 2))
-    length = torch.where(losses >= goal, length, torch.inf)
-    return torch.where((length < least)[:, None, None, None], field, best), torch.minimum(length, least)
-
-
-def _losses(loss_fn: Loss, images: Any, count: int) -> Float[Tensor, "b"]:
-    losses = loss_fn(images)
-    if tuple(losses.shape) != (count,):
-        raise invalid("loss_fn", expected=f"({count},) losses, one per sample", got=tuple(losses.shape))
-    return losses
+def _shorter(field: Tensor, losses: Tensor, best: Tensor, least: Tensor, enough: float) -> tuple[Tensor, Tensor]:
+    """For each picture the shortest field that was enough, and its mean length; until there is one, the last field."""
+    field = field.detach()
+    length = torch.where(losses >= enough, field.square().sum(1).sqrt().mean((1, 2)), torch.inf)
+    taken = (length < least) | least.isinf()
+    return torch.where(taken[:, None, None, None], field, best), torch.minimum(length, least)
 
 
 def _moved(images: Tensor, field: Tensor) -> Tensor:
@@ -651,7 +638,7 @@ class AugMax:
         for step in range(self.steps + 1):
             leaves = [number.detach().requires_grad_() for number in now]
             with torch.enable_grad():
-                losses = _losses(self.loss_fn, self._mixed(still, leaves, records), len(pictures))
+                losses = read_losses(self.loss_fn(self._mixed(still, leaves, records)), len(pictures))
                 slopes = torch.autograd.grad(losses.sum(), leaves, allow_unused=True) if step < self.steps else None
             known = losses.detach()
             more = torch.ones_like(known, dtype=torch.bool) if largest is None else known > largest

@@ -22,7 +22,6 @@ PAGES = {
     "cameras.md": 3,
     "views.md": 7,
     "equivariance.md": 3,
-    "worst-case.md": 4,
     "watermark.md": 2,
     "distillation.md": 2,
 }

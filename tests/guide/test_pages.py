@@ -14,6 +14,7 @@ PAGES = {
     "two-frames.md": 2,
     "clips.md": 3,
     "volumes.md": 6,
+    "worst-case.md": 1,
     "polygons.md": 5,
     "start.md": 5,
     "targets.md": 7,

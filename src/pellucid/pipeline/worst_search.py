@@ -26,7 +26,7 @@ from pellucid.random.arguments import check_choice, whole_number
 from pellucid.random.distributions import Bernoulli, Categorical
 from pellucid.random.internal import Bits, Permutation
 
-__all__ = ["Found", "Search", "axes_of", "ends_of", "search_cube", "untouched"]
+__all__ = ["Found", "Search", "axes_of", "ends_of", "read_losses", "search_cube", "untouched"]
 
 Losses: TypeAlias = Callable[[Float[Tensor, "b words"]], Float[Tensor, "b"]]
 """One loss for each sample, at uniforms."""
@@ -100,7 +100,7 @@ def search_cube(
     def ask(at: Tensor) -> Tensor:
         nonlocal count
         count += 1
-        found = _read(losses(at), len(at))
+        found = read_losses(losses(at), len(at))
         return found.mean().expand(len(at)) if whole else found
 
     with torch.no_grad():
@@ -196,7 +196,7 @@ def _levels(axes: Mapping[str, int], draws: int | Mapping[str, int]) -> dict[int
     return {word: count for word, count in sorted(found.items()) if count > 1}
 
 
-def _read(losses: object, samples: int) -> Tensor:
+def read_losses(losses: object, samples: int) -> Tensor:
     """Check that there is one loss for each sample."""
     if not isinstance(losses, Tensor) or tuple(losses.shape) != (samples,):
         got = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
