@@ -13,26 +13,9 @@ from typing import Literal, TypeAlias
 import torch
 
 __all__ = [
-    "DEEP",
-    "FLOATING",
-    "ClipRule",
-    "CodecGradient",
-    "EndClip",
-    "Fill",
-    "ImageGradient",
-    "ImageSpec",
-    "Interpolation",
-    "Magnitude",
-    "Padding",
-    "PaddingMode",
-    "Pairing",
-    "Point",
-    "RandomNoise",
-    "Size",
-    "Size3",
-    "Subsampling",
-    "Surrogate",
-]
+    "DEEP", "FLOATING", "ClipRule", "CodecGradient", "EndClip", "Fill", "ImageGradient", "ImageSpec", "Interpolation",
+    "Magnitude", "Padding", "PaddingMode", "Pairing", "Point", "RandomNoise", "Size", "Size3", "Subsampling", "Surrogate",
+]  # fmt: skip
 
 FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 

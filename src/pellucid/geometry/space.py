@@ -20,20 +20,9 @@ from pellucid.geometry.matrices import cos_sin_degrees, inverse
 from pellucid.types import Size3
 
 __all__ = [
-    "FOLDS3",
-    "Bent3",
-    "centre_of",
-    "follow3",
-    "inside3",
-    "inverse4",
-    "mirrors3",
-    "placed",
-    "rotation3",
-    "spread",
-    "transform_points3",
-    "turned",
-    "voxel_centres",
-]
+    "FOLDS3", "Bent3", "centre_of", "follow3", "inside3", "inverse4", "mirrors3", "placed", "rotation3", "spread",
+    "transform_points3", "turned", "voxel_centres",
+]  # fmt: skip
 
 
 def spread(linear: Float[Tensor, "*b 3 3"], shift: Float[Tensor, "*b 3"]) -> Float[Tensor, "*b 4 4"]:

@@ -28,15 +28,9 @@ from pellucid.transforms.base import Transform, check_kind
 from pellucid.transforms.formerly import renamed
 
 __all__ = [
-    "VERSION",
-    "as_toml",
-    "read_file",
-    "register",
-    "settings_from_dict",
-    "transforms_from_list",
-    "transforms_to_list",
+    "VERSION", "as_toml", "read_file", "register", "settings_from_dict", "transforms_from_list", "transforms_to_list",
     "write_file",
-]
+]  # fmt: skip
 
 VERSION = 1
 _DEEPEST = 32

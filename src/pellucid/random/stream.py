@@ -24,17 +24,8 @@ from torch.utils.data import get_worker_info
 from pellucid.errors import invalid
 
 __all__ = [
-    "claim",
-    "claim_now",
-    "claim_numbers",
-    "fold_in",
-    "launched",
-    "launched_number",
-    "own_seed",
-    "rank",
-    "rank_now",
-    "slot_of",
-]
+    "claim", "claim_now", "claim_numbers", "fold_in", "launched", "launched_number", "own_seed", "rank", "rank_now", "slot_of",
+]  # fmt: skip
 
 _lock = threading.RLock()
 _GROUPS = torch.distributed.is_available()

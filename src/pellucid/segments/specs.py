@@ -13,17 +13,9 @@ from typing import Literal, TypeAlias
 from pellucid.types import ClipRule, Fill, Pairing, Size, Size3
 
 __all__ = [
-    "BlendSpec",
-    "CallSpec",
-    "CodecSpec",
-    "ColorSpec",
-    "ConvolveSpec",
-    "CurveSpec",
-    "LayerSpec",
-    "SegmentSpec",
-    "Warp3Spec",
+    "BlendSpec", "CallSpec", "CodecSpec", "ColorSpec", "ConvolveSpec", "CurveSpec", "LayerSpec", "SegmentSpec", "Warp3Spec",
     "WarpSpec",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

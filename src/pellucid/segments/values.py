@@ -17,27 +17,9 @@ from pellucid.geometry.bends import Bend
 from pellucid.types import Fill
 
 __all__ = [
-    "Call",
-    "Cells",
-    "Codec",
-    "Color",
-    "ColorSteps",
-    "Convolve",
-    "Curve",
-    "Filter",
-    "Grain",
-    "Hsv",
-    "Layers",
-    "Median",
-    "Mixture",
-    "Noise",
-    "Patch",
-    "Segment",
-    "Sharpen",
-    "Tone",
-    "Warp",
-    "Warp3",
-]
+    "Call", "Cells", "Codec", "Color", "ColorSteps", "Convolve", "Curve", "Filter", "Grain", "Hsv", "Layers", "Median",
+    "Mixture", "Noise", "Patch", "Segment", "Sharpen", "Tone", "Warp", "Warp3",
+]  # fmt: skip
 
 
 class Warp(NamedTuple):

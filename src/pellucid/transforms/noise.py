@@ -23,14 +23,9 @@ from pellucid.transforms.base import Names, Params, Transform, drawn, gated, slo
 from pellucid.types import EndClip, ImageSpec
 
 __all__ = [
-    "ISONoise",
-    "MultiplicativeNoise",
-    "PoissonGaussianNoise",
-    "RandomGaussianNoise",
-    "RicianNoise",
-    "SaltAndPepper",
+    "ISONoise", "MultiplicativeNoise", "PoissonGaussianNoise", "RandomGaussianNoise", "RicianNoise", "SaltAndPepper",
     "ShotNoise",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,8 @@ from pellucid.color.curves import CURVES, SLACK, SLOPES
 from pellucid.types import Size
 
 __all__ = [
-    "AMOUNT",
-    "AUTOCONTRAST",
-    "EQUALIZE",
-    "GAIN",
-    "GATE",
-    "KINDS",
-    "POSTERIZE",
-    "POWER",
-    "REACH",
-    "SLACK",
-    "SLOPES",
-    "SOLARIZE",
-]
+    "AMOUNT", "AUTOCONTRAST", "EQUALIZE", "GAIN", "GATE", "KINDS", "POSTERIZE", "POWER", "REACH", "SLACK", "SLOPES", "SOLARIZE",
+]  # fmt: skip
 
 POWER, POSTERIZE, SOLARIZE, AUTOCONTRAST, EQUALIZE = range(5)
 KINDS = {name: kind for kind, name in enumerate((*CURVES, "autocontrast", "equalize"))}

@@ -37,19 +37,9 @@ from pellucid.segments.chain import ClipStage, Stage
 from pellucid.types import Size
 
 __all__ = [
-    "AVAILABLE",
-    "Link",
-    "Recipe",
-    "Resample",
-    "call_of",
-    "compute",
-    "implementation",
-    "pack",
-    "paired",
-    "stages_by",
-    "unsupported",
-    "warp",
-]
+    "AVAILABLE", "Link", "Recipe", "Resample", "call_of", "compute", "implementation", "pack", "paired", "stages_by",
+    "unsupported", "warp",
+]  # fmt: skip
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
