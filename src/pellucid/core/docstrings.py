@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import FunctionType
+from typing import Any
 
-__all__ = ["completed"]
+__all__ = ["completed", "introduce"]
 
 _ORDER = ("Args", "Returns", "Gradient", "On each target", "Identity at", "Errors", "Source", "Example")
 
@@ -31,9 +33,23 @@ def completed(text: str | None, arguments: Mapping[str, str], sections: Mapping[
         place = re.search(rf"(\n+){margin}({later}):\n", text)
         if place is not None and place[2] != title:
             text = f"{text[: place.start()]}{place[1]}{margin}{title}:\n{margin}    {said}{text[place.start() :]}"
+    return _introduced(text, own)
+
+
+def introduce(*shown: Any) -> None:
+    """Put before the examples of functions, of classes and of their methods the imports that they need."""
+    for one in shown:
+        members = [getattr(member, "__func__", member) for member in vars(one).values()] if isinstance(one, type) else []
+        for told in (one, *(member for member in members if not isinstance(member, type))):
+            if isinstance(told, FunctionType | property | type) and told.__doc__:
+                told.__doc__ = _introduced(told.__doc__)
+
+
+def _introduced(text: str, own: str = "") -> str:
     if example := re.search(r"^ *Example:\n( *>>> )", text, re.MULTILINE):
         code = "\n".join(re.findall(r"^ *(?:>>>|\.\.\.) (.*)", text[example.end(1) - 4 :], re.MULTILINE))
-        used = ", ".join(name for name in ("torch", "pellucid") if re.search(rf"(?<![\w.]){name}\.", code))
-        lines = [line for line in (used and f"import {used}", own) if line not in code]
+        there = " ".join(re.findall(r"^import (.*)", code, re.MULTILINE))
+        used = [name for name in ("torch", "pellucid") if re.search(rf"(?<![\w.])(?<!from ){name}\.", code) and name not in there]
+        lines = [line for line in (used and f"import {', '.join(used)}", own) if line and line not in code]
         text = text[: example.start(1)] + "".join(f"{example[1]}{line}\n" for line in lines) + text[example.start(1) :]
     return text

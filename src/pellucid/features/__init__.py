@@ -5,6 +5,7 @@ Must not: import OpenCV, scikit-image or matplotlib; what needs them imports the
 Read next: ``frames.py``, ``keypoints.py``, ``hardnet.py``.
 """
 
+from pellucid.core.docstrings import introduce
 from pellucid.features.classical import dog_response, harris_response, hessian_response, shi_tomasi_response, structure_tensor
 from pellucid.features.collapse import CollapseError, CollapseGuard
 from pellucid.features.covariant_loss import agreement_loss, covariant_index_loss, dispersity_loss, peakiness_loss
@@ -49,3 +50,5 @@ __all__ = [
     "rescale_frames", "save_descriptor", "save_detector", "select_keypoints", "share_view", "shi_tomasi_response", "soft_argmax",
     "structure_tensor", "suppress_non_maxima", "turn_frames", "upright_frames",
 ]  # fmt: skip
+
+introduce(*map(globals().get, __all__))

@@ -38,7 +38,6 @@ def structure_tensor(
         ``skimage.feature.structure_tensor``.
 
     Example:
-        >>> import torch
         >>> xx, xy, yy = structure_tensor(torch.arange(25.0).expand(1, 1, 25, 25))  # a ramp along x of slope 1
         >>> [round(product[0, 0, 12, 12].item(), 3) for product in (xx, yy)]
         [1.0, 0.0]
@@ -83,7 +82,6 @@ def harris_response(
         ``skimage.feature.corner_harris`` and ``cv2.cornerHarris``, ``tests/features/test_classical.py``.
 
     Example:
-        >>> import torch
         >>> image = torch.zeros(1, 1, 21, 21)
         >>> image[..., 10:, 10:] = 1
         >>> divmod(harris_response(image).argmax().item(), 21)
@@ -116,7 +114,6 @@ def shi_tomasi_response(
         ``skimage.feature.corner_shi_tomasi`` and ``cv2.cornerMinEigenVal``.
 
     Example:
-        >>> import torch
         >>> shi_tomasi_response(torch.arange(9.0).expand(1, 1, 9, 9))[0, 0, 4, 4].item()  # a ramp has no corner
         0.0
     """
@@ -142,7 +139,6 @@ def hessian_response(image: Float[Tensor, "b 1 h w"], *, sigma: float = 2.0) -> 
         Second derivatives as ``scipy.ndimage.gaussian_filter`` has them.
 
     Example:
-        >>> import torch
         >>> place = torch.arange(-10.0, 11)
         >>> blob = torch.exp(-(place[:, None] ** 2 + place**2) / 8)[None, None]
         >>> divmod(hessian_response(blob).argmax().item(), 21)
@@ -175,7 +171,6 @@ def dog_response(
         ``skimage.filters.difference_of_gaussians``.
 
     Example:
-        >>> import torch
         >>> dog_response(torch.ones(1, 1, 9, 9)).abs().max().item() < 1e-6
         True
     """

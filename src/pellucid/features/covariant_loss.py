@@ -53,7 +53,6 @@ def covariant_index_loss(
         Barroso-Laguna et al., "Key.Net", ICCV 2019 (the multi-scale index proposal loss).
 
     Example:
-        >>> import torch
         >>> from pellucid.features import covariant_index_loss, share_view
         >>> response = torch.rand(1, 1, 40, 40)
         >>> covariant_index_loss(share_view(response, response, torch.eye(3)[None]))
@@ -97,7 +96,6 @@ def agreement_loss(
         InvalidArgument for windows larger than the maps.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import agreement_loss, share_view
         >>> peak = torch.zeros(1, 1, 40, 40)
         >>> peak[..., 20, 20] = 20.0
@@ -134,7 +132,6 @@ def peakiness_loss(response: Float[Tensor, "b 1 h w"], *, window: int = 16, offs
         InvalidArgument for a window larger than the map.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import peakiness_loss
         >>> peakiness_loss(torch.zeros(1, 1, 32, 32))
         tensor(1.)
@@ -164,7 +161,6 @@ def dispersity_loss(response: Float[Tensor, "b 1 h w"], *, window: int = 16, off
         Zhao et al., "ALIKE", 2022 (the dispersity peak loss).
 
     Example:
-        >>> import torch
         >>> from pellucid.features import dispersity_loss
         >>> response = torch.rand(1, 1, 32, 32)
         >>> bool(dispersity_loss(100 * response) < dispersity_loss(response))

@@ -99,7 +99,6 @@ def frame_covariance_loss(
         InvalidArgument for points, a homography or maps of other shapes.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import DetectorMaps, frame_covariance_loss
         >>> maps = DetectorMaps(torch.rand(1, 1, 16, 16), torch.ones(1, 2, 16, 16), torch.zeros(1, 1, 16, 16))
         >>> frame_covariance_loss((maps, maps), torch.tensor([[[5.0, 6.0]]]), torch.eye(3)[None])

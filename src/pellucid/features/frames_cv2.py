@@ -74,7 +74,6 @@ def frames_to_cv2(frames: Float[Tensor, "n 2 3"], *, factor: float = 1.0) -> lis
         ``InvalidArgument`` for a batch. ImportError without OpenCV.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import frames_from_xy, frames_to_cv2
         >>> frames_to_cv2(frames_from_xy(torch.tensor([[50.0, 40.0]]), 16.0))[0].size
         32.0
@@ -112,7 +111,6 @@ def frames_from_ellipses(ellipses: Float[Tensor, "*b 5"], *, factor: float = 1.0
         A lower triangular with A A^T = [[a, b], [b, c]]^-1.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import frame_scale, frames_from_ellipses
         >>> frame_scale(frames_from_ellipses(torch.tensor([50.0, 40.0, 0.01, 0.0, 0.01])))  # a circle of radius 10
         tensor(10.)
@@ -147,7 +145,6 @@ def frames_to_ellipses(frames: Float[Tensor, "*b 2 3"], *, factor: float = 1.0) 
         InvalidArgument for frames of another shape.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import frames_from_xy, frames_to_ellipses
         >>> frames_to_ellipses(frames_from_xy(torch.tensor([50.0, 40.0]), 10.0))[2::2]  # a and c of a circle of radius 10
         tensor([0.0100, 0.0100])

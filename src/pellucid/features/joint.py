@@ -61,7 +61,6 @@ def joint_losses(
         InvalidArgument for a ``valid`` of another shape.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import HardNet, joint_losses
         >>> from pellucid.losses import hardest_triplet_loss
         >>> patches = torch.rand(4, 1, 32, 32, requires_grad=True)
@@ -105,7 +104,6 @@ def keypoint_pair_loss(
         first: exact for fixed pairs. second: none by declaration; call again with the views exchanged.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import keypoint_pair_loss
         >>> first = torch.tensor([[[5.0, 5.0], [20.0, 5.0]]])
         >>> keypoint_pair_loss(first, torch.tensor([[[6.0, 5.0], [40.0, 5.0]]]))  # the second has none within 4 pixels

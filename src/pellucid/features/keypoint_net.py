@@ -27,7 +27,6 @@ class DetectorMaps(NamedTuple):
     """The network's maps, for every pixel.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import KeypointNet
         >>> KeypointNet()(torch.rand(1, 1, 32, 32)).response.shape
         torch.Size([1, 1, 32, 32])

@@ -33,7 +33,6 @@ def consistency_loss(view: SharedView) -> Float[Tensor, ""]:
         responses: exact; 0 for flat ones, and for a pair that shares nothing.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import consistency_loss, share_view
         >>> response = torch.rand(1, 1, 16, 16)
         >>> bool(consistency_loss(share_view(response, response, torch.eye(3)[None])) < 1e-5)
@@ -58,7 +57,6 @@ def imitation_loss(response: Float[Tensor, "b 1 h w"], teacher: Float[Tensor, "b
         response: exact; 0 for flat ones. teacher: none by declaration.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import harris_response, imitation_loss
         >>> teacher = harris_response(torch.rand(1, 1, 16, 16))
         >>> bool(imitation_loss(teacher.sign() * teacher.abs().sqrt(), teacher) < 1e-5)

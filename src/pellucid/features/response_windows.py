@@ -53,7 +53,6 @@ def share_view(
         InvalidArgument for shapes that do not fit.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import share_view
         >>> view = share_view(torch.rand(1, 1, 16, 16), torch.rand(1, 1, 16, 16), torch.eye(3)[None])
         >>> int(view.visible.sum())  # less a border of 4

@@ -55,7 +55,6 @@ def detect_sift(image: Shaped[Tensor, "*one h w"], count: int) -> SiftKeypoints:
         ``cv2.SIFT_create``.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import detect_sift
         >>> place = torch.arange(64.0) - 32
         >>> detect_sift(torch.exp(-(place[:, None] ** 2 + place**2) / 32), 1).points.round()
@@ -97,7 +96,6 @@ def describe_sift(
         ``cv2.SIFT.compute``; Arandjelović and Zisserman, "Three things everyone should know to improve object retrieval", 2012.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import describe_sift, detect_sift
         >>> image = torch.rand(64, 64)
         >>> found = detect_sift(image, 5)

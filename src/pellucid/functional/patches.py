@@ -120,7 +120,6 @@ def patch_coverage(
         InvalidArgument for frames of another shape; InvalidType for sizes that are none.
 
     Example:
-        >>> import torch
         >>> from pellucid.features import frames_from_xy, patch_coverage
         >>> patch_coverage(frames_from_xy(torch.tensor([[-0.5, 16.0]]), 8.0), (32, 32), 8).mean()  # half of it is outside
         tensor(0.5000)

@@ -5,6 +5,7 @@ Must not: be imported by the library below it.
 Read next: ``augerino.py``, ``docs/learning.md``.
 """
 
+from pellucid.core.docstrings import introduce
 from pellucid.learn.augerino import AugerinoSettings, augerino_objective
 from pellucid.learn.bilevel import BilevelSettings, implicit_hypergradient, unrolled_hypergradient
 from pellucid.learn.density import DensitySettings, gradient_penalty
@@ -17,3 +18,5 @@ __all__ = [
     "augerino_objective", "follow", "gradient_penalty", "implicit_hypergradient", "learn", "teach_losses",
     "unrolled_hypergradient",
 ]  # fmt: skip
+
+introduce(*map(globals().get, __all__))

@@ -59,7 +59,6 @@ def augerino_objective(
         the width.
 
     Example:
-        >>> import torch, pellucid
         >>> from pellucid.learn import augerino_objective
         >>> augment = pellucid.Pipeline([pellucid.RandomBrightness(pellucid.Learnable(0.2))], seed=0)
         >>> objective, loss = augerino_objective(augment, lambda out: out.mean((1, 2, 3)), torch.rand(2, 3, 4, 4), entropy=0.02)

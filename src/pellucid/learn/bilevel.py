@@ -57,7 +57,6 @@ def unrolled_hypergradient(
         finite difference; on a quadratic it agrees with the closed form (``tests/learn/test_bilevel.py``).
 
     Example:
-        >>> import torch
         >>> from pellucid.learn import unrolled_hypergradient
         >>> phi, weights = torch.tensor(2.0, requires_grad=True), {"w": torch.tensor(1.0, requires_grad=True)}
         >>> def inner(now):
@@ -100,7 +99,6 @@ def implicit_hypergradient(
         Lorraine, Vicol, Duvenaud: "Optimizing millions of hyperparameters by implicit differentiation", AISTATS 2020.
 
     Example:
-        >>> import torch
         >>> from pellucid.learn import implicit_hypergradient
         >>> phi, weights = torch.tensor(2.0, requires_grad=True), {"w": torch.tensor(2.0, requires_grad=True)}
         >>> def inner(now):

@@ -82,7 +82,6 @@ def gradient_penalty(
         Gulrajani, Ahmed, Arjovsky, Dumoulin, Courville: "Improved training of Wasserstein GANs", NeurIPS 2017.
 
     Example:
-        >>> import torch
         >>> from pellucid.learn import gradient_penalty
         >>> real, fake = torch.ones(2, 1, 2, 2), torch.zeros(2, 1, 2, 2)
         >>> gradient_penalty(lambda x: x.sum((1, 2, 3)), real, fake, torch.rand(2))  # a gradient of length 2

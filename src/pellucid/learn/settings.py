@@ -55,7 +55,6 @@ class Learning:
         net: the network that was trained with it, or None where the recipe only searches.
 
     Example:
-        >>> import pellucid
         >>> from pellucid.learn import Learning
         >>> from pellucid.training import TrainState
         >>> augment = pellucid.Pipeline([pellucid.RandomRotation(pellucid.Learnable(10.0))])

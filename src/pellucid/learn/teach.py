@@ -49,7 +49,6 @@ def teach_losses(
         Suzuki: "TeachAugment: data augmentation optimization using teacher knowledge", CVPR 2022, with its non-saturating form.
 
     Example:
-        >>> import torch
         >>> from pellucid.learn import teach_losses
         >>> wrong, right = torch.tensor([[0.0, 9.0]]), torch.tensor([[9.0, 0.0]])
         >>> labels = torch.tensor([0])
@@ -71,7 +70,6 @@ def follow(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
         momentum: what stays of the teacher, in [0, 1].
 
     Example:
-        >>> import torch
         >>> from pellucid.learn import follow
         >>> teacher, student = torch.nn.Linear(1, 1, bias=False), torch.nn.Linear(1, 1, bias=False)
         >>> follow(teacher, student, momentum=0.0)

@@ -5,6 +5,12 @@ Must not: decide what is fused or compute on pixels.
 Read next: ``module.py``.
 """
 
+from pellucid.core.docstrings import introduce
+from pellucid.pipeline.maps import ViewMap
 from pellucid.pipeline.module import Pipeline
+from pellucid.pipeline.ragged import RaggedRecord
+from pellucid.pipeline.records import Record
 
 __all__ = ["Pipeline"]
+
+introduce(Pipeline, RaggedRecord, Record, ViewMap)

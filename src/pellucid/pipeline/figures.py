@@ -49,7 +49,6 @@ def show(self: Any, batch: Any, *, draws: int = 3, samples: int = 4, key: Key | 
         ImplementationError without matplotlib; InvalidArgument for numbers below 1, and for a dict without an image.
 
     Example:
-        >>> import torch, pellucid
         >>> figure = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0).show(torch.rand(2, 3, 8, 8), draws=2)
         >>> len(figure.axes)
         6

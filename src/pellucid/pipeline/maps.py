@@ -46,7 +46,6 @@ class ViewMap:
         InvalidArgument for records of pictures of different sizes, or of different numbers of them.
 
     Example:
-        >>> import torch, pellucid
         >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)])
         >>> (x, a), (y, b) = augment.views(torch.rand(2, 3, 4, 8))
         >>> a.map_to(b).samples, torch.equal(a.map_to(b).matrix[0], torch.eye(3, dtype=torch.float64))  # both are mirrored
@@ -127,7 +126,6 @@ class ViewMap:
             InvalidType or InvalidArgument for a size that is none, and as :meth:`points`.
 
         Example:
-            >>> import torch, pellucid
             >>> a = pellucid.Pipeline([]).draw(torch.rand(1, 3, 8, 8))
             >>> a.map_to(a).grid((2, 2))[0, 0]  # the upper two of four cells
             tensor([[1.5000, 1.5000],
@@ -149,7 +147,6 @@ class ViewMap:
             As :meth:`grid`.
 
         Example:
-            >>> import torch, pellucid
             >>> images = torch.rand(1, 3, 8, 8)
             >>> whole, middle = (pellucid.Pipeline(steps).draw(images) for steps in ([], [pellucid.CenterCrop(4)]))
             >>> whole.map_to(middle).valid((4, 4)).sum()

@@ -139,7 +139,6 @@ class Pipeline(nn.Module):
         InvalidArgument or InvalidType for an option outside of its range, InvalidType for anything but a transform.
 
     Example:
-        >>> import torch, pellucid
         >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)], seed=0)
         >>> augment(torch.tensor([[[[1.0, 2.0, 3.0]]]]))
         tensor([[[[3., 2., 1.]]]])
@@ -290,7 +289,6 @@ class Pipeline(nn.Module):
             As the call.
 
         Example:
-            >>> import torch, pellucid
             >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
             >>> record = augment.draw(torch.zeros(4, 3, 8, 8))
             >>> record.params[0]["gate"].shape
@@ -318,7 +316,6 @@ class Pipeline(nn.Module):
             As the call.
 
         Example:
-            >>> import torch, pellucid
             >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
             >>> _ = augment.warmup(torch.zeros(1, 3, 8, 8))
             >>> augment.warmup(torch.zeros(1, 3, 8, 8)), augment.step
@@ -348,7 +345,6 @@ class Pipeline(nn.Module):
             InvalidArgument for n below 1, and for a name in ``same`` that no transform has.
 
         Example:
-            >>> import torch, pellucid
             >>> augment = pellucid.Pipeline([pellucid.RandomCrop(4), pellucid.RandomHorizontalFlip()], seed=0)
             >>> (x, a), (y, b) = augment.views(torch.rand(8, 3, 6, 6), same=("crop",))
             >>> torch.equal(a.params[0]["left"], b.params[0]["left"]), torch.equal(a.params[1]["gate"], b.params[1]["gate"])
@@ -395,7 +391,6 @@ class Pipeline(nn.Module):
             where sizes or the numbers of samples differ from the record's; for something over pictures that it does not fit.
 
         Example:
-            >>> import torch, pellucid
             >>> augment, images = pellucid.Pipeline([pellucid.RandomAffine(degrees=15)], seed=0), torch.rand(2, 3, 8, 8)
             >>> out, record = augment(images, return_record=True)
             >>> torch.equal(augment.apply(images, record), out)
@@ -440,7 +435,6 @@ class Pipeline(nn.Module):
             and for samples that were mixed.
 
         Example:
-            >>> import torch, pellucid
             >>> augment, images = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]), torch.rand(2, 3, 8, 8)
             >>> out, record = augment(images, return_record=True)
             >>> torch.equal(augment.inverse(out, record), images)
@@ -476,7 +470,6 @@ class Pipeline(nn.Module):
             InvalidType for anything but a record.
 
         Example:
-            >>> import torch, pellucid
             >>> augment = pellucid.Pipeline([pellucid.Pad(1)])
             >>> augment.valid_mask(augment.draw(torch.zeros(1, 3, 2, 2)))[0, 0, 1]
             tensor([0., 1., 1., 0.])
@@ -506,7 +499,6 @@ class Pipeline(nn.Module):
             take.
 
         Example:
-            >>> import pellucid
             >>> print(pellucid.Pipeline([pellucid.RandomAffine(degrees=15), pellucid.RandomInvert()]).explain().splitlines()[0])
             Warp[0] + Color[1]
         """
@@ -538,7 +530,6 @@ class Pipeline(nn.Module):
             InvalidArgument for images that a transform cannot take.
 
         Example:
-            >>> import pellucid
             >>> from pellucid.types import ImageSpec
             >>> print(pellucid.Pipeline([pellucid.RandomAffine(degrees=15), pellucid.RandomInvert()]).plan(ImageSpec(3, 32, 32)))
             Warp[0] + Color[1]
@@ -574,7 +565,6 @@ class Pipeline(nn.Module):
             generator (which is restored); a compiled call does not.
 
         Example:
-            >>> import torch, pellucid
             >>> augment = pellucid.Pipeline([pellucid.RandomInvert(p=pellucid.Learnable(0.3))])
             >>> loss = augment.expected(lambda out: out.mean((1, 2, 3)), torch.zeros(4, 3, 2, 2))
             >>> loss.backward()  # dE/dp = 1 exactly, times the slope p (1 - p) of the bounded parameter
@@ -614,7 +604,6 @@ class Pipeline(nn.Module):
             do not exist.
 
         Example:
-            >>> import torch, pellucid
             >>> augment = pellucid.Pipeline([pellucid.RandomBrightness((0.5, 1.5))], seed=0)
             >>> out, _ = augment.worst(lambda out: -out.mean((1, 2, 3)), torch.full((2, 3, 4, 4), 0.5), draws=8)
             >>> bool((out < 0.5).all())  # dark is where this loss is large
@@ -627,7 +616,6 @@ class Pipeline(nn.Module):
         more, and ``reinforce`` once more where the loss is a scalar, the draw is shared or there is one sample.
 
         Example:
-            >>> import pellucid
             >>> pellucid.Pipeline([pellucid.RandomInvert(p=pellucid.Learnable(0.3))]).evaluations()
             2
         """
@@ -650,7 +638,6 @@ class Pipeline(nn.Module):
             InvalidArgument for a batch without an image where numbers are predicted.
 
         Example:
-            >>> import pellucid
             >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).ranges()
             {'0.degrees': {'center': tensor(0.), 'half_width': tensor(10., grad_fn=<AddBackward0>)}}
         """
@@ -666,7 +653,6 @@ class Pipeline(nn.Module):
             As :meth:`ranges`.
 
         Example:
-            >>> import pellucid
             >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).numbers()
             {'0.degrees.center': 0.0, '0.degrees.half_width': 10.0}
         """
@@ -684,7 +670,6 @@ class Pipeline(nn.Module):
             As :meth:`ranges`.
 
         Example:
-            >>> import pellucid
             >>> print(pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).ranges_text())
             0.degrees  center 0  half_width 10
         """
@@ -710,7 +695,6 @@ class Pipeline(nn.Module):
             As :meth:`ranges`.
 
         Example:
-            >>> import pellucid
             >>> augment = pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))])
             >>> {name: round(value.item(), 3) for name, value in augment.entropy().items()}  # log(20)
             {'0.degrees': 2.996}
@@ -734,7 +718,6 @@ class Pipeline(nn.Module):
             InvalidArgument for names of no learned distribution.
 
         Example:
-            >>> import pellucid
             >>> augment = pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))])
             >>> round(augment.kl({"0.degrees": pellucid.Uniform(-20.0, 20.0)})["0.degrees"].item(), 3)  # log(40 / 20)
             0.693
@@ -749,7 +732,6 @@ class Pipeline(nn.Module):
             InvalidArgument for numbers that a module predicts from images.
 
         Example:
-            >>> import pellucid
             >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).frozen()[0].degrees
             10.0
         """
@@ -768,7 +750,6 @@ class Pipeline(nn.Module):
         """The step the next draw uses (reads the counter's value).
 
         Example:
-            >>> import torch, pellucid
             >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
             >>> _ = augment(torch.zeros(1, 3, 4, 4))
             >>> augment.step
@@ -854,7 +835,6 @@ class Pipeline(nn.Module):
             As the call.
 
         Example:
-            >>> import torch, pellucid
             >>> augment, images = pellucid.Pipeline([pellucid.RandomHorizontalFlip()]), torch.rand(4, 3, 8, 8)
             >>> key = augment.key_of(images)
             >>> torch.equal(augment(images, key=key), augment(images, key=key))
@@ -941,7 +921,6 @@ class Pipeline(nn.Module):
             InvalidArgument for steps that no file can hold, such as a function or a module.
 
         Example:
-            >>> import pellucid
             >>> pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=0.3)], seed=7).to_dict()["transforms"]
             [{'name': 'RandomHorizontalFlip', 'p': 0.3}]
         """
@@ -964,7 +943,6 @@ class Pipeline(nn.Module):
             allowed.
 
         Example:
-            >>> import pellucid
             >>> pellucid.Pipeline.from_dict({"pellucid": 1, "transforms": [{"name": "RandomInvert", "p": 1.0}]})[0]
             RandomInvert(p=1.0, same_on_batch=False)
         """

@@ -63,7 +63,6 @@ class Record:
     Change a value with :meth:`with_param`; ``pipeline.apply(images, record)`` then differentiates to it.
 
     Example:
-        >>> import torch, pellucid
         >>> record = pellucid.Pipeline([pellucid.CenterCrop(4)], seed=0).draw(torch.zeros(2, 3, 8, 6))
         >>> record.size_in, record.size_out, record.device
         ((8, 6), (4, 4), device(type='cpu'))
@@ -113,7 +112,6 @@ class Record:
             InvalidArgument for no frames.
 
         Example:
-            >>> import torch, pellucid
             >>> turn = pellucid.RandomRotation(pellucid.Smooth(pellucid.Uniform(-10.0, 10.0)))
             >>> pellucid.Pipeline([turn], seed=0).draw(torch.zeros(2, 9, 3, 8, 8)).frames(9).matrix.shape
             torch.Size([18, 3, 3])
@@ -201,7 +199,6 @@ class Record:
             InvalidArgument for points of another shape, and where samples are mixed.
 
         Example:
-            >>> import torch, pellucid
             >>> record = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]).draw(torch.zeros(1, 3, 4, 10))
             >>> record.map_points(torch.tensor([[[0.0, 2.0]]]))
             tensor([[[9., 2.]]])
@@ -227,7 +224,6 @@ class Record:
             InvalidArgument where samples are mixed: several pixels are read then.
 
         Example:
-            >>> import torch, pellucid
             >>> record = pellucid.Pipeline([pellucid.RandomTranslate(((0.2, 0.2), (0.0, 0.0)))]).draw(torch.zeros(1, 3, 4, 10))
             >>> record.flow()[0, :, 0, 0]
             tensor([-2.,  0.], dtype=torch.float64)
@@ -263,7 +259,6 @@ class Record:
             part.
 
         Example:
-            >>> import torch, pellucid
             >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
             >>> len(pellucid.Record.cat([augment.draw(torch.zeros(n, 3, 8, 8)) for n in (2, 3)]))
             5
@@ -289,7 +284,6 @@ class Record:
             InvalidArgument for records of several samples, and as :meth:`cat`.
 
         Example:
-            >>> import torch, pellucid
             >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
             >>> len(pellucid.Record.stack([augment.draw(torch.zeros(3, 8, 8)) for _ in range(4)]))
             4
@@ -308,7 +302,6 @@ class Record:
             InvalidType or InvalidArgument for anything but a number of times.
 
         Example:
-            >>> import torch, pellucid
             >>> record = pellucid.Pipeline([pellucid.RandomInvert()], seed=0).draw(torch.zeros(2, 3, 8, 8)).repeat(2)
             >>> torch.equal(record.params[0]["gate"][:2], record.params[0]["gate"][2:])
             True
@@ -330,7 +323,6 @@ class Record:
             InvalidArgument for a mask of another shape or dtype, and for a record of another plan or number of samples.
 
         Example:
-            >>> import torch, pellucid
             >>> record = pellucid.Pipeline([pellucid.RandomRotation(45)]).draw(torch.zeros(2, 3, 8, 8))
             >>> a, b = (record.with_param(0, "degrees", torch.full((2,), degrees)) for degrees in (10.0, 20.0))
             >>> a.where(torch.tensor([True, False]), b).params[0]["degrees"]
@@ -354,7 +346,6 @@ class Record:
         """Return between which numbers each drawn value is certain to lie, whatever learns, by step and name.
 
         Example:
-            >>> import torch, pellucid
             >>> pellucid.Pipeline([pellucid.RandomRotation(15)]).draw(torch.zeros(2, 3, 8, 8)).bounds()
             {'0.degrees': (-15.0, 15.0)}
         """
@@ -373,7 +364,6 @@ class Record:
             InvalidArgument where the records are of pictures of different sizes, or of different numbers of them.
 
         Example:
-            >>> import torch, pellucid
             >>> x = torch.rand(1, 3, 8, 8)
             >>> a = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]).draw(x)
             >>> b = pellucid.Pipeline([pellucid.CenterCrop(4)]).draw(x)
@@ -400,7 +390,6 @@ class Record:
             InvalidArgument where ``size_out`` in that proportion is no whole number.
 
         Example:
-            >>> import torch, pellucid
             >>> augment = pellucid.Pipeline([pellucid.CenterCrop(16)])
             >>> record = augment.draw(torch.rand(1, 3, 32, 32)).at(8)
             >>> augment.apply({"heatmap": torch.rand(1, 5, 8, 8)}, record)["heatmap"].shape
@@ -439,7 +428,6 @@ class Record:
             InvalidArgument for a value that was not drawn, and for another shape or kind of number.
 
         Example:
-            >>> import torch, pellucid
             >>> augment, images = pellucid.Pipeline([pellucid.RandomRotation(15)]), torch.rand(1, 3, 8, 8)
             >>> degrees = torch.tensor([5.0], requires_grad=True)
             >>> augment.apply(images, augment.draw(images).with_param(0, "degrees", degrees)).sum().backward()
@@ -464,7 +452,6 @@ class Record:
         """Return the same record with every continuous value a fresh leaf that requires a gradient.
 
         Example:
-            >>> import torch, pellucid
             >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw(torch.zeros(1, 3, 8, 8)).requires_grad_()
             >>> record.params[0]["degrees"].requires_grad
             True
@@ -479,7 +466,6 @@ class Record:
             device: where the drawn values go.
 
         Example:
-            >>> import torch, pellucid
             >>> pellucid.Pipeline([pellucid.RandomRotation(15)]).draw(torch.zeros(1, 3, 8, 8)).to("cpu").device
             device(type='cpu')
         """
@@ -497,7 +483,6 @@ class Record:
             InvalidArgument for a place that the plan has not.
 
         Example:
-            >>> import torch, pellucid
             >>> augment = pellucid.Pipeline([pellucid.RandomRotation(15), pellucid.CenterCrop(4)])
             >>> record = augment.draw(torch.zeros(1, 3, 8, 8))
             >>> record.step(0).size_out, record.step(1).size_out

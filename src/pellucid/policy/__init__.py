@@ -5,6 +5,7 @@ Must not: know of losses or of how a policy is learned; ``learn`` does.
 Read next: ``choice.py``.
 """
 
+from pellucid.core.docstrings import introduce
 from pellucid.policy.adversarial import ADA, DiffAugment
 from pellucid.policy.choice import RandomChoice
 from pellucid.policy.presets import rand_augment, trivial_augment
@@ -15,3 +16,5 @@ __all__ = [
     "ADA", "AugMix", "AutoAugment", "DiffAugment", "RandAugment", "RandomChoice", "TrivialAugmentWide", "rand_augment",
     "searchable", "trivial_augment",
 ]  # fmt: skip
+
+introduce(*map(globals().get, __all__))

@@ -64,7 +64,6 @@ def DiffAugment(policy: tuple[str, ...] | list[str] = ("color", "translation", "
         Zhao, Liu, Lin, Zhu, Han: "Differentiable augmentation for data-efficient GAN training", NeurIPS 2020.
 
     Example:
-        >>> import torch, pellucid
         >>> from pellucid.policy import DiffAugment
         >>> seen = pellucid.Pipeline([DiffAugment(["color", "cutout"])], seed=0)(torch.rand(4, 3, 16, 16))
         >>> bool((seen == 0.5).any())
@@ -447,7 +446,6 @@ class ADA(nn.Module):
         pictures are in [0, 1], theirs in [-1, 1].
 
     Example:
-        >>> import torch
         >>> from pellucid.policy import ADA
         >>> augment = ADA(p=0.2, images=1000, seed=0)
         >>> seen = augment(torch.rand(8, 3, 32, 32))

@@ -56,7 +56,6 @@ def RandomChoice(
         learned, and for ``times`` or a temperature outside of its range.
 
     Example:
-        >>> import torch, pellucid
         >>> from pellucid.policy import RandomChoice
         >>> flips = RandomChoice([[pellucid.RandomHorizontalFlip(p=1.0)], [pellucid.RandomVerticalFlip(p=1.0)]])
         >>> sorted({tuple(row) for row in flips(torch.arange(4.0).reshape(1, 1, 2, 2).expand(32, 1, 2, 2)).flatten(1).tolist()})

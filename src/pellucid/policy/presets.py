@@ -50,7 +50,6 @@ def trivial_augment(*, channels: int = 3, strength: float = 1.0, seed: int | Non
         without the operations that have no gradient.
 
     Example:
-        >>> import torch
         >>> from pellucid.policy import trivial_augment
         >>> trivial_augment(seed=0)(torch.rand(8, 3, 32, 32)).shape
         torch.Size([8, 3, 32, 32])
@@ -80,7 +79,6 @@ def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed:
         Cubuk, Zoph, Shlens, Le: "RandAugment: practical automated data augmentation with a reduced search space", 2020.
 
     Example:
-        >>> import torch
         >>> from pellucid.policy import rand_augment
         >>> rand_augment(n=2, magnitude=0.3, seed=0)(torch.rand(8, 3, 32, 32)).shape
         torch.Size([8, 3, 32, 32])

@@ -38,7 +38,6 @@ def TrivialAugmentWide(*, bins: int = 31, same_on_batch: bool = False) -> OneOf:
         ``torchvision.transforms.v2.TrivialAugmentWide``: the same operation and magnitude for the same choice.
 
     Example:
-        >>> import pellucid
         >>> from pellucid.policy import TrivialAugmentWide
         >>> augment = pellucid.Pipeline([TrivialAugmentWide(), pellucid.RandomHorizontalFlip()])
         >>> len(augment[0].transforms)
@@ -71,7 +70,6 @@ def RandAugment(n: int = 2, magnitude: int = 9, *, bins: int = 31, same_on_batch
         ``torchvision.transforms.v2.RandAugment``, which cuts shifts off to whole pixels.
 
     Example:
-        >>> import torch, pellucid
         >>> from pellucid.policy import RandAugment
         >>> pellucid.Pipeline([RandAugment(n=2, magnitude=9)], seed=0)(torch.rand(8, 3, 32, 32)).shape
         torch.Size([8, 3, 32, 32])
@@ -100,7 +98,6 @@ def AutoAugment(policy: str = "imagenet", *, same_on_batch: bool = False) -> One
         ``torchvision.transforms.v2.AutoAugment``.
 
     Example:
-        >>> import torch, pellucid
         >>> from pellucid.policy import AutoAugment
         >>> augment = pellucid.Pipeline([AutoAugment("cifar10")], seed=0)
         >>> augment(torch.rand(8, 3, 32, 32)).shape, len(augment[0].transforms)
@@ -147,7 +144,6 @@ def AugMix(
         uncertainty", ICLR 2020. ``torchvision.transforms.v2.AugMix``.
 
     Example:
-        >>> import torch, pellucid
         >>> from pellucid.policy import AugMix
         >>> augment = pellucid.Pipeline([AugMix()], seed=0)
         >>> _, record = augment(torch.rand(8, 3, 16, 16), return_record=True)

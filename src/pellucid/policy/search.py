@@ -84,7 +84,6 @@ def searchable(
         choices in place of its recurrent controller. What was changed, and why: ADR 33.
 
     Example:
-        >>> import torch
         >>> from pellucid.policy import searchable
         >>> policy = searchable("adversarial_autoaugment", operations=["Rotate", "Invert"], seed=0)
         >>> loss = policy.expected(lambda out: out.mean((1, 2, 3)), torch.rand(8, 1, 16, 16))

@@ -5,6 +5,7 @@ Must not: touch the global generator or know of transforms.
 Read next: ``philox.py``, ``key.py``, ``distributions.py``, ``learnable.py``, ``fields.py``.
 """
 
+from pellucid.core.docstrings import introduce
 from pellucid.random.distributions import (
     Bernoulli,
     Beta,
@@ -26,3 +27,5 @@ __all__ = [
     "Bernoulli", "Beta", "Categorical", "CenteredUniform", "Constant", "Distribution", "Key", "Learnable", "LogUniform",
     "MultivariateNormal", "Normal", "Smooth", "Uniform", "normal_rows", "uniform_rows",
 ]  # fmt: skip
+
+introduce(*map(globals().get, __all__))

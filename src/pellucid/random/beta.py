@@ -47,7 +47,6 @@ class Beta(Distribution):
         ``scipy.special.betaincinv``, to 1e-12.
 
     Example:
-        >>> import torch
         >>> Beta(2.0).sample(torch.tensor([0.1, 0.5, 0.9], dtype=torch.float64), {}).round(decimals=4)
         tensor([0.1958, 0.5000, 0.8042], dtype=torch.float64)
     """

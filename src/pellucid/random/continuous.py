@@ -54,7 +54,6 @@ class Uniform(Distribution):
         InvalidArgument for high below low, and for an estimator that does not exist.
 
     Example:
-        >>> import torch
         >>> Uniform(-1.0, 3.0).sample(torch.tensor([0.25]), {})
         tensor([0.])
     """
@@ -147,7 +146,6 @@ class CenteredUniform(Distribution):
         InvalidArgument for a negative half_width, and for an estimator that does not exist.
 
     Example:
-        >>> import torch
         >>> CenteredUniform(1.0, 0.5).sample(torch.tensor([0.0, 0.5, 1.0]), {})
         tensor([0.5000, 1.0000, 1.5000])
     """
@@ -191,7 +189,6 @@ class LogUniform(Distribution):
         exist.
 
     Example:
-        >>> import torch
         >>> LogUniform(0.5, 2.0).sample(torch.tensor([0.0, 0.5, 1.0]), {})
         tensor([0.5000, 1.0000, 2.0000])
     """
@@ -280,7 +277,6 @@ class Normal(Distribution):
         InvalidArgument for a negative std.
 
     Example:
-        >>> import torch
         >>> Normal(1.0, 2.0).sample(torch.tensor([0.5]), {})
         tensor([1.])
     """
@@ -314,7 +310,6 @@ class Constant(Distribution):
         InvalidType for anything but a number; InvalidArgument for rows of different lengths.
 
     Example:
-        >>> import torch
         >>> Constant(((0.0, 1.0), (2.0, 3.0))).sample(torch.rand(5, 1), {}).shape
         torch.Size([5, 2, 2])
     """

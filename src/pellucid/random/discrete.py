@@ -54,7 +54,6 @@ class Bernoulli(Distribution):
         InvalidArgument for a p outside of [0, 1], a temperature that is not positive, or an estimator that does not exist.
 
     Example:
-        >>> import torch
         >>> Bernoulli(0.3).sample(torch.tensor([0.1, 0.29, 0.31, 0.9]), {})
         tensor([1., 1., 0., 0.])
     """
@@ -157,7 +156,6 @@ class Categorical(Distribution):
         Jang, Gu, Poole: "Categorical reparameterization with Gumbel-softmax", ICLR 2017.
 
     Example:
-        >>> import torch
         >>> Categorical((0.0, 90.0, 180.0), weights=(1.0, 2.0, 1.0)).sample(torch.tensor([0.1, 0.3, 0.7, 0.9]), {})
         tensor([  0.,  90.,  90., 180.])
     """
@@ -220,7 +218,6 @@ class Categorical(Distribution):
             raw: exact.
 
         Example:
-            >>> import torch
             >>> Categorical((0.0, 1.0), weights=(1.0, 3.0)).probabilities({}, torch.zeros(()))
             tensor([0.2500, 0.7500])
         """
@@ -246,7 +243,6 @@ class Categorical(Distribution):
             probabilities: exact.
 
         Example:
-            >>> import torch
             >>> Categorical((0.0, 1.0, 2.0)).gates(torch.tensor([0.5, 0.25, 0.25]))
             tensor([0.5000, 0.5000])
         """
@@ -269,7 +265,6 @@ class Categorical(Distribution):
             is.
 
         Example:
-            >>> import torch
             >>> Categorical((0.0, 1.0)).shares(torch.tensor([0.2, 0.7]), torch.tensor([0.5, 0.5]))
             tensor([[1., 0.],
                     [0., 1.]])

@@ -29,7 +29,6 @@ class Distribution:
     a draw is a differentiable function of the distribution's own numbers.
 
     Example:
-        >>> import pellucid
         >>> from pellucid.random import Distribution
         >>> isinstance(pellucid.Uniform(0.0, 1.0), Distribution), Distribution.words, Distribution.vector
         (True, 1, False)
@@ -61,7 +60,6 @@ class Distribution:
             InvalidArgument for a number below ``floor``; InvalidType for anything but a number.
 
         Example:
-            >>> import pellucid
             >>> pellucid.Normal(std=pellucid.Learnable(1.0)).std.low  # what its constructor asked for
             0.0
         """
@@ -75,7 +73,6 @@ class Distribution:
         """Return the starting values of the unbounded parameters behind each `Learnable`; empty when nothing is learned.
 
         Example:
-            >>> import pellucid
             >>> pellucid.Normal(pellucid.Learnable(0.5), 1.0).start()
             {'mean': 0.5}
         """
@@ -85,7 +82,6 @@ class Distribution:
         """Return the `Learnable` behind each name of :meth:`start`: it says where the number comes from.
 
         Example:
-            >>> import pellucid
             >>> list(pellucid.Normal(pellucid.Learnable(0.5), 1.0).learned())
             ['mean']
         """
@@ -95,7 +91,6 @@ class Distribution:
         """Return what the distribution is made of, by the names of :meth:`current`.
 
         Example:
-            >>> import pellucid
             >>> pellucid.Uniform(0.0, 1.0).numbers()
             {'low': 0.0, 'high': 1.0}
         """
@@ -114,7 +109,6 @@ class Distribution:
             raw: exact.
 
         Example:
-            >>> import torch, pellucid
             >>> pellucid.Normal(pellucid.Learnable(0.0), 1.0).current({"mean": torch.tensor(2.0)})
             {'mean': tensor(2.), 'std': 1.0}
         """
@@ -130,7 +124,6 @@ class Distribution:
             now: exact.
 
         Example:
-            >>> import torch, pellucid
             >>> pellucid.Uniform(0.0, 4.0).density({"low": torch.tensor(0.0), "high": torch.tensor(4.0)}).entropy()  # log(4)
             tensor(1.3863)
         """
@@ -150,7 +143,6 @@ class Distribution:
             raw: as the distribution says; u: none.
 
         Example:
-            >>> import torch, pellucid
             >>> pellucid.Uniform(0.0, 4.0).sample(torch.tensor([0.25, 0.75]), {})
             tensor([1., 3.])
         """
@@ -160,7 +152,6 @@ class Distribution:
         """Return the bounds that every value is certain to keep, whatever is learned.
 
         Example:
-            >>> import pellucid
             >>> pellucid.Uniform(0.0, 4.0).span()
             (0.0, 4.0)
         """
@@ -170,7 +161,6 @@ class Distribution:
         """Return (shift, scale) when a draw is ``shift + scale * u`` with fixed numbers, else None.
 
         Example:
-            >>> import pellucid
             >>> pellucid.Uniform(1.0, 4.0).affine()
             (1.0, 3.0)
         """

@@ -104,7 +104,6 @@ class MultivariateNormal(Distribution):
             raw: exact.
 
         Example:
-            >>> import torch
             >>> MultivariateNormal((0.0, 1.0), ((2.0,), (0.5, 1.0))).matrices({}, torch.zeros(()))[1]
             tensor([[2.0000, 0.0000],
                     [0.5000, 1.0000]])

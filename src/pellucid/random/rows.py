@@ -30,7 +30,6 @@ def uniform_rows(key: Key, index: Int64[Tensor, "n"], *, slot: int = 0) -> Float
         float64.
 
     Example:
-        >>> import torch
         >>> from pellucid.random import Key, uniform_rows
         >>> rows = uniform_rows(Key(7), torch.arange(3))
         >>> bool(torch.equal(rows[1:], uniform_rows(Key(7), torch.arange(1, 3)))), tuple(rows.shape)
@@ -51,7 +50,6 @@ def normal_rows(key: Key, index: Int64[Tensor, "n"], *, slot: int = 0) -> Float[
         float32.
 
     Example:
-        >>> import torch
         >>> from pellucid.random import Key, normal_rows
         >>> normal_rows(Key(7), torch.arange(3)).shape
         torch.Size([3, 4])

@@ -51,7 +51,6 @@ class Smooth(Each):
         ``scipy.interpolate.PchipInterpolator``).
 
     Example:
-        >>> import torch, pellucid
         >>> sway = pellucid.RandomRotation(pellucid.Smooth(pellucid.Uniform(-10.0, 10.0), knots=4))
         >>> record = pellucid.Pipeline([sway], seed=0).draw(torch.zeros(2, 9, 3, 8, 8))
         >>> record.params[0]["degrees"].shape, record.frames(9).params[0]["degrees"].shape
@@ -95,7 +94,6 @@ class Smooth(Each):
             knots: almost everywhere.
 
         Example:
-            >>> import torch, pellucid
             >>> pellucid.Smooth(pellucid.Uniform(0.0, 1.0), knots=2).each(torch.tensor([[0.0, 1.0]]), 3)
             tensor([0.0000, 0.5000, 1.0000])
         """

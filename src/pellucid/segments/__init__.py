@@ -5,6 +5,7 @@ Must not: know of any transform, or touch pixels.
 Read next: ``specs.py``.
 """
 
+from pellucid.core.docstrings import introduce
 from pellucid.segments.specs import (
     BlendSpec,
     CallSpec,
@@ -45,3 +46,5 @@ __all__ = [
     "ConvolveSpec", "Curve", "CurveSpec", "Filter", "Grain", "Hsv", "LayerSpec", "Layers", "Median", "Mixture", "Noise",
     "Patch", "Segment", "SegmentSpec", "Sharpen", "Tone", "Warp", "Warp3", "Warp3Spec", "WarpSpec",
 ]  # fmt: skip
+
+introduce(*map(globals().get, __all__))

@@ -38,7 +38,6 @@ class WarpSpec:
         centers: a box whose centre the window does not show is gone, however much of the box it shows.
 
     Example:
-        >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> spec = pellucid.CenterCrop(8).segment(ImageSpec(3, 32, 32))
         >>> type(spec).__name__, spec.size, spec.along_axes
@@ -76,7 +75,6 @@ class Warp3Spec:
         mask_fill: the label volumes' value in the place of the fill; None for the pipeline's.
 
     Example:
-        >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.RandomFlip3("x").segment(ImageSpec.of(1, (4, 8, 8))).size
         (4, 8, 8)
@@ -102,7 +100,6 @@ class ColorSpec:
         pivot: needs the mean luma.
 
     Example:
-        >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.RandomContrast(0.2).segment(ImageSpec(3, 32, 32))
         ColorSpec(clip='end', stepwise=False, pivot=True)
@@ -123,7 +120,6 @@ class CurveSpec:
         alone: of a value alone, whatever else its channel has; it can be part of a run.
 
     Example:
-        >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.RandomGamma().segment(ImageSpec(3, 32, 32))
         CurveSpec(bounded=True, tabled=True, alone=True)
@@ -143,7 +139,6 @@ class ConvolveSpec:
             one (`Filter`); ``median`` (`Median`).
 
     Example:
-        >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.RandomSharpness(2.0).segment(ImageSpec(3, 32, 32))
         ConvolveSpec(how='interior')
@@ -163,7 +158,6 @@ class BlendSpec:
         tabled: equal levels of a channel become equal ones, whatever lies around them.
 
     Example:
-        >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.RandomErasing().segment(ImageSpec(3, 32, 32))
         BlendSpec(noise=False, mask_fill=None, hides=False, tabled=False)
@@ -180,7 +174,6 @@ class CodecSpec:
     """A lossy codec, encoded and decoded.
 
     Example:
-        >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.RandomJPEG().segment(ImageSpec(3, 32, 32))
         CodecSpec()
@@ -200,7 +193,6 @@ class LayerSpec:
         pastes: of the uppermost read only objects show, cut out by the masks of their pictures.
 
     Example:
-        >>> import pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.MixUp().segment(ImageSpec(3, 32, 32)).partners  # itself, and its neighbour
         (0, 1)
@@ -219,7 +211,6 @@ class CallSpec:
     """A function of the user's, lists of transforms and their mixture, or transforms of every cell of a grid.
 
     Example:
-        >>> import torch, pellucid
         >>> from pellucid.types import ImageSpec
         >>> pellucid.Lambda(torch.sin).segment(ImageSpec(3, 32, 32))
         CallSpec()

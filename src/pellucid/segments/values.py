@@ -31,7 +31,6 @@ class Warp(NamedTuple):
         bend: displacements of the output's pixels, which come before the homography, if it has those.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Warp
         >>> Warp(torch.eye(3)[None]).window is None
         True
@@ -51,7 +50,6 @@ class Warp3(NamedTuple):
             them.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Warp3
         >>> Warp3(torch.eye(4)[None]).control is None
         True
@@ -73,7 +71,6 @@ class Color(NamedTuple):
         plain_pivot: the mean of the channels' means in the place of luma.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Color
         >>> Color(-torch.eye(3)[None], torch.ones(1, 3)).pivot is None  # inverts
         True
@@ -95,7 +92,6 @@ class ColorSteps(NamedTuple):
         factors: of those that take part, by name.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import ColorSteps
         >>> list(ColorSteps(None, {"brightness": torch.ones(1)}).factors)
         ['brightness']
@@ -114,7 +110,6 @@ class Curve(NamedTuple):
         clip: whether to clip.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Curve
         >>> Curve(torch.full((1,), 2.2), torch.ones(1), clip=True).clip
         True
@@ -134,7 +129,6 @@ class Hsv(NamedTuple):
         gate: 1 where it is open; None: everywhere.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Hsv
         >>> Hsv(torch.full((1,), 0.1), torch.zeros(1), torch.zeros(1), gate=None).gate is None
         True
@@ -157,7 +151,6 @@ class Tone(NamedTuple):
         tiles: rows and columns of tiles, each with a histogram of its own.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Tone
         >>> Tone("solarize", torch.full((1,), 0.5), None, "straight_through", "secant", 0.1).tiles
         (1, 1)
@@ -183,7 +176,6 @@ class Convolve(NamedTuple):
         through: of odd length; None: as the vertical one.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Convolve
         >>> Convolve(torch.full((1, 3), 1 / 3), torch.ones(1, 1)).vertical.shape
         torch.Size([1, 3])
@@ -204,7 +196,6 @@ class Filter(NamedTuple):
         clip: the result, to [0, 1].
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Filter
         >>> Filter(torch.full((1, 3, 3), 1 / 9)).kernel.shape
         torch.Size([1, 3, 3])
@@ -239,7 +230,6 @@ class Sharpen(NamedTuple):
         clip: whether to clip.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Sharpen
         >>> Sharpen(torch.zeros(1, 3, 3), clip=True).clip
         True
@@ -258,7 +248,6 @@ class Noise(NamedTuple):
         clip: whether to clip.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Noise
         >>> Noise(torch.tensor([[1, 2]]), torch.zeros(1), torch.full((1,), 0.1), clip=False).sigma
         tensor([0.1000])
@@ -284,7 +273,6 @@ class Grain(NamedTuple):
         most: the largest rate, where the law counts; of snow, its severity; of gamma in range, whether moments are kept.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Grain
         >>> Grain("shot", torch.tensor([[1, 2]]), (torch.full((1,), 60.0),), None, clip=True, most=60.0).law
         'shot'
@@ -307,7 +295,6 @@ class Patch(NamedTuple):
         words: two words that key the noise, 32 bits each; None for a colour.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Patch
         >>> Patch(torch.tensor([[[0.0, 0.0, 4.0, 4.0]]]), torch.zeros(1, 3), words=None).box.shape
         torch.Size([1, 1, 4])
@@ -328,7 +315,6 @@ class Codec(NamedTuple):
         image_gradient, h: which surrogate, and how wide; as the transform's options.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Codec
         >>> Codec(torch.full((1,), 75.0), None, "4:2:0", "straight_through", 0.0).quality
         tensor([75.])
@@ -355,7 +341,6 @@ class Layers(NamedTuple):
         sigma: by how many pixels the edges of what is pasted are softened.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Layers
         >>> Layers(torch.tensor([[1.0, 0.25]])).opacity.shape  # the picture, and a quarter of another
         torch.Size([1, 2])
@@ -380,7 +365,6 @@ class Call(NamedTuple):
         image_gradient: as `Lambda` declares it.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Call
         >>> Call(torch.sin, None, "exact").image_gradient
         'exact'
@@ -400,7 +384,6 @@ class Mixture(NamedTuple):
         weights: what shares of the rest the chains have; each row sums to 1.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Mixture
         >>> Mixture((({},), ({},)), torch.full((1,), 0.5), torch.full((1, 2), 0.5)).weights.sum()
         tensor(1.)
@@ -419,7 +402,6 @@ class Cells(NamedTuple):
         gate: as in `Call`.
 
     Example:
-        >>> import torch
         >>> from pellucid.segments import Cells
         >>> Cells(({"gate": torch.ones(2, 4)},), None).gate is None
         True

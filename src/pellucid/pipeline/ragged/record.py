@@ -33,7 +33,6 @@ class RaggedRecord:
         params: for each transform its drawn values by name, (B,) or (B, n) tensors, part of the graph.
 
     Example:
-        >>> import torch, pellucid
         >>> pictures = [torch.zeros(3, 8, 6), torch.zeros(3, 4, 6), torch.zeros(3, 8, 6)]
         >>> record = pellucid.Pipeline([pellucid.RandomRotation((90.0, 90.0))]).draw(pictures)
         >>> record.samples, record.lead, record.device, record.sizes_in == record.sizes_out
@@ -56,7 +55,6 @@ class RaggedRecord:
             parts: each with the places of its samples, as :meth:`parts` gives them.
 
         Example:
-            >>> import torch, pellucid
             >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4, 6)])
             >>> again = pellucid.RaggedRecord.of(record.parts())
             >>> torch.equal(again.params[0]["degrees"], record.params[0]["degrees"])
@@ -80,7 +78,6 @@ class RaggedRecord:
             where: their places.
 
         Example:
-            >>> import torch, pellucid
             >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4, 6)])
             >>> record.part([0, 2]).size_in
             (8, 6)
@@ -91,7 +88,6 @@ class RaggedRecord:
         """Return, for each plan, the places of the samples that share it and their record.
 
         Example:
-            >>> import torch, pellucid
             >>> record = pellucid.Pipeline([pellucid.RandomRotation(15)]).draw([torch.zeros(3, 8, n) for n in (6, 4, 6)])
             >>> [where for where, _ in record.parts()]
             [(0, 2), (1,)]
@@ -155,7 +151,6 @@ class RaggedRecord:
             InvalidArgument unless there are points for every picture.
 
         Example:
-            >>> import torch, pellucid
             >>> pictures = [torch.zeros(3, 4, 10), torch.zeros(3, 6, 6)]
             >>> record = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]).draw(pictures)
             >>> record.map_points([torch.tensor([[0.0, 2.0]]), torch.tensor([[1.0, 1.0], [5.0, 0.0]])])
@@ -177,7 +172,6 @@ class RaggedRecord:
             drawn values: exact.
 
         Example:
-            >>> import torch, pellucid
             >>> pictures = [torch.zeros(3, 1, 2), torch.zeros(3, 1, 3)]
             >>> record = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]).draw(pictures)
             >>> [flow[0].tolist() for flow in record.flow()]
