@@ -16,12 +16,12 @@ from tests.cases import CASES, Case, images, pipeline, smooth_record
 TARGET = Path(__file__).parent.parent / "docs" / "gradients.md"
 INTRO = """# Gradients, declared and measured
 
-Every transform declares, as data (`transform.gradients`), what kind of gradient reaches the image and each drawn value: `exact`,
-`almost_everywhere` (one-sided at kinks), `surrogate: <name>` or `none`. This table is the gradient audit over all of them, on
-2 x 3 x 8 x 8 images in float64: *measured* is what the audit saw, *coverage* the share of elements with a gradient (crops and
-half-open flips leave pixels out), *error* the largest relative difference from finite differences. A surrogate is measured as
-`surrogate` (the output is a staircase) or `wrong` (it is not the derivative of what it stands for): that is what it declares.
-A test fails when a declaration and its measurement part, or when any finding is above a note.
+Look up which gradient a transform has. Each declares, as data (`transform.gradients`), the gradient to the image and to each drawn
+value: `exact`, `almost_everywhere` (one-sided at kinks), `surrogate: <name>` or `none`. The gradient audit measured all of them, on
+2 x 3 x 8 x 8 images in float64: *measured* is its verdict, *coverage* the share of elements with a gradient (crops and
+half-open flips leave pixels out), *error* the largest relative difference from finite differences. The audit calls a surrogate
+`surrogate` (the output is a staircase) or `wrong` (it is not the derivative of the function), as declared.
+A test fails if a declaration and its measurement part, or if any finding is above a note.
 
 Written by `python -m tests.gradient_table`.
 

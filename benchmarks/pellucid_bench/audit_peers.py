@@ -122,8 +122,8 @@ with torch {torch} on CPU, on random images 2x3x32x32 in [0, 1], every transform
 `benchmarks/pellucid_bench/audit_peers.py`. *gradient* and *coverage* are about the leaf named (the image, or a range given as
 `nn.Parameter`): `exact` agrees with finite differences, `none` is flat almost everywhere. *errors* and *warnings* name the
 categories of [audit.md](audit.md), errors with the first line to blame. An empty row with an error did not get as far as a
-gradient. What stands here was measured; a `detached` or `none` on a transform that rounds or equalises is inherent to
-its definition.
+gradient. All of it was measured. A transform that rounds or equalises is `detached` or `none` by its
+definition.
 
 """
 

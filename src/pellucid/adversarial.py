@@ -693,7 +693,7 @@ def _check_still(images: Mapping[str, Any], pipeline: Pipeline, record: Record) 
         kind = kind_of(key, pipeline.options.targets)
         if kind is not None and kind is not IMAGE and (kind.axes or plan.moving_layers) and key not in pipeline.options.passthrough:
             fix = f"Leave {key!r} out, or take transforms of colour alone."
-            raise invalid(f"images[{key!r}]", expected="what no draw moves: a mixture shows several", got=kind.name, fix=fix)
+            raise invalid(f"images[{key!r}]", expected="an entry that no draw moves: a mixture has several", got=kind.name, fix=fix)
 
 
 def _one(record: Any) -> Record:

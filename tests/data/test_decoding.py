@@ -131,5 +131,5 @@ def test_a_backend_that_is_missing_is_named(monkeypatch):
 def test_a_size_that_opencv_refuses_is_named(tmp_path):
     header = b"BM" + struct.pack("<IHHI", 54, 0, 0, 54) + struct.pack("<IiiHHIIiiII", 40, 8, 1 << 24, 1, 24, 0, 0, 0, 0, 0, 0)
     (tmp_path / "high.bmp").write_bytes(header + bytes(64))
-    with pytest.raises(pellucid.InvalidArgument, match=r"high\.bmp: expected a whole picture, got what cannot be decoded"):
+    with pytest.raises(pellucid.InvalidArgument, match=r"high\.bmp: expected a whole picture, got a file that cannot be decoded"):
         decode(tmp_path / "high.bmp", backend="opencv")

@@ -260,7 +260,7 @@ def test_attacks_take_pictures_with_their_targets(listed):
     assert len(set(map(frozenset, seen))) == 1
 
     if listed:
-        with pytest.raises(InvalidArgument, match=r"images\['boxes'\].*what no draw moves.*boxes"):
+        with pytest.raises(InvalidArgument, match=r"images\['boxes'\].*an entry that no draw moves.*boxes"):
             AugMax(Pipeline([P.RandomRotation(20)]), loss, width=2, steps=1)(batch)
     with pytest.raises(InvalidArgument, match="pictures under 'image'"):
         flow_attack({"left": images}, losses)

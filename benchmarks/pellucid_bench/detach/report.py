@@ -16,9 +16,9 @@ __all__ = ["as_markdown", "draw", "verdicts"]
 
 _HEAD = """# What detaching patch statistics does, and does not
 
-Patch descriptors standardise their input, `(x - mean) / std`. The published ones hold both statistics constant in the backward
-pass, with the remark that training a detector through them is unstable otherwise. `PatchNorm` and `HardNet` do the same by
-default, and take `statistics="full"`. This page is what we measured instead of repeating the remark. It is written by
+Patch descriptors standardise their input, `(x - mean) / std`. Published descriptors hold both statistics constant in the backward
+pass, and remark that training a detector through them is unstable otherwise. `PatchNorm` and `HardNet` do the same by
+default, and take `statistics="full"`. This page has our measurements of that remark. One command writes it:
 
 ```
 pellucid study detach --write docs
@@ -62,7 +62,7 @@ against central differences of the loss itself. The descriptor cannot see bright
 
 {_table(header, rows)}
 
-Under `full` what is left is the finite differences' own error, and the floor of the standard deviation (3e-4), which lets a little
+Under `full`, the finite differences' own error is left, and the floor of the standard deviation (3e-4) lets a little
 contrast through. The weights get the same gradient under every policy: detaching concerns the input only.
 """
 
@@ -94,7 +94,7 @@ def _signal(result: StudyResult) -> str:
 
 The gradient to a displaced keypoint, projected on the way home: mean over standard deviation (`keypoint_gradient_signal`), for
 patches of 32 samples a side of all bundled photographs. With more than one pixel between samples the picture aliases unless it is
-blurred first. Photographs without fine texture gain less, so the figures are those of this set.
+blurred first. Photographs without fine texture gain less, so the figures hold for this set.
 
 {_table(header, rows)}
 """
@@ -134,9 +134,9 @@ _STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}
 _ADVICE = """## What follows
 
 * To train weights, the policy makes no difference.
-* Where brightness, contrast or anything photometric is learned or attacked, take `statistics="full"`: detached ones walk without
+* If you learn or attack brightness, contrast or anything photometric, take `statistics="full"`: with detached ones they walk without
   lowering the loss.
-* To train a detector through patches, antialias first (`extract_patches` does); which policy follows matters less.
+* To train a detector through patches, antialias first (`extract_patches` does); the policy after it matters less.
 """
 
 

@@ -46,7 +46,7 @@ def resolve(target: str) -> Any:
     except InvalidArgument:
         raise
     except Exception as error:  # the user's module and class may raise anything while they are imported and made
-        raise invalid("target", expected="what can be imported and made", got=f"{target!r}: {_what(error)}") from error
+        raise invalid("target", expected="something to import and make", got=f"{target!r}: {_what(error)}") from error
 
 
 def _what(error: Exception) -> str:

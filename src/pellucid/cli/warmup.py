@@ -84,7 +84,7 @@ def _processor_named(name: str) -> str | None:
 
     here = levels_here()
     if name != "this" and name not in here:
-        raise invalid("--processor", expected=f"what this machine can run: {', '.join(('this', *here))}", got=repr(name))
+        raise invalid("--processor", expected=f"a level that this machine can run: {', '.join(('this', *here))}", got=repr(name))
     return None if name == "this" else name
 
 

@@ -107,7 +107,7 @@ def _name(source: Source) -> str:
 
 
 def _broken(source: Source, why: object) -> Exception:
-    return invalid(_name(source), expected="a whole picture", got=f"what cannot be decoded: {str(why).rstrip('.')}")
+    return invalid(_name(source), expected="a whole picture", got=f"a file that cannot be decoded: {str(why).rstrip('.')}")
 
 
 def _too_deep(source: Source, bits: int) -> Exception:

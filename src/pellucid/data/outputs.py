@@ -104,7 +104,7 @@ def _loose(found: Sequence[Path]) -> list[str]:
 
 
 def _twice(file: Path, owners: str) -> InvalidArgument:
-    return invalid(str(file), expected="to be written once", got=f"what belongs to {owners}", fix="Give one of them another name.")
+    return invalid(str(file), expected="to be written once", got=f"a file of {owners}", fix="Give one of them another name.")
 
 
 def pictures_in(source: Path, *, without: tuple[Path, ...] = ()) -> list[PurePosixPath]:

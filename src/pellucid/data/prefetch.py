@@ -63,7 +63,7 @@ class Prefetcher:
         self.loader, self.depth = loader, whole_number("depth", depth, 1, 1 << 20)
         self.device = None if device is None else torch.device(device)
         if collate is not None and not isinstance(collate, Collate):
-            raise wrong_type("collate", expected="what collate(pipeline) gives", got=repr(collate))
+            raise wrong_type("collate", expected="the result of collate(pipeline)", got=repr(collate))
         self._augment = collate
         self._thread: threading.Thread | None = None
         self._epoch, self._done = self._order.epoch if self._order is not None else 0, 0

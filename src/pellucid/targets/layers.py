@@ -143,7 +143,7 @@ def _check_has_masks(lowered: Lowered, index: int, entry: Entry) -> None:
     if entry.kind.corners:
         fix = "Pass 'masks': functional.rasterize(polygons, size) > 0.5."
         got = f"{entry.kind.name} beside {type(lowered.plan.steps[index].transform).__name__}"
-        raise invalid(f"batch[{entry.key!r}]", expected="masks, which say what covers what", got=got, fix=fix)
+        raise invalid(f"batch[{entry.key!r}]", expected="masks, to know what covers what", got=got, fix=fix)
 
 
 def _pasted(
