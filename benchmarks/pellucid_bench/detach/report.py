@@ -134,8 +134,8 @@ _STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}
 _ADVICE = """## What follows
 
 * To train weights, the policy makes no difference.
-* If you learn or attack brightness, contrast or anything photometric, take `statistics="full"`: with detached ones they walk without
-  lowering the loss.
+* If you learn or attack brightness, contrast or anything photometric, take `statistics="full"`: with detached ones they
+  walk without lowering the loss.
 * To train a detector through patches, antialias first (`extract_patches` does); the policy after it matters less.
 """
 
