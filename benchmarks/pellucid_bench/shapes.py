@@ -22,7 +22,7 @@ from pellucid_bench.runs import Row, each
 
 __all__ = ["ABOUT", "ARMS", "as_markdown", "run", "scans"]
 
-SIZE, TRAINING, TEST, STEPS, BATCH = 24, 4, 24, 240, 2
+SIZE, TRAINING, TEST, STEPS, BATCH = 20, 4, 24, 160, 2
 ABOUT: Row = {"size": SIZE, "training": TRAINING, "test": TEST, "steps": STEPS, "batch": BATCH, "version": 1}
 TARGETS = {"image": "volume"}
 
@@ -83,10 +83,10 @@ class _Net(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        widths = (8, 16, 32)
-        self.down = nn.ModuleList(_block(a, b) for a, b in zip((1, 8, 16), widths, strict=True))
-        self.up = nn.ModuleList([_block(48, 16), _block(24, 8)])
-        self.last = nn.Conv3d(8, 3, 1)
+        widths = (6, 12, 24)
+        self.down = nn.ModuleList(_block(a, b) for a, b in zip((1, 6, 12), widths, strict=True))
+        self.up = nn.ModuleList([_block(36, 12), _block(18, 6)])
+        self.last = nn.Conv3d(6, 3, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         kept = []

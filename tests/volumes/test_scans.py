@@ -282,17 +282,18 @@ def test_slabs_have_the_values_of_the_whole(monkeypatch):
     from pellucid.core import slabs
 
     steps = [P.RandomGammaInRange(1.6), P.RandomContrastInRange(1.4), P.RandomLowResolution((0.4, 0.9))]
+    steps.append(P.RandomGaussianBlur(3, sigma=(0.5, 1.0)))
     augment = P.Pipeline([P.RandomAffine3(20), *steps, P.RandomFlip3("x", p=1.0)], seed=0)
     batch = {"volume": voxels(3, (7, 6, 5), dtype=torch.float64), "labelmap": torch.randint(0, 9, (3, 7, 6, 5))}
     record = augment.draw(batch)
-    assert [str(group) for group in record.plan.spaces] == ["Warp3[0,4]"]
+    assert [str(group) for group in record.plan.spaces] == ["Warp3[0,5]"]
     whole = augment.apply(batch, record)
     monkeypatch.setattr(slabs, "_VALUES", 40)
     apart = augment.apply(batch, record)
     assert (apart["volume"] - whole["volume"]).abs().max() < 1e-12
     alone = P.Pipeline([P.RandomAffine3(20), P.RandomFlip3("x", p=1.0)])
     bare = alone.draw(batch)
-    for step, of in ((0, 0), (1, 4)):
+    for step, of in ((0, 0), (1, 5)):
         for name, value in record.params[of].items():
             bare = bare.with_param(step, name, value)
     assert torch.equal(apart["labelmap"], alone.apply(batch, bare)["labelmap"])

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.core.constants import compute_dtype
+from pellucid.core.slabs import by_slabs
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels import blend, codec, color, convolve, curve
 from pellucid.kernels.blend.grain import OF_BYTES, grained
@@ -191,9 +192,15 @@ def _blurred(segment: Convolve, image: Tensor, impl: str, depth: int) -> Tensor:
     if not depth:
         return convolve.separable(image, vertical, horizontal, impl=impl)
     slices = image.unflatten(2, (depth, -1)).flatten(1, 2)  # as channels
-    columns = convolve.separable(slices, vertical, horizontal, impl=impl).unflatten(1, (-1, depth)).flatten(3)
+    planes = convolve.separable(slices, vertical, horizontal, impl=impl).unflatten(1, (-1, depth)).transpose(2, 3)  # b c h d w
     through = vertical if segment.through is None else segment.through.to(dtype)
-    return convolve.separable(columns, through, vertical.new_ones(1, 1), impl=impl).reshape(image.shape)
+
+    def along(part: slice) -> Tensor:
+        columns = planes[:, :, part].transpose(2, 3)
+        blurred = convolve.separable(columns.flatten(3), through, vertical.new_ones(1, 1), impl=impl)
+        return blurred.unflatten(3, columns.shape[3:]).transpose(2, 3)
+
+    return by_slabs(along, planes, through, into=planes).transpose(2, 3).reshape(image.shape)
 
 
 def paint(patch: Patch, out: Tensor, impl: str) -> Tensor:

@@ -160,10 +160,12 @@ def gamma_in_range(
     length = (high - low) * (1.0 - 2.0 * _each(inverted))
     scale = 1.0 / torch.where(length.abs() < 1e-7, 1e-7, length)
 
-    def unit(part: slice) -> Tensor:
-        return torch.clamp(torch.addcmul(-begin * scale, image[:, :, part], scale), min=1e-30)  # a power below 1 has no slope at 0
+    def raised(part: slice) -> Tensor:
+        unit = torch.addcmul(-begin * scale, image[:, :, part], scale)
+        unit = torch.clamp(unit, min=1e-30)  # a power below 1 has no slope at 0
+        return curve.power(unit, gamma, torch.ones_like(gamma), clip=False, impl=impl)
 
-    found = curve.power(by_slabs(unit, image), gamma, torch.ones_like(gamma), clip=False, impl=impl)
+    found = by_slabs(raised, image, gamma)
     if keeps:
         (mean, spread), (here, now) = _moments(image), _moments(found)
         ratio = spread * scale.abs() / torch.clamp(now, min=1e-7)
