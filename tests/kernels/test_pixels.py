@@ -1,10 +1,12 @@
 """Channels that lie side by side: copied into planes and back, looked up, moved and painted where they lie."""
 
+import numpy as np
 import pytest
 import torch
 
+from pellucid import ColorJitter, Normalize, Pipeline, RandomHorizontalFlip, RandomResizedCrop
 from pellucid import functional as F
-from pellucid.kernels import curve
+from pellucid.kernels import curve, pixels
 from pellucid.kernels.pixels import cells_of, in_pixels, in_planes
 
 DTYPES = (torch.uint8, torch.int16, torch.bfloat16, torch.float32, torch.float64)
@@ -24,7 +26,8 @@ def pictures(channels, dtype=torch.uint8, size=(37, 41), batch=2):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("part", [(slice(None),) * 4, (slice(1, 2), slice(None), slice(2, 36), slice(3, 40))], ids=["whole", "cut"])
-def test_copies_are_those_of_torch(dtype, channels, part):
+def test_copies_are_those_of_torch(dtype, channels, part, monkeypatch):
+    monkeypatch.setattr(pixels, "_FEW", 0)
     planes = pictures(channels, dtype)
     seen = planes.contiguous(memory_format=torch.channels_last)[part]
     for kept in (False, True):
@@ -66,3 +69,15 @@ def test_a_compiled_graph_knows_how_a_result_lies():
     found = compiled(image)
     assert found.is_contiguous()
     assert torch.equal(found, F.warp(image, matrix, size=(37, 41)))
+
+
+@pytest.mark.parametrize("steps", [[RandomHorizontalFlip(p=1.0)], [RandomResizedCrop(9), ColorJitter(0.3), Normalize(0.5, 0.2)]])
+def test_lists_of_arrays_have_the_bits_of_planes(steps):
+    """Of one size, and of two."""
+    rng = np.random.default_rng(3)
+    arrays = [rng.integers(0, 256, (*size, 3), dtype=np.uint8) for size in ((12, 14), (12, 14), (10, 17))]
+    for some in (arrays, arrays[:2]):
+        planes = Pipeline(steps, seed=1)([torch.from_numpy(one).movedim(-1, 0).contiguous() for one in some])
+        for one, array in zip(planes, Pipeline(steps, seed=1, out="same")(some), strict=True):
+            assert array.flags.c_contiguous
+            assert np.array_equal(array, one.movedim(0, -1).numpy())

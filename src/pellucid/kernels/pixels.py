@@ -8,7 +8,7 @@ Read next: ``interleaving.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,11 @@ from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import elements, memory, run_loop, scratch
 
-__all__ = ["cells_of", "empty_like", "in_pixels", "in_planes", "made_like", "planes_of"]
+__all__ = ["HALVES", "cells_of", "empty_like", "in_pixels", "in_planes", "planes_of", "turns_of"]
 
 _BYTES = 1 << 20  # the fewest worth handing to another thread
-_FEW = 1 << 9  # numbers that torch copies as soon
+HALVES = {torch.float16, torch.bfloat16}
+_FEW = 1 << 15  # numbers that torch copies as soon
 
 
 def cells_of(image: Tensor) -> int:
@@ -78,17 +79,10 @@ def in_pixels(planes: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b h w c"]:
     return _joined(planes, in_large_pages(torch.empty(moved.shape, dtype=planes.dtype, device=planes.device)))
 
 
-def made_like(image: Any, shape: Sequence[int], dtype: torch.dtype, fill: Callable[[Tensor], None]) -> Tensor:
-    """A result that is written in planes, laid out as the pictures are that it was made of."""
-    if not isinstance(image, Tensor) or cells_of(image) == 1 or not 1 < shape[1] < 5 or not _by_loop(image):
-        out = in_large_pages(torch.empty(shape, dtype=dtype, device=image.device))
-        fill(out)
-        return out
-    planes = _room("made", shape, dtype)
-    fill(planes)
-    out = in_large_pages(torch.empty(shape, dtype=dtype, device=image.device, memory_format=torch.channels_last))
-    _joined(planes, out.movedim(1, -1))
-    return out
+def turns_of(image: Any, channels: int, dtype: torch.dtype) -> tuple[int, ...] | None:
+    """A number for each channel of a result whose channels take turns, as those of its pictures do; None of one in planes."""
+    cells = cells_of(image) if isinstance(image, Tensor) else 1
+    return (0,) * cells if cells == channels > 1 and not {image.dtype, dtype} & HALVES else None
 
 
 def _joined(planes: Tensor, out: Tensor) -> Tensor:

@@ -150,7 +150,7 @@ def handed_back(result: dict[str, Any], parsed: Parsed, *, listed: bool) -> dict
     for entry in parsed.entries:
         for key, how in ((entry.key, entry.given), (f"{entry.key}_{VALID}", entry.given and "array")):
             if how and key in result:
-                result[key] = as_given(list(result[key]) if listed else result[key], how)
+                result[key] = as_given(result[key], how, listed=listed)
     return result
 
 

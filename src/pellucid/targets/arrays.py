@@ -82,9 +82,13 @@ def given_as(value: object, kind: str, out: str) -> str:
     return "plane" if isinstance(value, np.ndarray) and value.ndim == 2 else "image"
 
 
-def as_given(value: Any, how: str) -> Any:
-    """A result as `given_as` says: an image as an array (..., H, W, C) or (H, W), contiguous; else with its own axes."""
-    if isinstance(value, list):
+def as_given(value: Any, how: str, *, listed: bool = False) -> Any:
+    """A result as `given_as` says: an image as an array (..., H, W, C) or (H, W), contiguous; else with its own axes. ``listed``:
+    each of several by itself.
+    """
+    if listed and isinstance(value, Tensor) and how == "image":  # all at once
+        return list(as_given(value, how))
+    if listed or isinstance(value, list):
         return [as_given(one, how) for one in value]
     if not how or not isinstance(value, Tensor):
         return value

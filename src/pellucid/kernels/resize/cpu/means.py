@@ -11,7 +11,7 @@ from pellucid.kernels.color.cpu.paint import first_whole, paint
 from pellucid.kernels.color.sums import wide_sum
 from pellucid.kernels.jit import entry, exact
 from pellucid.kernels.narrow import steps
-from pellucid.kernels.resize.cpu.sweep import cover_strip, prepare, read, strip_at, uncover
+from pellucid.kernels.resize.cpu.sweep import cover_strip, give, prepare, read, strip_at, uncover
 
 __all__ = ["ALL", "COLORS", "PIXELS", "settle"]
 
@@ -37,7 +37,7 @@ def _colors_at(numbers, slopes, sums, count, p):  # type: ignore[no-untyped-def]
 
 
 @entry
-def settle(given, call, slopes, bends, out, kept, sums, p, what, room, start, stop):  # type: ignore[no-untyped-def]
+def settle(given, call, slopes, bends, out, kept, sums, p, what, turns, room, start, stop):  # type: ignore[no-untyped-def]
     """Compute samples start to stop, or so many strips, each some whole rows of a sample, into ``out``.
 
     Args:
@@ -48,9 +48,10 @@ def settle(given, call, slopes, bends, out, kept, sums, p, what, room, start, st
         sums: (rows of ``kept``, channels, height), of each line of the result.
         p: room for the colours of one.
         what: as the names above say.
+        turns: as for `forward`.
         room: whose rows are a strip's ones, and its colours.
     """
-    out = steps(out)
+    final, out, zero = out, steps(out if turns is None else turns[1]), np.int64(0)
     width, height, colors, lines, rows = call.width, call.height, given.colors, room.lines[:1], room.rows
     channels, wide, full = colors.channels, rows.height - rows.result, call.strip * width
     strips, ones = (height + call.strip - 1) // call.strip, room.floats[:full]
@@ -80,4 +81,7 @@ def settle(given, call, slopes, bends, out, kept, sums, p, what, room, start, st
                 source = own[at : at + wide * here].reshape(wide, here)
                 result = room.floats[full : full + wide * here].reshape(wide, here)
                 first_whole(colors, p, ones[:here], p.dtype.type(1.0), source, result)
-                paint(colors, p, bends, ones[:here], result, source, out, (b * colors.outputs, v * width, width, width))
+                place = (b * colors.outputs, v * width, width, width) if turns is None else (zero, zero, width, width)
+                paint(colors, p, bends, ones[:here], result, source, out, place)
+                if turns is not None:
+                    give(turns, here, final[b], v * width)

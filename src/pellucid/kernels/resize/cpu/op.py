@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import operator
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.pixels import made_like
+from pellucid.kernels.pixels import turns_of
 from pellucid.kernels.resize.cpu.layout import BackwardRows, Backwards, Call, DualRows, ForwardRows, Given, Room, Sums, Tables
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, sources_of
@@ -105,6 +105,11 @@ class _Call:
         """So many lines, with nothing in them."""
         return np.zeros((count, self.step * self.call.line + 7), self.work)
 
+    def turns(self, turns: Any, out: _Array) -> Any:
+        """Where the channels of ``out`` take turns: one for each, and a strip of each as they lie in planes."""
+        n = self.rows * self.size[1]
+        return turns and (turns, scratch("made by turns", len(turns) * n, out.dtype).reshape(len(turns), n))
+
     @property
     def wide(self) -> int:
         """The channels that a strip needs rows for."""
@@ -139,16 +144,23 @@ def direct(*given: Any) -> Tensor:
 
     image, mapping, window, params, size, options, _, dtype = given
 
-    def fill(out: Tensor) -> None:
-        if not out.numel():
-            return
+    out, turns, rows = _written(image, (image.shape[0], options[3], *size), dtype, levels=of_levels(options[2]))
+    if out.numel():
         call = _Call.of(image, mapping, window, params, size, options)
-        rows = written(out.view(-1, size[0] * size[1]), levels=of_levels(options[2]))
         lay, grain = laid(ForwardRows, 1, 1, call.wide, call.wide), _PIXELS // (call.rows * size[1]) + 1
         given = call.given, call.call, call.bends, rows
-        run_loop(forward, image.shape[0] * call.strips, grain, *given, room=lambda: (call.room(lay, call.lines()),))
+        room = lambda: (call.turns(turns, rows), call.room(lay, call.lines()))  # noqa: E731
+        run_loop(forward, image.shape[0] * call.strips, grain, *given, room=room)
+    return out
 
-    return made_like(image, (image.shape[0], options[3], *size), dtype, fill)
+
+def _written(image: Tensor | Pictures, shape: Sequence[int], dtype: torch.dtype, *, levels: bool) -> tuple[Tensor, Any, _Array]:
+    """A result, laid out as its pictures are; whether its channels take turns; and its memory as kernels write to it."""
+    turns = turns_of(image, shape[1], dtype)
+    how = torch.contiguous_format if turns is None else torch.channels_last
+    out = in_large_pages(torch.empty(shape, dtype=dtype, device="cpu", memory_format=how))
+    flat = out.view(-1, shape[2] * shape[3]) if turns is None else out.movedim(1, -1).flatten(1)
+    return out, turns, written(flat, levels=levels)
 
 
 def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Tensor:
@@ -162,10 +174,9 @@ def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Ten
     recipe, mapping, window, numbers, *_ = opened.resample
     assert window is not None
     size, options, _ = recipe.options(image.shape[1])
-    out = in_large_pages(torch.empty((image.shape[0], options[3], *size), dtype=dtype, device="cpu"))
+    out, turns, rows = _written(image, (image.shape[0], options[3], *size), dtype, levels=False)
     if out.numel():
-        planes = written(out.view(-1, size[0] * size[1]), levels=False)
-        _settle(_Call.of(image, mapping, window, numbers, size, options), opened.slopes.numpy(), planes)
+        _settle(_Call.of(image, mapping, window, numbers, size, options), opened.slopes.numpy(), rows, turns)
     return out
 
 
@@ -175,27 +186,28 @@ def settled_in_memory(image: Tensor, recipe: Recipe, dtype: torch.dtype) -> Call
     """
     (batch, channels, height, width), table = image.shape, sources_of(image).table
     size, options, _ = recipe.options(channels)
-    shape, made = (batch * options[3], size[0] * size[1]), torch.empty(0, dtype=dtype, device="cpu").numpy().dtype
+    turns, made = turns_of(image, options[3], dtype), torch.empty(0, dtype=dtype, device="cpu").numpy().dtype
+    shape = (batch * options[3], size[0] * size[1]) if turns is None else (batch, size[0] * size[1] * options[3])
 
     def call(flat: _Array, rows: Sequence[_Array], slopes: _Array) -> _Array:
         out = np.empty(shape, made)
-        _settle(_Call(Sources(flat, table, height, width), channels, rows, size, options), slopes, out)
+        _settle(_Call(Sources(flat, table, height, width), channels, rows, size, options), slopes, out, turns)
         return out
 
     return call
 
 
-def _settle(call: _Call, slopes: _Array, out: _Array) -> None:
-    """Write the planes of the result."""
+def _settle(call: _Call, slopes: _Array, out: _Array, turns: Any) -> None:
+    """Write the result."""
     from pellucid.kernels.resize.cpu.means import ALL, COLORS, PIXELS, settle
 
     (height, width), colors, work, params = call.size, call.colors, call.work, call.given.params
-    batch, wide = len(out) // colors.outputs, call.wide
+    batch, wide = len(slopes), call.wide
     lay, room = laid(ForwardRows, 0, 1, 0, wide), call.strips * wide * call.rows * width
 
     def task(what: int, kept: _Array, sums: _Array, start: int, stop: int) -> None:
         given = call.given, call.call, slopes, call.bends, out, kept, sums, np.empty(params.shape[1], work), what
-        settle(*given, call.room(lay, call.lines()), start, stop)
+        settle(*given, call.turns(turns, out), call.room(lay, call.lines()), start, stop)
 
     def whole(start: int, stop: int) -> None:
         task(ALL, scratch("resized", room, work)[None], np.empty((1, colors.channels, height)), start, stop)

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import back, first_back, first_mix, keep, paint
+from pellucid.kernels.interleaving import together
 from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.resize.cpu.lines import FEW, across, across_many, add_row, by_output, combine, correlate, dot_row, scatter
 from pellucid.kernels.resize.cpu.weights import spread, spread_backward, spread_moved, turn
 from pellucid.kernels.stages.sums import add_rows, load, store
 
-__all__ = ["backward", "dual", "forward", "prepare", "read", "strip_at"]
+__all__ = ["backward", "dual", "forward", "give", "prepare", "read", "strip_at"]
 
 
 class Sample(NamedTuple):
@@ -161,13 +162,15 @@ def uncover(sample, cover, rows, count):  # type: ignore[no-untyped-def]
 
 
 @entry
-def forward(given, call, bends, out, room, start, stop):  # type: ignore[no-untyped-def]
+def forward(given, call, bends, out, turns, room, start, stop):  # type: ignore[no-untyped-def]
     """Compute strips start to stop, each some whole rows of a sample, into ``out`` (batch * channels, height * width).
 
     Args:
         bends: None where there is no curve among the colours, which is not compiled then.
+        turns: None, or where the channels of ``out`` (batch, height * width * channels) take turns: one for each, and a strip
+            of each as they lie in planes.
     """
-    out = steps(out)
+    final, out, zero = out, steps(out if turns is None else turns[1]), np.int64(0)
     colors, rows, lines, width = given.colors, room.rows, room.lines[:1], call.width
     one, before = room.floats.dtype.type(1.0), np.int64(0)
     known, _, _ = strip_at(call, start)
@@ -190,7 +193,17 @@ def forward(given, call, bends, out, room, start, stop):  # type: ignore[no-unty
         p = given.params[b * call.param_step]
         if colors.mixes:
             first_mix(colors, p, cover, source, result)
-        paint(colors, p, bends, ones, result, source, out, (b * colors.outputs, v * width, width, width))
+        place = (b * colors.outputs, v * width, width, width) if turns is None else (zero, zero, width, width)
+        paint(colors, p, bends, ones, result, source, out, place)
+        if turns is not None:
+            give(turns, here, final[b], v * width)
+
+
+@fused
+def give(turns, count, out, at):  # type: ignore[no-untyped-def]
+    """Write a strip of so many pixels to those of a sample from one on, channel by channel in turn."""
+    cells, made = turns
+    together(made.reshape(made.size), 0, made.shape[1], count, cells, out[at * len(cells) :])
 
 
 @fused.inlined

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid.kernels.color.cpu import by_levels
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.pixels import cells_of, in_planes
+from pellucid.kernels.pixels import HALVES, cells_of, in_planes, turns_of
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, own_memory, sources_of
 from pellucid.kernels.stages.chain import FIRST_MIX, colors_of, has_curve, of_levels
@@ -196,7 +196,7 @@ def direct(*given: Any) -> Tensor:
     from pellucid.kernels.warp.cpu.sweep import forward
 
     cells, still = cells_of(image) if isinstance(image, Tensor) else 1, _moves_nothing(asked)
-    turns = cells if options[3] == cells and not {image.dtype, dtype} & _HALVES else 1
+    turns = len(turns_of(image, options[3], dtype) or (0,))
     if isinstance(image, Tensor) and cells > 1 and (turns == 1 or not still):  # what is staged lies in planes
         asked = asked._replace(image=in_planes(image, kept=True))
         sources = sources_of(asked.image, apart=image.dtype != mapping.dtype)
@@ -251,7 +251,7 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
     """
     *tensors, size, options, _, dtype = given
     shape, strides, mode = image.shape, image.stride(), options[1]
-    if dtype != image.dtype or dtype in _HALVES or any(part is not None for part in tensors[3:]) or not may_shift(shape, options):
+    if dtype != image.dtype or dtype in HALVES or any(part is not None for part in tensors[3:]) or not may_shift(shape, options):
         return None
     table, cells, count, colored = sources_of(image).table, cells_of(image), math.prod((*shape[:2], *size)), options[2] & FIRST_MIX
     moving = _mover(table, shape[1], size, cells, image.itemsize)
@@ -357,7 +357,6 @@ def _dual(*given: Any) -> tuple[Tensor, Tensor]:
     return out, along
 
 
-_HALVES = {torch.float16, torch.bfloat16}
 _UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 
