@@ -71,6 +71,14 @@ def test_a_box_that_is_cut_off_goes_with_its_label():
     assert np.allclose(found["bboxes"], [[0, 0, 10, 10]])
 
 
+def test_a_picture_without_boxes_and_points_comes_back_without():
+    A = albumentations()
+    step = as_albumentations([P.RandomHorizontalFlip(p=1.0)])
+    compose = A.Compose([step], bbox_params=A.BboxParams("yolo"), keypoint_params=A.KeypointParams("xy"))
+    found = compose(image=np.zeros((4, 5, 3), np.uint8), bboxes=[], keypoints=[])
+    assert (len(found["bboxes"]), len(found["keypoints"])) == (0, 0)
+
+
 def test_gray_pictures_and_floats_keep_their_layout():
     albumentations()
     gray = as_albumentations(P.Pipeline([P.RandomVerticalFlip(p=1.0)]))(image=MASK.numpy())["image"]

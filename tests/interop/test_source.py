@@ -72,6 +72,27 @@ def test_code_holds_the_seed_that_was_said(seed):
     assert again.to_dict().get("seed") == seed
 
 
+def test_powers_lengths_and_empty_choices_are_read():
+    steps = "steps = [A.HorizontalFlip(p=1), A.InvertImg(p=1)]\n"
+    text = f"import albumentations as A\n{steps}t = A.Compose([A.OneOf(steps, p=1 - (len(steps) + 1) ** -1), A.OneOf([], p=1.0)])"
+    (found,) = from_source(text)
+    assert found.imported.missing == ()
+    (chosen,) = found.imported.pipeline.transforms
+    assert chosen.p == pytest.approx(2 / 3)
+    huge = "import albumentations as A\nt = A.Compose([A.Rotate(9 ** 9 ** 9)])"
+    assert from_source(huge)[0].imported.missing
+
+
+@pytest.mark.parametrize(("library", "imports"), [("kornia", "kornia.augmentation"), ("torchvision", "torchvision.transforms")])
+def test_a_sequence_of_torch_is_one_of_transforms_where_all_of_it_are(library, imports):
+    text = f"import {imports} as T\nfrom torch import nn\nt = nn.Sequential(T.RandomHorizontalFlip(p=1.0), T.RandomInvert(p=0.5))\n"
+    (found,) = from_source(
+        text + "net = nn.Sequential(nn.Linear(3, 4), nn.ReLU())\nmixed = nn.Sequential(T.RandomInvert(), nn.ReLU())"
+    )
+    assert (found.name, found.library, found.imported.missing) == ("t", library, ())
+    assert len(found.imported.pipeline) == 2
+
+
 HEAD = "import albumentations as A\nimport torchvision.transforms as T\n"
 HOSTILE = {
     "a loop of names": "x = y\ny = x\nt = A.Compose([A.Rotate(limit=x)])",

@@ -14,11 +14,37 @@ __all__ = ["missing", "names_here"]
 
 _NOTHING = "nothing: a pipeline takes PIL images, arrays and bytes as they are"
 
+_BOXES = "nothing: Pipeline(box_format=, drop_invalid=) says what boxes are, and all are cut at the picture's edge"
+
 _OTHERS: dict[str, tuple[str, ...]] = {
     "OneOf": ("OneOrOther", "RandomChoice"),
+    "RandomThinPlateSpline": ("PiecewiseAffine",),
+    "RandomJPEG": ("JpegCompression",),
+    "RandomPlasmaFog": ("RandomFog",),
+    "SaltAndPepper": ("PixelDropout",),
+    "CoarseDropout": ("MaskDropout", "XYMasking"),
+    "RandomScale": ("CropAndPad",),
+    "RandomBoxSafeCrop": ("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop"),
+    "CenterCrop": ("PadTo",),
+    "functional.five_crop": ("FiveCrop",),
+    "functional.ten_crop": ("TenCrop",),
+    "functional.uniform_temporal_subsample": ("UniformTemporalSubsample",),
+    _BOXES: ("BboxParams", "ClampBoundingBoxes", "ConvertBoundingBoxFormat", "KeypointParams", "SanitizeBoundingBoxes"),
+    "nothing: importers with unknown='wrap' keep the original": ("HEStain", "Morphological", "Spatter", "Superpixels"),
     "RandomHorizontalFlip": ("Flip", "RandomFlip"),
     "Pipeline": ("AugmentationSequential", "Compose", "ImageSequential", "ReplayCompose", "Sequential", "VideoSequential"),
-    _NOTHING: ("ConvertImageDtype", "PILToTensor", "ToDtype", "ToImage", "ToTensor", "ToTensorV2"),
+    _NOTHING: (
+        "ConvertImageDtype",
+        "Identity",
+        "NoOp",
+        "PILToTensor",
+        "ToDtype",
+        "ToImage",
+        "ToPILImage",
+        "ToTensor",
+        "ToTensorV2",
+    ),
+    "nothing: Pipeline(dtype=) is the dtype that pictures end in": ("FromFloat", "ToFloat"),
     **{f"policy.{name}": (name,) for name in ("AugMix", "AutoAugment", "RandAugment")},
     "policy.TrivialAugmentWide": ("TrivialAugment", "TrivialAugmentWide"),
 }

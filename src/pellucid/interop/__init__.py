@@ -5,6 +5,9 @@ Must not: import another library, or run what it reads.
 Read next: ``reading.py``.
 """
 
+import inspect
+
+from pellucid.core.docstrings import completed
 from pellucid.interop.adapters import as_albumentations, as_batchgenerators, as_detectron2, as_kornia, as_torchvision
 from pellucid.interop.albumentations import from_albumentations, read_albumentations
 from pellucid.interop.code import as_code
@@ -21,3 +24,17 @@ __all__ = [
     "from_torchvision", "read_albumentations", "read_kornia", "read_monai", "read_torchio", "read_torchvision", "to_albumentations",
     "to_huggingface", "to_torchvision", "to_ultralytics",
 ]  # fmt: skip
+
+_OPTIONS = {
+    "match": "``nearest`` takes every operation that exists here, and a warning says what differs; ``exact`` refuses what has not "
+    "the same results for the same drawn values.",
+    "unknown": "``refuse`` operations without a stand-in, or ``wrap`` each in a `Lambda`, where it changes pictures alone and "
+    "its library is installed.",
+}
+"""What docstrings of importers need not repeat."""
+
+for _one in (globals()[name] for name in __all__ if name.startswith(("from_", "read_")) and name != "from_source"):
+    _lacking = "InvalidArgument for another word than these, InvalidType for anything but a description of transforms."
+    _refused = "Unsupported, with a list of every transform and option that has no equal."
+    _told = {name: _OPTIONS[name] for name in inspect.signature(_one).parameters if name in _OPTIONS}
+    _one.__doc__ = completed(_one.__doc__, _told, {"Errors": _refused if _one.__name__.startswith("from_") else _lacking})

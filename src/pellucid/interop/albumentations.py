@@ -36,18 +36,11 @@ def from_albumentations(
     Args:
         source: a ``Compose``, a transform, or what ``A.to_dict`` makes of it, for which albumentations need not be installed.
             Defaults of options that are left out are those of version 2, unless ``__version__`` says 1 or names of version 1 occur.
-        match: ``nearest`` takes every operation that exists here, and a warning says what differs; ``exact`` refuses what has
-            not the same results for the same drawn values.
         size: (height, width) of the pictures, by which options in pixels become fractions; (256, 256) is assumed where neither
             this nor a resize says so.
-        unknown: ``refuse`` operations without a stand-in, or ``wrap`` each in a `Lambda`, where it changes pictures alone and
-            its library is installed.
 
     Returns:
         A pipeline; its seed is not in ``A.to_dict``. Notes as for `read_albumentations`.
-
-    Errors:
-        Unsupported, with a list of every transform and option that has no equal.
 
     Example:
         >>> from pellucid.interop import from_albumentations
@@ -63,10 +56,7 @@ def read_albumentations(
     """Return what :func:`from_albumentations` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
-        source, match, size, unknown: as there.
-
-    Errors:
-        InvalidArgument for another ``match`` or ``unknown``, InvalidType for anything but a description of transforms.
+        source, size: as there.
 
     Example:
         >>> from pellucid.interop import read_albumentations
@@ -93,6 +83,9 @@ def _compose(given: Given, reader: Reader, where: str) -> Made:
 def _one_of(given: Given, reader: Reader, where: str) -> Made:
     """The probabilities of the branches are their weights, and the chosen one is applied for certain."""
     branches = given("transforms") or ()
+    if not branches:
+        given.idle("there is nothing to choose from", "p")
+        return None
     weights = tuple(float(one.get("p", chance_of(one.get("name")))) for one in branches)
     sure = [{**one, "p": 1.0} for one in branches]
     found = reader.each(sure, f"{where}.transforms")
@@ -331,10 +324,6 @@ def _pad(given: Given, reader: Reader, where: str) -> Made:
     return gated(ours.PadIfNeeded(size, padding_mode=border, **fills), given("p", 1.0))
 
 
-def _median(given: Given, reader: Reader, where: str) -> Made:
-    return gated(ours.OneOf([ours.RandomMedianBlur(taps) for taps in odd(given("blur_limit", (3, 7)))]), given("p", 0.5))
-
-
 def _ends(given: Given, reader: Reader, old: str, new: str, usual: Any) -> tuple[Any, Any]:
     """The least and the most of a number, by the names of version 1, which win where a file has both, or as a range."""
     if not given.has(f"max_{old}") and (reader.version >= 2 or given.has(new)):
@@ -451,13 +440,10 @@ def _noise(given: Given, reader: Reader, where: str) -> Made:
 
 _TABLE: Table = {
     **COLORS,
-    "Compose": _compose,
-    "ReplayCompose": _compose,
-    "Sequential": _compose,
+    **dict.fromkeys(("Compose", "ReplayCompose", "Sequential"), _compose),
     "OneOf": _one_of,
     "SomeOf": _some_of,
-    "HorizontalFlip": made("RandomHorizontalFlip"),
-    "VerticalFlip": made("RandomVerticalFlip"),
+    **{name: made(f"Random{name}") for name in ("HorizontalFlip", "VerticalFlip", "ChannelShuffle")},
     "Flip": lambda given, reader, where: ours.Apply(  # of version 1: one axis or both, each as likely
         [ours.OneOf([ours.RandomVerticalFlip(p=1.0), ours.RandomHorizontalFlip(p=1.0), ours.RandomRotation90((2,))])],
         p=given("p", 0.5),
@@ -470,26 +456,22 @@ _TABLE: Table = {
     "Affine": _affine,
     "RandomResizedCrop": _resized_crop,
     "Resize": _resize,
-    "LongestMaxSize": _longest,
-    "SmallestMaxSize": _longest,
-    "RandomCrop": _crop,
-    "CenterCrop": _crop,
-    "Crop": _crop,
+    **dict.fromkeys(("LongestMaxSize", "SmallestMaxSize"), _longest),
+    **dict.fromkeys(("RandomCrop", "CenterCrop", "Crop"), _crop),
     "PadIfNeeded": _pad,
     "ToSepia": made("RandomSepia"),
     "InvertImg": made("RandomInvert"),
-    "ChannelShuffle": made("RandomChannelShuffle"),
     "Blur": made("RandomBoxBlur", width=("blur_limit", (3, 7), lambda value: Categorical(tuple(map(float, odd(value)))))),
-    "MedianBlur": _median,
+    "MedianBlur": lambda given, reader, where: gated(
+        ours.OneOf([ours.RandomMedianBlur(taps) for taps in odd(given("blur_limit", (3, 7)))]), given("p", 0.5)
+    ),
     "GaussianBlur": _gaussian,
     "ElasticTransform": _elastic,
     "GaussNoise": _noise,
     "CoarseDropout": _dropout,
     "Normalize": _normalize,
     "ToFloat": _to_float,
-    "ToTensorV2": _nothing,
-    "ToTensor": _nothing,
-    "NoOp": _nothing,
+    **dict.fromkeys(("ToTensorV2", "ToTensor", "NoOp"), _nothing),
 }
 
 KNOWN = frozenset((*_TABLE, *NEAR, *NEAREST, "BboxParams", "KeypointParams"))

@@ -43,7 +43,7 @@ def _hsv(given: Given, reader: Reader, where: str) -> Made:
         "value": ("val_shift_limit", 20, 255.0),
     }
     shifts = {one: _scaled(given(name, default), name, by) for one, (name, default, by) in names.items()}
-    return ours.HueSaturationValue(**shifts, p=given("p", 0.5))
+    return ours.HueSaturationValue(**shifts | {"hue": half_turn(given, shifts["hue"])}, p=given("p", 0.5))
 
 
 def _rgb(given: Given, reader: Reader, where: str) -> Made:

@@ -50,8 +50,9 @@ def _perspective(given: Given, reader: Reader, where: str) -> Made:
     return gated([warp, ours.RandomScale((1.0 + reach, 1.0 + reach))], given("p", 0.5))
 
 
-def _shown(given: Given, default: int = 0) -> dict[str, Any]:
-    """What lies outside of a warp."""
+def _shown(given: Given, reader: Reader | None = None) -> dict[str, Any]:
+    """What lies outside of a warp; mirrored, unless it says otherwise, in version 1 of what has a ``reader``."""
+    default = 4 if reader and reader.version < 2 else 0
     fill = given("fill|fill_value|value|cval|pad_val", 0)
     flag = given("mode|border_mode" if given.name.startswith("IAA") else "border_mode|pad_mode", default)
     return {
@@ -64,15 +65,13 @@ def _grid(given: Given, reader: Reader, where: str) -> Made:
     low, high = pair(given("distort_limit", 0.3), "distort_limit", around=0.0)
     reach = min(max(abs(low), abs(high)), 1 / 3)
     cells = max(2, min(int(given("num_steps", 5)), 64))
-    shown = _shown(given, 4 if reader.version < 2 else 0)
-    return ours.GridDistortion(cells, (reach, reach), p=given("p", 0.5), **shown)
+    return ours.GridDistortion(cells, (reach, reach), p=given("p", 0.5), **_shown(given, reader))
 
 
 def _lens(given: Given, reader: Reader, where: str) -> Made:
     """Its focal length is the width, ours half of the diagonal."""
     low, high = pair(given("distort_limit", 0.05), "distort_limit", around=0.0)
-    shown = _shown(given, 4 if reader.version < 2 else 0)
-    return ours.LensDistortion(k1=clamped(-0.3, 1.0)((low / 2, high / 2)), p=given("p", 0.5), **shown)
+    return ours.LensDistortion(k1=clamped(-0.3, 1.0)((low / 2, high / 2)), p=given("p", 0.5), **_shown(given, reader))
 
 
 def _sharpen(given: Given, reader: Reader, where: str) -> Made:
@@ -115,13 +114,6 @@ def _sun(given: Given, reader: Reader, where: str) -> Made:
     return ours.RandomSunFlare(x=(left, right), y=(top, bottom), radius=(radius / 2, radius), p=given("p", 0.5))
 
 
-def _tones(given: Given, reader: Reader, where: str) -> Made:
-    """Two heights drawn normally around a quarter and three."""
-    reach = 1.73 * float(given("scale", 0.1))
-    low, high = (clamped(0.0, 1.0)((middle - reach, middle + reach)) for middle in (0.25, 0.75))
-    return ours.RandomToneCurve(low, high, p=given("p", 0.5))
-
-
 def _factor(given: Given, reader: Reader, where: str) -> Made:
     """One factor for the picture, or one for each element."""
     factor = given("multiplier", (0.9, 1.1))
@@ -134,25 +126,16 @@ def _factor(given: Given, reader: Reader, where: str) -> Made:
 def _box_crop(given: Given, reader: Reader, where: str) -> Made:
     size = (given("height"), given("width")) if given.has("height") else reader.follows(where) or reader.pixels(given, "size")
     reader.ends(where, size)
+    if given.name == "CropNonEmptyMaskIfExists":
+        return ours.RandomMaskCrop(size, p=given("p", 1.0))
     erosion = float(given("erosion_rate|erosion_factor", 0.0))
     return ours.RandomBoxSafeCrop(size, min(erosion, 0.49), antialias=False, p=given("p", 1.0))
-
-
-def _mask_crop(given: Given, reader: Reader, where: str) -> Made:
-    size = (given("height"), given("width"))
-    reader.ends(where, size)
-    return ours.RandomMaskCrop(size, p=given("p", 1.0))
 
 
 def _rain(given: Given, reader: Reader, where: str) -> Made:
     """Streaks, and a picture that is darker."""
     dark = clamped(0.0, 1.0)(given("brightness_coefficient", 0.7))
     return gated([ours.RandomRain(), ours.RandomBrightness((dark, dark))], given("p", 0.5))
-
-
-def _safe(given: Given, reader: Reader, where: str) -> Made:
-    limit = around(0.0)(given("limit|angle_range", 90))
-    return ours.RandomSafeRotation(limit, p=given("p", 0.5), **_shown(given, 4 if reader.version < 2 else 0))
 
 
 def _piecewise(given: Given, reader: Reader, where: str) -> Made:
@@ -247,7 +230,8 @@ NEAR: Table = {
     "RandomCropFromBorders": Near("its size is drawn; one for a batch, unless a resize follows", "RandomCropFromBorders", _borders),
     "RandomSizedCrop": Near("its crops are of drawn heights in pixels", "RandomResizedCrop", _sized),
     "RandomScale": Near("its size is drawn; one for a batch, unless a resize follows", "RandomRescale", _random_scale),
-    "SafeRotate": Near("it rounds its canvas to whole pixels", "RandomSafeRotation", _safe),
+    "SafeRotate": Near("it rounds its canvas to whole pixels", "RandomSafeRotation", lambda given, reader, where:
+        ours.RandomSafeRotation(around(0.0)(given("limit|angle_range", 90)), p=given("p", 0.5), **_shown(given, reader))),
     "Defocus": near("its disc is smoothed by a drawn width", "RandomDefocusBlur",
         radius=("radius", (3, 10), lambda value: clamped(0.0, 30.0)(up_to(3.0)(value)))),
     "ZoomBlur": near("its steps are drawn", "RandomZoomBlur",
@@ -264,9 +248,11 @@ NEAR: Table = {
     "GlassBlur": near("its pixels are exchanged one after another", "RandomGlassBlur",
         sigma=("sigma", 0.7, clamped(0.1, 10.0)), reach=("max_delta", 4, lambda value: min(int(value), 16))),
     "FancyPCA": near("its axes are those of each picture, and ImageNet's here", "FancyPCA", alpha=("alpha", 0.1, asis)),
-    "RandomToneCurve": Near("its heights are drawn normally", "RandomToneCurve", _tones),
+    "RandomToneCurve": near("its heights are drawn normally, around a quarter and three", "RandomToneCurve",
+        low=("scale", 0.1, lambda scale: around(0.25, 0.0, 1.0)(1.73 * float(scale))),
+        high=("scale", 0.1, lambda scale: around(0.75, 0.0, 1.0)(1.73 * float(scale)))),
     "RandomSunFlare": Near("its circles along the ray are left out", "RandomSunFlare", _sun),
-    "CropNonEmptyMaskIfExists": Near("it tries, and other pixels of masks count", "RandomMaskCrop", _mask_crop),
+    "CropNonEmptyMaskIfExists": Near("it tries, and other pixels of masks count", "RandomMaskCrop", _box_crop),
     **dict.fromkeys(("RandomSizedBBoxSafeCrop", "BBoxSafeRandomCrop", "AtLeastOneBBoxRandomCrop"), Near(
         "its rectangles are drawn in another way, and end in one size here", "RandomBoxSafeCrop", _box_crop)),
     "AdditiveNoise": near("other distributions than the normal one", "RandomGaussianNoise",

@@ -47,18 +47,10 @@ def from_kornia(
     Args:
         source: an ``AugmentationSequential``, ``ImageSequential`` or ``nn.Sequential``, an augmentation, or the same as plain data,
             ``{"name": "RandomRotation", "degrees": 10.0, "p": 0.5}``, for which kornia need not be installed.
-
-        match: ``nearest`` takes every augmentation that exists here, and a warning says what differs; ``exact`` refuses what has
-            not the same results for the same drawn values.
         size: (height, width) of the pictures, by which displacements become pixels.
-        unknown: ``refuse`` operations without a stand-in, or ``wrap`` each in a `Lambda`, where it changes pictures alone and
-            its library is installed.
 
     Returns:
         A pipeline. Notes as for :func:`read_kornia`.
-
-    Errors:
-        Unsupported, with a list of every augmentation and option that has no equal.
 
     Example:
         >>> from pellucid.interop import from_kornia
@@ -74,10 +66,7 @@ def read_kornia(
     """Return what :func:`from_kornia` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
-        source, match, size, unknown: as there.
-
-    Errors:
-        InvalidArgument for another ``match`` or ``unknown``, InvalidType for anything but a description of transforms.
+        source, size: as there.
 
     Example:
         >>> from pellucid.interop import read_kornia
@@ -250,20 +239,15 @@ def _crop(given: Given, reader: Reader, where: str) -> Made:
     )
 
 
-def _center(given: Given, reader: Reader, where: str) -> Made:
-    _sliced(given)
+def _certain(given: Given, reader: Reader, where: str) -> Made:
+    """A crop of the middle, or a change of units."""
     given.idle("it says how results are returned", "keepdim")
     given.idle("nothing is drawn", "same_on_batch", "p_batch")
-    given.only("p", 1, default=1.0, reason="every picture ends in one size", nearest="p=1")
-    return ours.CenterCrop(given("size"))
-
-
-def _normalize(given: Given, reader: Reader, where: str) -> Made:
-    given.only("p", 1, default=1.0, reason="all pictures of a batch have one unit", nearest="p=1")
-    given.idle("it says how results are returned", "keepdim")
-    given.idle("nothing is drawn", "same_on_batch", "p_batch")
-    kind = ours.Normalize if given.name == "Normalize" else ours.Denormalize
-    return kind(given("mean"), given("std"))
+    given.only("p", 1, default=1.0, reason="all pictures of a batch have one size and unit", nearest="p=1")
+    if given.name == "CenterCrop":
+        _sliced(given)
+        return ours.CenterCrop(given("size"))
+    return getattr(ours, given.name)(given("mean"), given("std"))
 
 
 def _solarize(given: Given, reader: Reader, where: str) -> Made:
@@ -310,17 +294,13 @@ _CLIP: Option = ("clip_output", True, lambda clips: "end" if clips else "none")
 
 
 _TABLE: Table = {
-    "Sequential": _sequence,
-    "AugmentationSequential": _sequence,
-    "ImageSequential": _sequence,
+    **dict.fromkeys(("Sequential", "AugmentationSequential", "ImageSequential"), _sequence),
     "PatchSequential": _patches,
     "RandomLinearCornerIllumination": _corner_light,
-    "RandomHorizontalFlip": _chance("RandomHorizontalFlip"),
-    "RandomVerticalFlip": _chance("RandomVerticalFlip"),
+    **{name: _chance(name) for name in ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomInvert", "RandomEqualize")},
     "RandomAffine": _affine,
     "RandomRotation": _rotation,
     "RandomCrop": _crop,
-    "CenterCrop": _center,
     "ColorJitter": _jitter,
     # It adds the factor less 1, and scales about black, as our brightness does.
     "RandomBrightness": _made(
@@ -329,8 +309,6 @@ _TABLE: Table = {
     "RandomContrast": _made("RandomBrightness", 1.0, brightness=_factors("contrast", (1.0, 1.0)), clip=_CLIP),
     "RandomHue": _made("RandomHue", 1.0, hue=spread("hue", (0.0, 0.0), 0.0)),
     "RandomGamma": _made("RandomGamma", 1.0, gamma=("gamma", (1.0, 1.0), asis), gain=("gain", (1.0, 1.0), asis)),
-    "RandomInvert": _chance("RandomInvert"),
-    "RandomEqualize": _chance("RandomEqualize"),
     "RandomAutoContrast": _chance("RandomAutoContrast", 1.0),
     "RandomChannelShuffle": _chance("RandomChannelShuffle"),
     "RandomGrayscale": _chance("RandomGrayscale", 0.1),
@@ -340,6 +318,5 @@ _TABLE: Table = {
     "RandomGaussianBlur": _blur,
     "RandomGaussianNoise": _made("RandomGaussianNoise", 0.5, {"clip": "none"}, mean=("mean", 0.0, asis), sigma=("std", 1.0, asis)),
     "RandomSolarize": _solarize,
-    "Normalize": _normalize,
-    "Denormalize": _normalize,
+    **dict.fromkeys(("CenterCrop", "Normalize", "Denormalize"), _certain),
 }

@@ -13,6 +13,7 @@ import sys
 from functools import cached_property
 from typing import Any
 
+from pellucid.errors import wrong_type
 from pellucid.interop.albumentations import KNOWN, from_albumentations
 from pellucid.interop.signatures import call_of
 from pellucid.pipeline import Pipeline
@@ -38,8 +39,10 @@ class Described(dict[str, Any]):
         whole = self if self.get("name") in _WHOLE else {"name": "Compose", "transforms": [self]}
         return from_albumentations(whole)
 
-    def __call__(self, **targets: Any) -> Any:
+    def __call__(self, *unnamed: Any, **targets: Any) -> Any:
         """The targets by name, changed."""
+        if unnamed:
+            raise wrong_type("call", expected="targets by name, as image=...", got=f"a {type(unnamed[0]).__name__} without one")
         return self.pipeline(**targets)
 
 

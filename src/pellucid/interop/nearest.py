@@ -55,10 +55,12 @@ def why(table: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     return {name: (one.reason, one.nearest) for name, one in table.items() if isinstance(one, Near)}
 
 
-def made(name: str, p: Any = 0.5, always: Mapping[str, Any] | None = None, /, **options: Option) -> Build:
+def made(name: str, p: Any = 0.5, always: Mapping[str, Any] | None = None, /, note: str = "", **options: Option) -> Build:
     """One transform of ours: each of its fields from (their option, its default, the change of units)."""
 
     def build(given: Given, reader: Reader, where: str) -> Made:
+        if note:
+            reader.note(f"{given.name}: {note}")
         kind: Any = getattr(transforms, name)
         read = fields_of(given, options)
         chance = given("p", p)
@@ -72,7 +74,7 @@ def made(name: str, p: Any = 0.5, always: Mapping[str, Any] | None = None, /, **
 
 def near(reason: str, name: str, p: Any = 0.5, always: Mapping[str, Any] | None = None, /, **options: Option) -> Near:
     """One transform of ours that stands in, made as `made` says."""
-    return Near(reason, name, made(name, p, always, **options))
+    return Near(reason, name, made(name, p, always, note="", **options))
 
 
 def fields_of(given: Given, options: Mapping[str, Option]) -> dict[str, Any]:

@@ -19,9 +19,8 @@ __all__ = ["KORNIA", "KORNIA_NEAREST", "TORCHVISION", "TORCHVISION_NEAREST"]
 ours: Any = transforms  # whose options are only known when they are read
 
 
-def _fill(given: Given) -> Any:
+def _fill(fill: Any) -> Any:
     """Of pictures alone."""
-    fill = given("fill", 0)
     if isinstance(fill, dict):
         named = {str(getattr(key, "__name__", key)): value for key, value in fill.items()}
         fill = next((named[kind] for kind in ("Image", "Tensor", "others") if kind in named), 0)
@@ -42,10 +41,6 @@ def _iou_crop(given: Given, reader: Reader, where: str) -> Made:
     return ours.RandomIoUCrop(size, scale, ratio=ratio, options=options)
 
 
-def _zoom_out(given: Given, reader: Reader, where: str) -> Made:
-    return ours.RandomZoomOut(given("side_range", (1.0, 4.0)), fill=_fill(given), p=given("p", 0.5))
-
-
 def _scale_jitter(given: Given, reader: Reader, where: str) -> Made:
     size, scale = given("target_size"), given("scale_range", (0.1, 2.0))
     reader.ends(where, size)
@@ -64,7 +59,7 @@ def _fixed_crop(given: Given, reader: Reader, where: str) -> Made:
     size = given("size")
     size = (size, size) if is_number(size) else size
     reader.ends(where, size)
-    return ours.RandomCrop(size, pad_if_needed=True, fill=_fill(given))
+    return ours.RandomCrop(size, pad_if_needed=True, fill=_fill(given("fill", 0)))
 
 
 def _normal_fields(given: Given, reader: Reader, where: str) -> Made:
@@ -85,9 +80,8 @@ _SIZE = "its size is drawn, and a batch keeps one"
 _MIXED = "labels are mixed with the pictures, by another key"
 
 TORCHVISION: Table = {
-    "RandomZoomOut": Near(
-        "its canvas grows, and a batch keeps one size", "RandomZoomOut, which also resizes the picture back", _zoom_out
-    ),
+    "RandomZoomOut": Near("its canvas grows, and a batch keeps one size", "RandomZoomOut, which resizes the picture back", made(
+        "RandomZoomOut", side=("side_range", (1.0, 4.0), asis), fill=("fill", 0, _fill))),
     "ScaleJitter": Near(_SIZE, "ScaleJitter, which also crops or pads to one size", _scale_jitter),
     "RandomIoUCrop": Near(_SIZE, "RandomIoUCrop, which also resizes to one size", _iou_crop),
     "RandomShortestSize": Near(_DRAWN, "RandomShortestSize", _shortest),
@@ -97,12 +91,12 @@ TORCHVISION: Table = {
     "RGB": Near("pictures keep their channels here", "nothing", lambda given, reader, where: None),
     "MixUp": near(_MIXED, "MixUp", 1.0),
     "CutMix": near(_MIXED, "CutMix", 1.0),
-}
+}  # fmt: skip
 TORCHVISION_NEAREST = why(TORCHVISION) | {
     "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
     "FiveCrop": ("several pictures from one", "functional.five_crop"),
     "TenCrop": ("several pictures from one", "functional.ten_crop"),
-    "LinearTransformation": ("pixels are mixed over the whole picture", ""),
+    "LinearTransformation": ("pixels are mixed over the whole picture", "the original, by unknown='wrap'"),
 }
 
 _ANOTHER = "its corners are drawn in another way"

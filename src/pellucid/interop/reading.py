@@ -292,7 +292,9 @@ class Reader:
         except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:  # of odd options, of any kind
             if "transforms" in described and isinstance(error, InvalidArgument | InvalidType):  # a description that is none
                 raise
-            self.missing.append(Missing(where, name, "", f"its options have no meaning here ({error})", ""))
+            words = ", ".join(f"{key}={value!r}" for key, value in given.options.items())[:100]
+            said = error if isinstance(error, InvalidArgument | InvalidType) else words  # Python's own say nothing of them
+            self.missing.append(Missing(where, name, "", f"its options have no meaning here ({said})", ""))
             return ()
         return () if made is None else (made,) if isinstance(made, Transform) else tuple(made)
 

@@ -34,17 +34,12 @@ def from_monai(source: Any, *, match: Match = "nearest") -> Pipeline:
     Args:
         source: a ``Compose`` or a transform, of arrays or of dicts, or the same as plain data,
             ``{"name": "RandFlipd", "prob": 0.5, "spatial_axis": 0}``, for which MONAI need not be installed.
-        match: ``nearest`` takes every transform that exists here, and a warning says what differs; ``exact`` refuses what has not
-            the same results for the same drawn values.
 
     Their axes 0, 1 and 2 are x, y and z here, as of arrays that nibabel reads; sizes turn round. What reads, orients, resamples or
     standardises before anything is drawn is left out, and a note says so.
 
     Returns:
         A pipeline of volumes.
-
-    Errors:
-        Unsupported, with a list of every transform and option that has no equal.
 
     Example:
         >>> from pellucid.interop import from_monai
@@ -58,10 +53,7 @@ def read_monai(source: Any, *, match: Match = "nearest") -> Imported:
     """Return what :func:`from_monai` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
-        source, match: as there.
-
-    Errors:
-        InvalidArgument for another ``match``, InvalidType for anything but a description of transforms.
+        source: as there.
 
     Example:
         >>> from pellucid.interop import read_monai
@@ -77,13 +69,9 @@ def from_torchio(source: Any, *, match: Match = "nearest") -> Pipeline:
     Args:
         source: a ``Compose`` or a transform, or the same as plain data, ``{"name": "RandomBiasField", "coefficients": 0.5}``, for
             which TorchIO need not be installed.
-        match: as for :func:`from_monai`.
 
     Returns:
         A pipeline of volumes; axes, sizes and what comes before draws are as for :func:`from_monai`.
-
-    Errors:
-        Unsupported, with a list of every transform and option that has no equal.
 
     Example:
         >>> from pellucid.interop import from_torchio
@@ -97,10 +85,7 @@ def read_torchio(source: Any, *, match: Match = "nearest") -> Imported:
     """Return what :func:`from_torchio` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
-        source, match: as there.
-
-    Errors:
-        InvalidArgument for another ``match``, InvalidType for anything but a description of transforms.
+        source: as there.
 
     Example:
         >>> from pellucid.interop import read_torchio

@@ -190,6 +190,9 @@ class _Finder(ast.NodeVisitor):
         top = whole.partition(".")[0] if isinstance(path, str) else ""
         if top in _READERS:
             return top, whole.rpartition(".")[2]
+        if whole == "torch.nn.Sequential":  # of transforms, and not of a network's layers
+            inner = {self.made_by(one)[0] if isinstance(one, ast.Call) else "" for one in call.args}
+            return (inner.pop(), "Sequential") if len(inner) == 1 else ("", "")
         if path in ("transforms", ".transforms") and rest:  # the references' own file
             return "torchvision", rest
         known = path or any(f"={first}" in scope for scope in self.scopes)
@@ -205,6 +208,12 @@ class _Finder(ast.NodeVisitor):
         return Sourced(one.name, one.call.lineno, one.library, imported)
 
 
+def _power(base: Any, power: Any) -> Any:
+    if abs(base) > _LONGEST or abs(power) > _MOST:
+        raise ValueError
+    return base**power
+
+
 _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -212,6 +221,7 @@ _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
+    ast.Pow: _power,
 }
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **{kind.__name__: kind for kind in (int, float, bool, str, tuple, list, dict, round, abs, min, max, len)},
@@ -339,7 +349,7 @@ class _Values:
         return function(*places, **words)
 
     def _transform(self, library: str, name: str, places: list[Any], words: dict[str, Any]) -> dict[str, Any]:
-        if library == "kornia" and name in _WHOLE:
+        if library != "albumentations" and name.endswith("Sequential"):
             words["transforms"], places = places, []
         found = {"name": name, **call_of(library, name, places, words)}
         if isinstance(found.get("transforms"), list | tuple):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from pellucid import transforms as ours
-from pellucid.interop.nearest import elastic_of, half_turn, made
+from pellucid.interop.nearest import asis, elastic_of, half_turn, made
 from pellucid.interop.nearest_tables import TORCHVISION as NEAR
 from pellucid.interop.nearest_tables import TORCHVISION_NEAREST as NEAREST
 from pellucid.interop.reading import (
@@ -48,18 +48,11 @@ def from_torchvision(
     Args:
         source: a ``Compose``, a transform, or the same as plain data: ``{"name": "Compose", "transforms": [{"name":
             "RandomRotation", "degrees": 10}]}``, for which torchvision need not be installed.
-        match: ``nearest`` takes every operation that exists here, and a warning says what differs; ``exact`` refuses what has
-            not the same results for the same drawn values.
         size: (height, width) of the pictures, which sets the size of crops that have one of their own for every picture there.
-        unknown: ``refuse`` operations without a stand-in, or ``wrap`` each in a `Lambda`, where it changes pictures alone and
-            its library is installed.
 
     Returns:
         A pipeline. What differs in its draws only (whole pixels there, continuous ones here) is in the notes of
         :func:`read_torchvision`.
-
-    Errors:
-        Unsupported, with a list of every transform and option that has no equal.
 
     Example:
         >>> from pellucid.interop import from_torchvision
@@ -75,10 +68,7 @@ def read_torchvision(
     """Return what :func:`from_torchvision` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
-        source, match, size, unknown: as there.
-
-    Errors:
-        InvalidArgument for another ``match`` or ``unknown``, InvalidType for anything but a description of transforms.
+        source, size: as there.
 
     Example:
         >>> from pellucid.interop import read_torchvision
@@ -272,17 +262,6 @@ def _ordered(value: Any) -> Any:
     return tuple(sorted(value)) if isinstance(value, tuple) else value
 
 
-def _posterize(given: Given, reader: Reader, where: str) -> Made:
-    reader.note("RandomPosterize: floats have the levels k / 2 ** bits there, those of bytes here")
-    return ours.RandomPosterize(given("bits"), p=given("p", 0.5))
-
-
-def _distort(given: Given, reader: Reader, where: str) -> Made:
-    reader.note("RandomPhotometricDistort: clipped after every step there, once at the end here")
-    names = {"brightness": (0.875, 1.125), "contrast": (0.5, 1.5), "saturation": (0.5, 1.5), "hue": (-0.05, 0.05), "p": 0.5}
-    return ours.RandomPhotometricDistort(**{name: given(name, default) for name, default in names.items()})
-
-
 def _blur(given: Given, reader: Reader, where: str) -> Made:
     """Theirs is (horizontal, vertical)."""
     taps, sigma = given("kernel_size"), given("sigma", (0.1, 2.0))
@@ -305,12 +284,10 @@ def _erasing(given: Given, reader: Reader, where: str) -> Made:
     )
 
 
-def _gray(given: Given, reader: Reader, where: str) -> Made:
-    given.only("num_output_channels", 3, default=1, reason="the number of channels stays", nearest="RandomGrayscale(p=1)")
-    return ours.RandomGrayscale(p=1.0)
-
-
-def _normalize(given: Given, reader: Reader, where: str) -> Made:
+def _colors(given: Given, reader: Reader, where: str) -> Made:
+    if given.name == "Grayscale":
+        given.only("num_output_channels", 3, default=1, reason="the number of channels stays", nearest="RandomGrayscale(p=1)")
+        return ours.RandomGrayscale(p=1.0)
     given.idle(_NEW, "inplace")
     return ours.Normalize(given("mean"), given("std"))
 
@@ -420,18 +397,18 @@ _TABLE: Table = {
     "RandomCrop": _crop,
     "CenterCrop": lambda given, reader, where: ours.CenterCrop(_size(given("size"))),
     "Pad": _pad,
-    "RandomHorizontalFlip": made("RandomHorizontalFlip"),
-    "RandomVerticalFlip": made("RandomVerticalFlip"),
+    **{name: made(name) for name in ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomInvert", "RandomEqualize")},
     "ColorJitter": _jitter,
-    "RandomPhotometricDistort": _distort,
+    "RandomPhotometricDistort": made(
+        "RandomPhotometricDistort", note="clipped after every step there, once at the end here",
+        brightness=("brightness", (0.875, 1.125), asis), contrast=("contrast", (0.5, 1.5), asis),
+        saturation=("saturation", (0.5, 1.5), asis), hue=("hue", (-0.05, 0.05), asis)),
     "RandomGrayscale": made("RandomGrayscale", 0.1),
-    "Grayscale": _gray,
-    "RandomInvert": made("RandomInvert"),
-    "RandomPosterize": _posterize,
+    "RandomPosterize": made(
+        "RandomPosterize", note="floats have the levels k / 2 ** bits there, those of bytes here", bits=("bits", None, asis)),
     "RandomSolarize": made("RandomSolarize", threshold=("threshold", None, lambda at: at / 255 if at > 1 else at)),
     "RandomAdjustSharpness": made("RandomSharpness", sharpness=("sharpness_factor", None, lambda factor: (factor, factor))),
     "RandomAutocontrast": made("RandomAutoContrast"),
-    "RandomEqualize": made("RandomEqualize"),
     "RandomChannelPermutation": lambda given, reader, where: ours.RandomChannelShuffle(p=1.0),
     "GaussianBlur": _blur,
     "GaussianNoise": lambda given, reader, where: ours.RandomGaussianNoise(
@@ -439,16 +416,15 @@ _TABLE: Table = {
     ),
     "JPEG": lambda given, reader, where: ours.RandomJPEG(integers(given("quality"), "quality"), p=1.0),
     "RandomErasing": _erasing,
-    "Normalize": _normalize,
+    **dict.fromkeys(("Grayscale", "Normalize"), _colors),
     "ToTensor": _floating,
-    "ToDtype": _dtype,
-    "ConvertImageDtype": _dtype,
-    "SanitizeBoundingBoxes": _sanitize,
+    **dict.fromkeys(("ToDtype", "ConvertDtype", "ConvertImageDtype"), _dtype),
+    **dict.fromkeys(("SanitizeBoundingBoxes", "SanitizeBoundingBox"), _sanitize),
     "RandAugment": _rand_augment,
     "TrivialAugmentWide": _trivial,
     "AutoAugment": _auto,
     "AugMix": _augmix,
     "ElasticTransform": _elastic,
-    **dict.fromkeys(("ToImage", "PILToTensor", "ToPureTensor", "Identity", "ToPILImage"), _nothing),
-    **dict.fromkeys(("ClampBoundingBoxes", "ClampKeyPoints"), _clamped),
-}
+    **dict.fromkeys(("ToImage", "ToImageTensor", "PILToTensor", "ToPureTensor", "Identity", "ToPILImage", "ToImagePIL"), _nothing),
+    **dict.fromkeys(("ClampBoundingBoxes", "ClampBoundingBox", "ClampKeyPoints"), _clamped),
+}  # fmt: skip

@@ -361,6 +361,7 @@ def _check_agreement(entries: list[Entry], lead: int) -> None:
         if here is not None:
             if size is not None and here != size:
                 fix = "" if entry.kind.space else "Resize it to the image's size; matrices are in the image's pixels."
+                fix = "Channels of a mask stand first, (C, H, W)." if tuple(entry.tensor.shape[-3:-1]) == size else fix
                 expected = f"{'depth, ' * entry.kind.space}height and width {size}, like the rest of the batch"
                 got = f"{'canvas_size ' if entry.kind.move else ''}{here}"
                 raise invalid(f"batch[{entry.key!r}]", expected=expected, got=got, fix=fix)

@@ -47,12 +47,16 @@ class PipelineTransform(DualTransform):  # type: ignore[misc]  # the peer's stub
 
     def apply_to_bboxes(self, bboxes: Array, record: Record, sides: Array, **params: Any) -> Array:
         """Rows (n, 4 and more): fractions of the picture's sides, then labels; without those that left it."""
+        if not bboxes.size:  # which come without columns
+            return bboxes
         moved, valid = rows_through(self.pipeline, record, "boxes", bboxes[:, :4] * sides)
         height, width = record.plan.size_out
         return np.concatenate((moved / np.array((width, height) * 2), bboxes[:, 4:]), 1).astype(bboxes.dtype)[valid]
 
     def apply_to_keypoints(self, keypoints: Array, record: Record, **params: Any) -> Array:
         """Rows (n, 2 and more): x and y in pixels move; what stands behind them stays."""
+        if not keypoints.size:
+            return keypoints
         moved, _ = rows_through(self.pipeline, record, "keypoints", keypoints[:, :2])
         return np.concatenate((moved, keypoints[:, 2:]), 1).astype(keypoints.dtype)
 
