@@ -30,6 +30,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # what torch asks for where deterministic algorithms are demanded
 
@@ -38,7 +39,7 @@ from torch.utils.data import DataLoader
 
 import pellucid
 from pellucid.data import Indexed, Order, Prefetcher, collate
-from pellucid.kernels import dispatch, resize
+from pellucid.kernels import dispatch, first_launch, resize
 from pellucid.kernels import warp as kernels
 from pellucid.kernels.blend import gaussian_field, noise
 from pellucid.kernels.color import jitter_steps
@@ -419,6 +420,35 @@ def same_bits(impl):
     return True, f"{REPEATS} runs of each of {len(settings)} settings"
 
 
+def first_launches(impl):
+    """A variant's check at its first launch agrees, and takes less than 50 ms beside the compiler (docs/cuda.md)."""
+    took, compared = {}, first_launch.disagreement
+
+    def timed(primitive, *given):
+        compared(primitive, *given)  # compiles
+        synchronize()
+        began = time.perf_counter()
+        fault = compared(primitive, *given)
+        synchronize()
+        took[f"{primitive.name} {len(took)}"] = time.perf_counter() - began
+        return fault
+
+    images = photographs(2, 224 if DEVICE == "cuda" else 24).to(DEVICE)
+    kept = {"disagreement": timed, "FOUND": {}, "_remembered": lambda *_: None, "_remember": lambda *_: None}
+    with mock.patch.multiple(first_launch, **kept), mock.patch.dict(os.environ, {"PELLUCID_CHECK": "1"}):
+        for transforms in (
+            [pellucid.RandomAffine(30), pellucid.ColorJitter(0.4, 0.4, saturation=0.4, hue=0.1)],
+            [pellucid.RandomResizedCrop(16)],
+            [pellucid.RandomGaussianBlur(5), pellucid.RandomGaussianNoise(sigma=0.1)],
+        ):
+            leaf = images.clone().requires_grad_()
+            pellucid.Pipeline(transforms, seed=0, impl=impl)(leaf).square().sum().backward()
+        faults = [f"{variant}: {found}" for variant, found in first_launch.FOUND.items() if found != "agrees"]
+    slowest = max(took, key=took.get)
+    detail = f"{len(took)} variants, the slowest {1000 * took[slowest]:.0f} ms ({slowest})"
+    return not faults and (DEVICE == "cpu" or took[slowest] < 0.05), "; ".join([detail, *faults])
+
+
 def operators_behave(impl):
     """The registered operators keep their schemas, fake kernels and batching (opcheck)."""
     del impl  # there is one set of operators per device
@@ -511,6 +541,7 @@ CHECKS = (
     chains_close,
     rounded_once,
     same_bits,
+    first_launches,
     operators_behave,
     graph_captured,
     backward_captured,

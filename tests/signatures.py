@@ -1,6 +1,7 @@
 """``python -m tests.signatures --write``: how every public name is called, one line each, in ``signatures.txt``.
 
-A test holds the file to the code, and says of each line that changed what its change asks for.
+Without ``--write`` it prints what differs. A test holds the file to the code, and says of each line that changed what its change
+asks for.
 """
 
 import importlib
@@ -82,5 +83,7 @@ def changes(before, now):
 
 
 if __name__ == "__main__":
-    assert sys.argv[1:] == ["--write"], __doc__
-    FILE.write_text("\n".join(lines()) + "\n")
+    if sys.argv[1:] == ["--write"]:
+        FILE.write_text("\n".join(lines()) + "\n")
+    else:
+        raise SystemExit("\n".join(changes(FILE.read_text().splitlines(), lines())))

@@ -352,7 +352,7 @@ def test_an_operator_that_onnx_lacks_is_named(tmp_path):
     pytest.importorskip("onnxscript")
     square = torch.rand(2, 3, 3)
     program = torch.export.export(_Inverse(), (square,))
-    with pytest.raises(InvalidArgument, match=r"operators for \(opset 20\), got aten\.linalg_inv_ex.*\.pt2 program"):
+    with pytest.raises(InvalidArgument, match=r"operators for \(opset 20\), got aten\.linalg_inv_ex.*Write \.pt2"):
         save_graph(lambda: program, tmp_path / "inverse.onnx", inputs=["square"], outputs=["inverse"])
     assert not list(tmp_path.iterdir())
 

@@ -87,8 +87,11 @@ def sums_of(folder: Path) -> str:
 
 def main() -> None:
     """Write both into the folder."""
-    folder = Path(sys.argv[1])
-    for wheel in folder.glob("*.whl"):
+    folder = Path(*sys.argv[1:2])
+    wheels = list(folder.glob("*.whl"))
+    if not wheels:
+        raise SystemExit(f"expected a folder with a wheel, got {folder}: python -m pellucid_bench.sbom dist")
+    for wheel in wheels:
         wheel.with_suffix(".cdx.json").write_text(json.dumps(bill_of(wheel), indent=1) + "\n")
     (folder / "SHA256SUMS").write_text(sums_of(folder))
     print(*(path.name for path in sorted(folder.iterdir())), sep="\n")

@@ -525,8 +525,7 @@ def flow_attack(
             field.grad = slope
         optimizer.step()
     found = [short for short, _ in best]
-    moved = [_moved(*one).detach() for one in zip(still, found, strict=True)]
-    return _in_place(moved, images), _in_place(found, _pictures(images))
+    return _in_place([_moved(*one).detach() for one in zip(still, found, strict=True)], images), _in_place(found, _pictures(images))
 
 
 def _shorter(field: Tensor, losses: Tensor, best: Tensor, least: Tensor, enough: float) -> tuple[Tensor, Tensor]:

@@ -54,3 +54,11 @@ def test_a_folder_without_pictures_is_refused(work):
     result = run(work)
     assert result.exit_code != 0
     assert "data: expected a folder with pictures" in result.output
+
+
+def test_a_function_that_makes_the_model_is_refused(work):
+    (work / "making.py").write_text("def net():\n    return None\n")
+    given = ["equivariance", f"{work / 'making.py'}:net", "--pipeline", str(work / "p.toml"), "--data", str(work / "pictures")]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 2
+    assert "net()'" in "".join(result.output.split())

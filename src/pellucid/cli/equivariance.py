@@ -61,11 +61,16 @@ def equivariance(
 
 def _model(name: str) -> Any:
     """A model by its name or file, in evaluation mode where it has one."""
+    import inspect
+
     import torch
 
     from pellucid.audit.spec import resolve
+    from pellucid.errors import invalid
 
     found = torch.export.load(name).module() if name.endswith(".pt2") else resolve(name)
+    if inspect.isclass(found) or (inspect.isfunction(found) and not inspect.signature(found).parameters):
+        raise invalid("model", expected="what takes a batch of pictures", got=name, fix=f"To make it first, write '{name}()'.")
     return found.eval() if isinstance(found, torch.nn.Module) and not name.endswith(".pt2") else found
 
 
@@ -80,12 +85,8 @@ def _pictures(folder: Path, size: int, count: int) -> Tensor:
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _PICTURES)[:count]
     if not files:
         raise invalid("data", expected=f"a folder with pictures ({', '.join(sorted(_PICTURES))})", got=str(folder))
-    rows = []
-    for path in files:
-        picture = read_image(path)
-        square = Pipeline([CenterCrop(min(picture.shape[-2:])), Resize((size, size))])
-        rows.append(square(picture))
-    return torch.stack(rows)
+    pictures = map(read_image, files)
+    return torch.stack([Pipeline([CenterCrop(min(one.shape[-2:])), Resize((size, size))])(one) for one in pictures])
 
 
 def _figure(width: float, height: float) -> Any:

@@ -43,7 +43,6 @@ def export(
     if to and output.suffix != ENDINGS[to]:
         raise invalid("OUT", expected=f"a name ending in {ENDINGS[to]} for --to {to}", got=str(output))
     made = Pipeline.load(pipeline) if Path(pipeline).suffix in (".toml", ".json") else presets.load(pipeline)
-    dtype = torch.float32 if floats else torch.uint8
-    export_pipeline(made, output, dtype=dtype, channels=channels, size=size, draws=draws)
+    export_pipeline(made, output, dtype=torch.float32 if floats else torch.uint8, channels=channels, size=size, draws=draws)
     sizes = "H, W" if size is None else f"{size[0]}, {size[1]}"
     typer.echo(f"wrote {output}: image (B, {channels}, {sizes}) -> pixels, src_from_dst")

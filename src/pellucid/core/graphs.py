@@ -49,18 +49,16 @@ def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inpu
     def save(draft: Path) -> None:
         if path.suffix == ".onnx":
             options = {"input_names": list(inputs), "output_names": list(outputs), "opset_version": OPSET}
-            table: Any = {
-                torch.ops.aten.sort.stable: _sorted,
-                torch.ops.aten.hypot.default: _hypotenuse,
-                torch.ops.aten.copysign.Tensor: _signed_as,
-            }
+            aten = torch.ops.aten
+            table: Any = {aten.sort.stable: _sorted, aten.hypot.default: _hypotenuse, aten.copysign.Tensor: _signed_as}
             try:
                 model: Any = torch.onnx.export(made, dynamo=True, verbose=False, custom_translation_table=table, **options)  # type: ignore[arg-type]
             except torch.onnx.OnnxExporterError as error:
                 named = re.search(r"op='([\w.]+)'", str(error))
-                fix = "Write a .pt2 program, which torch runs."
                 got = named[1] if named else str(error).splitlines()[0]
-                raise invalid("path", expected=f"what ONNX has operators for (opset {OPSET})", got=got, fix=fix) from error
+                raise invalid(
+                    "path", expected=f"what ONNX has operators for (opset {OPSET})", got=got, fix="Write .pt2."
+                ) from error
             model.save(str(draft), external_data=False)
         else:
             with draft.open("wb") as file:  # by its name, torch expects another ending than a draft's
