@@ -47,7 +47,7 @@ import triton.language as tl
 from pellucid.kernels.lanes import {lanes}
 
 __all__ = [
-{names}]
+{names}]  # fmt: skip
 
 
 '''
@@ -116,7 +116,7 @@ def module_of_blocks(texts: list[str], names: list[str]) -> str:
     body = "\n\n".join(texts)
     lanes = ", ".join(name for name in ("greater", "lesser", "over", "raised") if f"{name}(" in body)
     listed = (", ".join(f'"{name}"' for name in some) for some in (names[k : k + 5] for k in range(0, len(names), 5)))
-    return _OWNS_BLOCKS.format(lanes=lanes, names="".join(f"    *({some}),\n" for some in listed)) + body
+    return _OWNS_BLOCKS.format(lanes=lanes, names="".join(f"    {some},\n" for some in listed)) + body
 
 
 def write() -> None:

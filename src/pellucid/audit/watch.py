@@ -62,7 +62,7 @@ class TrainingReport(Reported):
         lines += [f"  {f.severity.label:7} {f.category} ({f.subject}): {f.message} {f.advice}".rstrip() for f in self.findings]
         width = max((len(n) for n in self.gradients), default=0)
         for name, norms in self.gradients.items():
-            bars = "".join(_bar(n) for n in norms)
+            bars = "".join(("!" if n is not None and (not math.isfinite(n)) else _EIGHTHS[round(8 * _height(n))]) for n in norms)
             lines.append(f"  {name:{width}} |{bars}| {_middle(norms):.1e}")
         return "\n".join(lines)
 
@@ -300,10 +300,6 @@ def _height(norm: float | None) -> float:
     if norm is None or not norm > 0:
         return 0.0
     return min(1.0, max(0.0, (math.log10(norm) + 10) / _DECADES)) if math.isfinite(norm) else 1.0
-
-
-def _bar(norm: float | None) -> str:
-    return "!" if norm is not None and not math.isfinite(norm) else _EIGHTHS[round(8 * _height(norm))]
 
 
 def _plot(norms: list[float | None]) -> str:

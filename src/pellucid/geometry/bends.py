@@ -175,7 +175,7 @@ def inverted(points: Float[Tensor, "b n 2"], bend: Bend) -> Float[Tensor, "b n 2
     with torch.no_grad():
         q = points
         for _ in range(_LINEAR_STEPS if bend.linear else _STEPS):
-            q = q - _newton(q, points, bend)
+            q = q - _solved(_slopes(q, bend), _missed(q, points, bend))
         slopes = _slopes(q, bend)
     for _ in range(2):
         q = q - _solved(slopes, _missed(q, points, bend))
@@ -187,10 +187,6 @@ def inverted(points: Float[Tensor, "b n 2"], bend: Bend) -> Float[Tensor, "b n 2
 
 def _missed(q: Tensor, points: Tensor, bend: Bend) -> Tensor:
     return torch.stack(displaced(q[..., 0], q[..., 1], bend), -1) - points
-
-
-def _newton(q: Tensor, points: Tensor, bend: Bend) -> Tensor:
-    return _solved(_slopes(q, bend), _missed(q, points, bend))
 
 
 def _slopes(q: Tensor, bend: Bend) -> Float[Tensor, "b n 2 2"]:

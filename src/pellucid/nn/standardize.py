@@ -108,10 +108,6 @@ def normalize_with_constants(
     return torch.batch_norm(x, scale, shift, mean, var, False, 0.0, eps, torch.backends.cudnn.enabled)
 
 
-def _keeps_channels(x: Tensor, axes: tuple[int, ...]) -> bool:
-    return x.ndim > 1 and axes == (0, *range(2, x.ndim))
-
-
 def _kept(name: str, statistic: Tensor, x: Tensor, axes: tuple[int, ...]) -> Tensor:
     ones = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
     kept = tuple(n for d, n in enumerate(x.shape) if d not in axes)
@@ -129,7 +125,7 @@ def _native(x: Tensor, axes: tuple[int, ...], eps: float, unbiased: bool, *, det
     # (x - m) / sqrt(v n / k + eps) = sqrt(k / n) (x - m) / sqrt(v + eps k / n), with k = n - 1: the kernels only know k = n.
     ratio = max(size - 1, 1) / size if unbiased else 1.0
     wide = x.to(compute_dtype(x.dtype))
-    if _keeps_channels(x, axes):
+    if x.ndim > 1 and axes == (0, *range(2, x.ndim)):
         scale = wide.new_full((x.shape[1],), math.sqrt(ratio)) if unbiased else None
         if detached:
             return channels_detached(wide, scale, None, eps=eps * ratio)[0].to(x.dtype)

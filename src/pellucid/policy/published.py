@@ -176,7 +176,7 @@ def _mild_of_google(severity: int) -> OneOf:
     def whole(most: float, change: Callable[[float], float], name: str, *, signed: bool = False) -> Transform:
         """An operation of ``trunc(level * most / 10)``."""
         parts = [
-            (n, _overlap(10.0 * n / most, 10.0 * (n + 1) / most, 0.1, severity))
+            (n, max(0.0, min(10.0 * (n + 1) / most, severity) - max(10.0 * n / most, 0.1)))
             for n in range(math.floor(severity * most / 10) + 1)
         ]
         ends = [(sign * change(n), share) for n, share in parts if share > 0 for sign in ((1, -1) if signed else (1,))]
@@ -201,10 +201,6 @@ def _mild_of_google(severity: int) -> OneOf:
         whole(256.0, lambda n: (256.0 - n) / 255.0, "Solarize"),
     )
     return OneOf((*alone, *spread), weights=(1.0,) * len(alone) + (0.5,) * len(spread), rounded=True)
-
-
-def _overlap(low: float, high: float, first: float, last: float) -> float:
-    return max(0.0, min(high, last) - max(low, first))
 
 
 def _step(name: str, p: str, magnitude: str = "") -> Transform:

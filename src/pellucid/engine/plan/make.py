@@ -365,7 +365,7 @@ def layout_of(
     slots: dict[int, bool] = {}  # in their order, each with whether its draw is shared
     for index, (transform, *_) in enumerate(steps):
         for name, distribution in transform.draws(specs[index]).items():
-            if _certain(distribution):
+            if isinstance(distribution, Bernoulli) and distribution.p == 1.0 and (distribution.temperature is None):
                 continue
             if index in per_frame:
                 distribution = _per_frame(transform, name, distribution)
@@ -384,8 +384,3 @@ def _per_frame(transform: Transform, name: str, distribution: Distribution) -> D
         expected = "draws that neither learn nor look at the sample"
         raise invalid("per_frame", expected=expected, got=f"{type(transform).__name__}.{name}, {distribution}")
     return PerFrame(distribution)
-
-
-def _certain(distribution: Distribution) -> bool:
-    """A gate that is always open need not be drawn."""
-    return isinstance(distribution, Bernoulli) and distribution.p == 1.0 and distribution.temperature is None

@@ -75,7 +75,7 @@ def expected_loss(evaluate: Evaluate, sites: Sequence[Site], *, check: bool = Fa
     others = {site.at: terms.value(site.distribution, site.other, site.raw).detach() for site in sites if site.other is not None}
     beside = again(others) if any(site.at in others and _alone(site, known) for site in sites) else None
     for site in sites:
-        one = _one_variable(site, known)
+        one = known.dim() == 0 and site.shared
         found = (
             _scores(site, drawn[site.at], others.get(site.at), known, beside)
             if site.distribution.estimator == "reinforce"
@@ -146,11 +146,6 @@ def _terms(
 
 def _arm(site: Site) -> bool:
     return site.distribution.estimator == "arm"
-
-
-def _one_variable(site: Site, losses: Tensor) -> bool:
-    """A scalar loss of one draw that all samples share: one term, not one per sample."""
-    return losses.dim() == 0 and site.shared
 
 
 def _check(site: Site, losses: Tensor) -> None:

@@ -11,11 +11,11 @@ import triton.language as tl
 from pellucid.kernels.lanes import greater, lesser, over, raised
 
 __all__ = [
-    *("clip", "clip_backward", "gated_hsv", "gated_hsv_backward", "hue"),
-    *("hue_backward", "posterize", "posterize_backward", "posterize_bytes", "posterize_bytes_backward"),
-    *("power", "power_backward", "solarize", "solarize_backward", "solarize_bytes"),
-    *("solarize_bytes_backward"),
-]
+    "clip", "clip_backward", "gated_hsv", "gated_hsv_backward", "hue",
+    "hue_backward", "posterize", "posterize_backward", "posterize_bytes", "posterize_bytes_backward",
+    "power", "power_backward", "solarize", "solarize_backward", "solarize_bytes",
+    "solarize_bytes_backward",
+]  # fmt: skip
 
 
 @triton.jit
