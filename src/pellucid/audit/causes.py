@@ -223,12 +223,7 @@ def disagrees(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rewind: C
         total = sum(float((o.detach() * w).double().abs().sum()) for o, w in zip(outs, weights, strict=True))
         count = max(1.0, sum(w.numel() for w in weights))
         found_slope = slope(
-            along,
-            expected,
-            step=step_for(eps),
-            scale=0.0,
-            rounding=4 * eps * total / count**0.5,
-            tolerance=tolerance_for(eps),
+            along, expected, step=step_for(eps), scale=0.0, rounding=4 * eps * total / count**0.5, tolerance=tolerance_for(eps)
         )
     except Exception:
         return True

@@ -38,11 +38,7 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Refuse to go on from a che
 
 def _recipe(name: str, summary: str) -> None:
     def run(
-        settings: Any,
-        data: Data = None,
-        output: Output = Path(f"learn-{name}"),
-        device: Device = None,
-        fresh: Fresh = False,
+        settings: Any, data: Data = None, output: Output = Path(f"learn-{name}"), device: Device = None, fresh: Fresh = False
     ) -> None:
         _learn(name, data, output, settings, device, resume=not fresh)
 

@@ -34,10 +34,7 @@ def warmup(
     channels: Annotated[int, typer.Option(min=1, help="Channels of the pictures.")] = 3,
     gradients: Annotated[bool, typer.Option(help="Compile the way back, too.")] = True,
     allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
-    export: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Put what is compiled there, for other machines."),
-    ] = None,
+    export: Annotated[Path | None, typer.Option(metavar="DIR", help="Put what is compiled there, for other machines.")] = None,
     processor: Annotated[
         str, typer.Option(metavar="NAME", help="With --export: this, x86-64-v3, x86-64-v4 or (on ARM) generic.")
     ] = "this",

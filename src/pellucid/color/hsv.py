@@ -57,10 +57,7 @@ def shift_hue(image: Float[Tensor, "*b 3 h w"], hue_shift: Float[Tensor, "*b"]) 
 
 
 def shift_hsv(
-    image: Float[Tensor, "*b 3 h w"],
-    hue: Float[Tensor, "*b"],
-    saturation: Float[Tensor, "*b"],
-    value: Float[Tensor, "*b"],
+    image: Float[Tensor, "*b 3 h w"], hue: Float[Tensor, "*b"], saturation: Float[Tensor, "*b"], value: Float[Tensor, "*b"]
 ) -> Float[Tensor, "*b 3 h w"]:
     """Add to hue (turns), saturation and value; the latter two clipped to [0, 1]. Grey stays grey.
 

@@ -92,11 +92,7 @@ def harris_response(
 
 
 def shi_tomasi_response(
-    image: Float[Tensor, "b 1 h w"],
-    *,
-    derivative_sigma: float | None = 1.0,
-    sigma: float = 1.5,
-    block_size: int | None = None,
+    image: Float[Tensor, "b 1 h w"], *, derivative_sigma: float | None = 1.0, sigma: float = 1.5, block_size: int | None = None
 ) -> Float[Tensor, "b 1 h w"]:
     """Return the smaller eigenvalue of the structure tensor: "good features to track".
 

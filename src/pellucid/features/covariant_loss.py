@@ -24,11 +24,7 @@ _RARE = 1e-6
 
 
 def covariant_index_loss(
-    view: SharedView,
-    *,
-    windows: Sequence[int] = (8, 16, 24, 32),
-    offset: tuple[int, int] = (0, 0),
-    stop_gradient: bool = False,
+    view: SharedView, *, windows: Sequence[int] = (8, 16, 24, 32), offset: tuple[int, int] = (0, 0), stop_gradient: bool = False
 ) -> Float[Tensor, ""]:
     """Squared distance between the two views' soft-argmaxes, window by window, at several window sizes.
 
@@ -70,11 +66,7 @@ def covariant_index_loss(
 
 
 def agreement_loss(
-    view: SharedView,
-    *,
-    windows: Sequence[int] = (16, 32),
-    offset: tuple[int, int] = (0, 0),
-    tolerance: float = 1.0,
+    view: SharedView, *, windows: Sequence[int] = (16, 32), offset: tuple[int, int] = (0, 0), tolerance: float = 1.0
 ) -> Float[Tensor, ""]:
     """How unlikely two keypoints, one drawn from each view by softmax over a window, are to coincide.
 

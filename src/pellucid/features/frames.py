@@ -43,9 +43,7 @@ def _product(left: Float[Tensor, "*#b r k"], right: Float[Tensor, "*#b k c"]) ->
 
 
 def frames_from_xy(
-    xy: Float[Tensor, "*b 2"],
-    scale: Float[Tensor, "*#b"] | float,
-    degrees: Float[Tensor, "*#b"] | float = 0.0,
+    xy: Float[Tensor, "*b 2"], scale: Float[Tensor, "*#b"] | float, degrees: Float[Tensor, "*#b"] | float = 0.0
 ) -> Float[Tensor, "*b 2 3"]:
     """Build frames from points, scales and orientations.
 

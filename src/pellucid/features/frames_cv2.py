@@ -15,12 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.features.frames import (
-    frame_center,
-    frame_orientation,
-    frame_scale,
-    frames_from_xy,
-)
+from pellucid.features.frames import frame_center, frame_orientation, frame_scale, frames_from_xy
 from pellucid.functional.patches import check_frames
 
 __all__ = ["frames_from_cv2", "frames_from_ellipses", "frames_to_cv2", "frames_to_ellipses"]

@@ -83,11 +83,7 @@ def joint_losses(
 
 
 def keypoint_pair_loss(
-    first: Float[Tensor, "b k 2"],
-    second: Float[Tensor, "b k 2"],
-    *,
-    valid: Bool[Tensor, "b k"] | None = None,
-    radius: float = 4.0,
+    first: Float[Tensor, "b k 2"], second: Float[Tensor, "b k 2"], *, valid: Bool[Tensor, "b k"] | None = None, radius: float = 4.0
 ) -> Float[Tensor, ""]:
     """Mean squared distance of each keypoint to the other view's nearest one, which is a target, constant to the gradient.
 

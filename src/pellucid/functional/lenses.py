@@ -86,12 +86,7 @@ def fisheye(image: Shaped[Tensor, "..."], angle: Factor, **options: Unpack[CvOpt
 
 @formerly("acceleration")
 def rolling_shutter(
-    image: Shaped[Tensor, "..."],
-    pan: Factor = 0.0,
-    tilt: Factor = 0.0,
-    *,
-    acceleration: Factor = 0.0,
-    **options: Unpack[CvOptions],
+    image: Shaped[Tensor, "..."], pan: Factor = 0.0, tilt: Factor = 0.0, *, acceleration: Factor = 0.0, **options: Unpack[CvOptions]
 ) -> Shaped[Tensor, "..."]:
     """Move the camera while rows are read one after another.
 

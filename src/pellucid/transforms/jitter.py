@@ -188,10 +188,7 @@ class RandomPhotometricDistort(Coloring):
     p: Chance = field(default=0.5, metadata=drawn(_chances, *_CHANCES))
     same_on_batch: bool = False
 
-    gradients: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("image", *NAMES, *_CHANCES), "almost_everywhere"),
-        "order": "none",
-    }
+    gradients: ClassVar[Mapping[str, str]] = {**dict.fromkeys(("image", *NAMES, *_CHANCES), "almost_everywhere"), "order": "none"}
     tied: ClassVar[tuple[str, ...]] = _CHANCES
     channels: ClassVar[tuple[int, ...]] = (1, 3)
 

@@ -145,11 +145,7 @@ def other_shapes(context: Context, sink: Sink) -> None:
     names = confirmed(context, sink)
     if not names:
         return
-    for label, change in (
-        ("a batch of one", _first),
-        ("one sample more", _more),
-        ("an odd, non-square size", _odd),
-    ):
+    for label, change in (("a batch of one", _first), ("one sample more", _more), ("an odd, non-square size", _odd)):
         sink.mark(label)
         inputs = {k: change(context, v) for k, v in context.generic.items() if k in context.subject.inputs}
         others = {k: change(context, v) for k, v in context.subject.others.items()}

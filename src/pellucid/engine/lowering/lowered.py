@@ -322,13 +322,7 @@ def _frame(device: torch.device, plan: Plan, run: Run, segment_of: Segments, mea
 
 
 def _resample(
-    scale: float,
-    nearest: torch.dtype | None,
-    device: torch.device,
-    plan: Plan,
-    run: Run,
-    segment_of: Segments,
-    mean: Tensor | None,
+    scale: float, nearest: torch.dtype | None, device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None
 ) -> Resample:
     composed = compose(plan, run, segment_of, mean, scale, device, nearest)
     src_from_dst = composed.src_from_dst

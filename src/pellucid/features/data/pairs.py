@@ -21,14 +21,7 @@ from pellucid.geometry.points import transform_points
 from pellucid.pipeline import Pipeline
 from pellucid.pipeline.records import Record
 from pellucid.random import Key, Normal
-from pellucid.transforms import (
-    RandomAffine,
-    RandomCrop,
-    RandomGamma,
-    RandomGaussianBlur,
-    RandomGaussianNoise,
-    RandomPerspective,
-)
+from pellucid.transforms import RandomAffine, RandomCrop, RandomGamma, RandomGaussianBlur, RandomGaussianNoise, RandomPerspective
 
 __all__ = ["HomographicPairs", "ViewPairs"]
 
@@ -148,13 +141,7 @@ class HomographicPairs:
         record = candidates[torch.tensor([0, 1 + chosen])]
         seen = self.pipeline.apply({"image": picture.expand(2, -1, -1, -1)}, record)
         valid = seen["valid"] > 0.999
-        return (
-            *seen["image"].unbind(),
-            second_from_first[chosen],
-            *valid.unbind(),
-            overlaps[chosen],
-            torch.tensor(which),
-        )
+        return (*seen["image"].unbind(), second_from_first[chosen], *valid.unbind(), overlaps[chosen], torch.tensor(which))
 
 
 def _share_window(record: Record) -> Record:

@@ -22,24 +22,13 @@ from pellucid.features.data.photographs import read_gray
 from pellucid.geometry.matrices import inverse
 from pellucid.pipeline import Pipeline
 from pellucid.random import Key, Normal
-from pellucid.transforms import (
-    CenterCrop,
-    RandomAffine,
-    RandomGamma,
-    RandomGaussianBlur,
-    RandomGaussianNoise,
-    RandomPerspective,
-)
+from pellucid.transforms import CenterCrop, RandomAffine, RandomGamma, RandomGaussianBlur, RandomGaussianNoise, RandomPerspective
 from pellucid.transforms.base import Transform
 
 __all__ = ["PlanarSequence", "find_sequences", "read_sequence", "warped_sequences"]
 
 _SEEN = 0.75
-_LIGHT = (
-    RandomGamma((0.7, 1.4), gain=(0.75, 1.1)),
-    RandomGaussianBlur(sigma=(0.3, 1.0), p=0.5),
-    RandomGaussianNoise(sigma=0.01),
-)
+_LIGHT = (RandomGamma((0.7, 1.4), gain=(0.75, 1.1)), RandomGaussianBlur(sigma=(0.3, 1.0), p=0.5), RandomGaussianNoise(sigma=0.01))
 _SUFFIXES = (".ppm", ".pgm", ".png", ".jpg", ".jpeg")
 _NUMBERED = re.compile(rf"H_1_(\d+)|(\d+)(?:{'|'.join(map(re.escape, _SUFFIXES))})")
 """The name of a homography or of a view, with its number."""
@@ -133,10 +122,7 @@ def warped_sequences(
 
 
 def _viewpoint(strength: float) -> list[Transform]:
-    return [
-        RandomPerspective(0.5 * strength, p=1.0),
-        RandomAffine(Normal(0.0, 10.0 * strength), scale=(1.0, 1.4)),
-    ]
+    return [RandomPerspective(0.5 * strength, p=1.0), RandomAffine(Normal(0.0, 10.0 * strength), scale=(1.0, 1.4))]
 
 
 def _picture(home: Path, number: int) -> Path:

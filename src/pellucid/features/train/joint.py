@@ -25,14 +25,7 @@ from pellucid.features.negatives import near_in_image
 from pellucid.features.train.precision import synchronised
 from pellucid.features.train.settings import JointSettings
 from pellucid.features.train.trainer import Trainer, rank_share, view_pairs
-from pellucid.features.weights import (
-    DESCRIPTOR_FILE,
-    DETECTOR_FILE,
-    load_descriptor,
-    load_detector,
-    save_descriptor,
-    save_detector,
-)
+from pellucid.features.weights import DESCRIPTOR_FILE, DETECTOR_FILE, load_descriptor, load_detector, save_descriptor, save_detector
 from pellucid.functional.patches import extract_patches
 from pellucid.geometry.points import transform_points
 from pellucid.losses import hardest_triplet_loss

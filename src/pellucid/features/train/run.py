@@ -173,12 +173,7 @@ _RESERVE: Final = 0.97
 
 
 def decide_steps(
-    steps: int,
-    minutes: float | None,
-    directory: Path,
-    rehearse: Callable[[], Callable[[int], object]],
-    *,
-    started: float,
+    steps: int, minutes: float | None, directory: Path, rehearse: Callable[[], Callable[[int], object]], *, started: float
 ) -> int:
     """The number of steps of a run.
 

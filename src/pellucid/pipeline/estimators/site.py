@@ -53,11 +53,7 @@ class Site(NamedTuple):
         return ".".join(map(str, self.at)) if isinstance(self.at, tuple) else str(self.at)
 
 
-def sites_of(
-    drawn: Sequence[Drawn],
-    u: Float[Tensor, "b words"],
-    other: Float[Tensor, "b words"] | None = None,
-) -> list[Site]:
+def sites_of(drawn: Sequence[Drawn], u: Float[Tensor, "b words"], other: Float[Tensor, "b words"] | None = None) -> list[Site]:
     """Every learned draw of a call, with the uniforms it came from, and those of an independent draw."""
     sites = []
     for one in drawn:
