@@ -89,7 +89,7 @@ class _Net(nn.Module):
         self.last = nn.Conv3d(6, 3, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        kept = []
+        kept: list[Tensor] = []
         for block in self.down:
             x = block(F.max_pool3d(x, 2) if kept else x)
             kept.append(x)
