@@ -39,9 +39,9 @@ def completed(text: str | None, arguments: Mapping[str, str], sections: Mapping[
 def introduce(*shown: Any) -> None:
     """Put before the examples of functions, of classes and of their methods the imports that they need."""
     for one in shown:
-        members = [getattr(member, "__func__", member) for member in vars(one).values()] if isinstance(one, type) else []
-        for told in (one, *(member for member in members if not isinstance(member, type))):
-            if isinstance(told, FunctionType | property | type) and told.__doc__:
+        members = [member for member in vars(one).values() if not isinstance(member, type)] if isinstance(one, type) else []
+        for told in (one, *members, *(member.__func__ for member in members if isinstance(member, classmethod | staticmethod))):
+            if isinstance(told, FunctionType | property | type | classmethod | staticmethod) and told.__doc__:
                 told.__doc__ = _introduced(told.__doc__)
 
 
