@@ -103,6 +103,7 @@ def test_pipelines_take_labels_of_any_kind(dtype):
     out, record = augment({"volume": labels[:, None].float(), "labelmap": labels}, return_record=True)
     assert out["labelmap"].dtype == dtype
     assert set(out["labelmap"].flatten().tolist()) <= set(labels.flatten().tolist())
+    assert augment({"labelmap": labels[:0]})["labelmap"].shape == (0, 8, 8, 8)
     still = P.Pipeline([P.RandomAffine3()], interpolation=MAJORITY)({"labelmap": labels})["labelmap"]
     assert torch.equal(still, labels)
     assert augment.inverse({"labelmap": out["labelmap"]}, record)["labelmap"].dtype == dtype

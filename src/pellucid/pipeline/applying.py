@@ -470,11 +470,10 @@ def _spacing_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str,
 
 def _masks_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
     samples, _ = batch_of(parsed)
-    masks = [
-        entry.tensor.reshape(samples, -1, *plan.size_in) for entry in parsed.entries if entry.kind.name in ("mask", "labelmap")
-    ]
+    labels = [entry.tensor for entry in parsed.entries if samples and entry.kind.name in ("mask", "labelmap")]
+    masks = [tensor.reshape(samples, -1, *plan.size_in) for tensor in labels]
     found: dict[tuple[int, str], dict[str, Tensor]] = {}
-    for draw in plan.looking if masks and samples else ():
+    for draw in plan.looking if masks else ():
         if isinstance(draw.distribution, MaskWindow):
             spaces = (i for group in plan.groups if isinstance(group, Space) for i in group.indices)
             _check_unmoved(plan, draw.transform, sorted({*sum(plan.hops, ()), *plan.moving_layers, *spaces}))
