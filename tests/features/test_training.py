@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from pellucid.errors import InvalidArgument
 from pellucid.features import HardNet
 from pellucid.features.data import PatchPairs, PatchPool, bundled_photographs, patch_jitter
-from pellucid.features.train import DescriptorSettings, DescriptorTrainer, budget, train_descriptor
+from pellucid.features.train import DescriptorSettings, DescriptorTrainer, train_descriptor
 from pellucid.features.train.precision import resolve_precision
 from pellucid.features.train.run import decide_steps
 from pellucid.features.weights import load_descriptor, save_descriptor
@@ -156,7 +156,7 @@ def test_compiled_steps_are_those_of_eager(folder, tmp_path):
 
 def test_minutes_become_steps_once(tmp_path, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(budget.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
 
     def rehearse():
         return lambda index: clock.__setitem__(0, clock[0] + 0.01)
