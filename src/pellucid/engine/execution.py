@@ -22,7 +22,7 @@ from pellucid.engine.cells import cell_by_cell
 from pellucid.engine.lowering import Lowered, Openings, copies, keeps_levels, operations_of
 from pellucid.engine.lowering.compose import Geometry, unmoved
 from pellucid.engine.overlays import Sticker, goes_along
-from pellucid.engine.passes import apply_open, compute_dtype, in_units, look_up, paint, reads_bytes
+from pellucid.engine.passes import apply_alone, apply_open, compute_dtype, in_units, look_up, paint
 from pellucid.engine.plan import Canvas, Group, Part, Run, Single, Space, sources
 from pellucid.engine.space import apply_space, field_through, hops_in_space, total_in_space
 from pellucid.errors import invalid
@@ -292,15 +292,13 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale
     found = look_up(segment, lowered.plan.segments[group.index], image, scale, impl, dtype) if lowered.taped else None
     if found is not None:
         return found
-    image = in_planes(image)
-    if lowered.taped and image.dtype == dtype == torch.uint8 and reads_bytes(segment, image, impl):
-        return apply_open(segment, image, scale, impl)
     if isinstance(segment, Cells):
+        image = in_planes(image)
         through = partial(apply_image, impl=impl, dtype=compute_dtype(image.dtype), scale=scale)
         return as_bytes(cell_by_cell(segment, group.index, lowered, image, through), dtype)
     if isinstance(segment, Mixture):
-        return as_bytes(_mixture(segment, group.index, lowered, image, impl, scale), dtype)
-    return as_bytes(apply_open(segment, in_units(image), scale, impl, lowered.plan.specs[group.index].depth), dtype)
+        return as_bytes(_mixture(segment, group.index, lowered, in_planes(image), impl, scale), dtype)
+    return apply_alone(segment, image, scale, impl, dtype, lowered.plan.specs[group.index].depth, taped=lowered.taped)
 
 
 def _apply_layers(

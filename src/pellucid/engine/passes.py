@@ -23,6 +23,7 @@ from pellucid.kernels.called import called
 from pellucid.kernels.conversion import as_bytes, as_colors
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.explicit import implementation
+from pellucid.kernels.pixels import in_planes
 from pellucid.segments import (
     Call,
     Codec,
@@ -41,7 +42,18 @@ from pellucid.segments import (
     Tone,
 )
 
-__all__ = ["apply_open", "apply_single", "compute_dtype", "in_units", "look_up", "mixed", "paint", "patch_value", "reads_bytes"]
+__all__ = [
+    "apply_alone",
+    "apply_open",
+    "apply_single",
+    "compute_dtype",
+    "in_units",
+    "look_up",
+    "mixed",
+    "paint",
+    "patch_value",
+    "reads_bytes",
+]
 
 _LEVELS = 256  # pixels beyond which all levels are fewer
 
@@ -79,6 +91,16 @@ def look_up(
     if not getattr(spec, "tabled", False) or image.shape[2] * image.shape[3] <= _LEVELS:
         return None
     return curve.tabled(image, lambda levels: as_bytes(apply_open(segment, in_units(levels), scale, impl), dtype))
+
+
+def apply_alone(
+    segment: Segment, image: Tensor, scale: float, impl: str, dtype: torch.dtype, depth: int = 0, *, taped: bool = True
+) -> Tensor:
+    """One segment as a pass from whatever the image is to this dtype; ``taped``: nothing asks for gradients or traces."""
+    image = in_planes(image)
+    if taped and image.dtype == dtype == torch.uint8 and reads_bytes(segment, image, impl):
+        return apply_open(segment, image, scale, impl)
+    return as_bytes(apply_open(segment, in_units(image), scale, impl, depth), dtype)
 
 
 def apply_open(segment: Segment, image: Tensor, scale: float, impl: str, depth: int = 0) -> Tensor:

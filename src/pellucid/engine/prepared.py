@@ -18,16 +18,16 @@ from torch import Tensor
 
 from pellucid.core.tape import Rows, TapeError
 from pellucid.engine.lowering import Lowered, Openings, Replayed
-from pellucid.engine.passes import compute_dtype, look_up, paint
+from pellucid.engine.passes import apply_alone, compute_dtype, look_up, paint
 from pellucid.engine.plan import Plan, Run, Single
 from pellucid.kernels import blend
-from pellucid.kernels.color import with_mean
+from pellucid.kernels.color import means_of, with_mean
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.resize import call_of as resize_of
 from pellucid.kernels.resize import settled, settled_of, settles
 from pellucid.kernels.warp import call_of as warp_of
 from pellucid.kernels.warp.packing import Opened, Resample
-from pellucid.segments import Patch
+from pellucid.segments import Cells, Layers, Mixture, Patch
 
 __all__ = ["Prepared", "image_pass"]
 
@@ -61,24 +61,21 @@ def image_pass(plan: Plan, drawn: Replayed, image: Shaped[Tensor, "b c h w"], im
 
 
 def _alone(lowered: Lowered, drawn: Replayed, single: Single, image: Tensor, impl: str, dtype: torch.dtype) -> Prepared | None:
-    """A pass on bytes that are looked up, or painted over."""
-    played, spec = lowered.replayed(single.index), lowered.plan.segments[single.index]
-    if played is None or impl == "reference" or image.dtype != torch.uint8:
+    """A pass of one segment, which has no chain of its own."""
+    spec, scale, paints = lowered.plan.segments[single.index], 255.0 if image.dtype == torch.uint8 else 1.0, False
+    played = lowered.replayed(single.index)
+    first = played(drawn)
+    if isinstance(first, Layers | Cells | Mixture) or needs_grad(image) or lowered.plan.volumes:
         return None
-    if isinstance(played(drawn), Patch):
-        fits = dtype == image.dtype and blend.paints(impl, image.device)
-    else:
-        fits = look_up(played(drawn), spec, image, 255.0, impl, dtype) is not None
-    if not fits:
-        return None
+    if isinstance(first, Patch):
+        paints = image.dtype == dtype == torch.uint8 and blend.paints(impl, image.device)
 
     def passing(drawn: Replayed, image: Tensor) -> Tensor:
         segment = played(drawn)
-        if isinstance(segment, Patch):
+        if paints and isinstance(segment, Patch):
             return paint(segment, image.clone(memory_format=torch.contiguous_format), impl)
-        found = look_up(segment, spec, image, 255.0, impl, dtype)
-        assert found is not None
-        return found
+        found = look_up(segment, spec, image, scale, impl, dtype)
+        return apply_alone(segment, image, scale, impl, dtype) if found is None else found
 
     return Prepared(passing)
 
@@ -107,12 +104,18 @@ def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.
             rows = np.concatenate((rows, mean.numpy()), 1)
         return of_tensors(image, taken([*map(torch.from_numpy, play(rows)), None]))  # which stands for what a pass does not have
 
+    if of_memory is None:
+        return Prepared(passing)
+    means = means_of(image) if run.pivot else None
+
     def in_memory(rows: Rows, flat: Rows) -> Rows:
+        if means is not None:
+            rows = np.concatenate((rows, means(flat, framed and framed(rows))), 1)
         found: list[Any] = play(rows)
         found.append(None)
-        return of_memory(flat, taken(found))  # type: ignore[misc]
+        return of_memory(flat, taken(found))
 
-    return Prepared(passing, None if run.pivot or of_memory is None else in_memory)
+    return Prepared(passing, None if run.pivot and means is None else in_memory)
 
 
 def _settling(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float) -> Prepared | None:

@@ -1,6 +1,6 @@
 """Pictures whose channels lie side by side, pixel after pixel, as arrays (H, W, C) have them: told from strides, and laid out anew.
 
-Owns: `cells_of`, `empty_like` in a picture's layout, and the copies `in_planes` and `in_pixels`; `planes_of`.
+Owns: `cells_of`, `empty_like` in a picture's layout, and the copies `in_planes`, `splitter` and `in_pixels`; `planes_of`.
 Must not: change a number, or be asked for gradients.
 Read next: ``interleaving.py``.
 """
@@ -8,7 +8,7 @@ Read next: ``interleaving.py``.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import elements, memory, run_loop, scratch
 
-__all__ = ["HALVES", "cells_of", "empty_like", "in_pixels", "in_planes", "planes_of", "turns_of"]
+__all__ = ["HALVES", "cells_of", "empty_like", "in_pixels", "in_planes", "planes_of", "splitter", "turns_of"]
 
 _BYTES = 1 << 20  # the fewest worth handing to another thread
 HALVES = {torch.float16, torch.bfloat16}
@@ -54,21 +54,25 @@ def in_planes(image: Shaped[Tensor, "b c h w"], *, kept: bool = False) -> Shaped
     cells = cells_of(image) if image.dim() == 4 and not image.is_contiguous() else 1
     if cells == 1 or not _by_loop(image):
         return image.contiguous()
+    shape, dtype = image.shape, image.dtype
+    out = _room("planes", shape, dtype) if kept else in_large_pages(torch.empty(shape, dtype=dtype, device=image.device))
+    splitter(image)(elements(image), memory(out))
+    return out
+
+
+def splitter(image: Tensor) -> Callable[[Any, Any], None]:
+    """What writes planes of the memory of pictures that lie as these, whose channels lie side by side."""
     from pellucid.kernels.interleaving import split
 
-    batch, channels, height, width = image.shape
-    out = (
-        _room("planes", image.shape, image.dtype)
-        if kept
-        else in_large_pages(torch.empty(image.shape, dtype=image.dtype, device=image.device))
-    )
-    b, _, y, _ = image.stride()
-    rows, n = (1, height * width) if y == width * cells else (height, width)
-    flat, planes = elements(image), memory(out).reshape(batch, channels, rows, n)
-    bits = f"u{flat.itemsize}"
-    grain = _BYTES // (cells * n * flat.itemsize) + 1
-    run_loop(split, batch * rows, grain, flat.view(bits), (b, y), rows, (0,) * cells, planes.view(bits))
-    return out
+    (batch, channels, height, width), (b, _, y, _) = image.shape, image.stride()
+    rows, n = (1, height * width) if y == width * channels else (height, width)
+    bits, grain, cells = f"u{image.itemsize}", _BYTES // (channels * n * image.itemsize) + 1, (0,) * channels
+
+    def splitting(flat: Any, planes: Any) -> None:
+        into = planes.view(bits).reshape(batch, channels, rows, n)
+        run_loop(split, batch * rows, grain, flat.view(bits), (b, y), rows, cells, into)
+
+    return splitting
 
 
 def in_pixels(planes: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b h w c"]:

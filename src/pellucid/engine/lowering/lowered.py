@@ -27,7 +27,7 @@ from pellucid.engine.lowering.tapes import Lowering, Params, RunTape, WordsTape
 from pellucid.engine.plan import Plan, Plans, Run, Space, make_plan
 from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.packing import Opened, Resample, pack
-from pellucid.segments import BlendSpec, CurveSpec, Segment, Warp, Warp3, Warp3Spec
+from pellucid.segments import BlendSpec, ConvolveSpec, CurveSpec, Segment, Warp, Warp3, Warp3Spec
 from pellucid.transforms.base import Transform
 from pellucid.transforms.warping import Bending
 from pellucid.types import ImageSpec, Size3
@@ -131,18 +131,24 @@ class Lowered:
     def single(self, index: int) -> Segment:
         """The same of a step that is a pass of its own, from its tape where there is one."""
         if index not in self._singles:
-            plain = isinstance(self.plan.segments[index], BlendSpec | CurveSpec)  # others hold functions, or chains of their own
-            taped = plain and self._taped and isinstance(self.params, Replayed) and not self._parts
+            taped = self._plain(index) and self._taped and isinstance(self.params, Replayed) and not self._parts
             self._singles[index] = self.of_all(("segment", index), partial(_segment, index)) if taped else self._segments(index)
         return self._singles[index]
 
-    def replayed(self, index: int) -> Callable[[Replayed], Segment] | None:
-        """The same of any draw for pictures of this size; None where no tape tells."""
-        if not isinstance(self.plan.segments[index], BlendSpec | CurveSpec):
-            return None
+    def _plain(self, index: int) -> bool:
+        """Whether a step's segment is a few numbers; others hold functions, chains of their own, or the taps of a square."""
+        spec = self.plan.segments[index]
+        lines = isinstance(spec, ConvolveSpec) and spec.how != "dense" and not self.plan.volumes
+        return lines or isinstance(spec, BlendSpec | CurveSpec)
+
+    def replayed(self, index: int) -> Callable[[Replayed], Segment]:
+        """The same of any draw for pictures of this size."""
+        alone = lambda drawn: Lowered(self.plan, drawn, self.device).single(index)  # noqa: E731
+        if not self._plain(index):
+            return alone
         lowering = partial(_of_plan, partial(_segment, index), self.device)
         tape, _ = self._tape((None, ("segment", index)), range(len(self.plan.steps)), lowering, None)
-        return (lambda drawn: tape.recording.play(drawn.rows)) if isinstance(tape, WordsTape) else None
+        return (lambda drawn: tape.recording.play(drawn.rows)) if isinstance(tape, WordsTape) else alone
 
     def opened_by_choices(self, index: int) -> Float[Tensor, "b"] | None:
         """How far the choices above a step open it; None where nothing can close it."""

@@ -1,12 +1,13 @@
 """The mean colour of a batch.
 
-Owns: `mean_color`, in the precision of drawn values, `with_mean`, and which pixels count: `pixels_of`.
+Owns: `mean_color`, in the precision of drawn values, `with_mean` and `means_of`, and which pixels count: `pixels_of`.
 Must not: keep anything, or write to what others may hold.
 Read next: ``sums.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.several import Pictures, rows_of
 from pellucid.kernels.threads import elements, run_loop, run_split
 
-__all__ = ["mean_color", "pixels_of", "with_mean"]
+__all__ = ["mean_color", "means_of", "pixels_of", "with_mean"]
 
 _BYTES = 1 << 19  # the fewest worth handing to another thread
 _SLIVER = 1 / 64  # of a pixel: what rounding may have added to a frame, and no more, does not count
@@ -196,16 +197,29 @@ def _runs(image: Tensor) -> tuple[int, int, int] | None:
 
 def _mean(image: Tensor, runs: tuple[int, int, int], bounds: Tensor | None) -> Tensor:
     """Of exact sums of bytes; floats are added up in float64."""
+    return torch.from_numpy(_summer(image, runs)(elements(image), bounds))
+
+
+def means_of(image: Tensor) -> Callable[[Any, Tensor | None], Any] | None:
+    """The compiled :func:`mean_color` of pictures that lie as this one, of their memory; None where there is none."""
+    runs = _runs(image)
+    return None if runs is None else _summer(image, runs)
+
+
+def _summer(image: Tensor, runs: tuple[int, int, int]) -> Callable[[Any, Tensor | None], Any]:
     from pellucid.kernels.color.sums import channel_means
 
     batch, channels, height, width = image.shape
     pictures, alternating, step = runs
     unseen = alternating - channels if alternating > 1 else 0
     row, stride_y = width * alternating - unseen, image.stride(2)
-    flat = elements(image)
     unit = 255.0 if image.dtype == torch.uint8 else 1.0
-    means = np.empty((pictures, alternating))
-    given = flat, _rectangles(bounds, pictures, height, row, alternating, unseen), alternating, step, stride_y, unit, means
     grain, kind = _BYTES // (height * row * image.element_size()) + 1, _ADDED[image.dtype]
-    run_loop(channel_means, pictures, grain, *given, room=lambda: (np.empty(row, kind),))
-    return torch.from_numpy(means[:, :channels] if unseen else means.reshape(batch, channels))
+
+    def summed(flat: Any, bounds: Tensor | None) -> Any:
+        means = np.empty((pictures, alternating))
+        given = flat, _rectangles(bounds, pictures, height, row, alternating, unseen), alternating, step, stride_y, unit, means
+        run_loop(channel_means, pictures, grain, *given, room=lambda: (np.empty(row, kind),))
+        return means[:, :channels] if unseen else means.reshape(batch, channels)
+
+    return summed

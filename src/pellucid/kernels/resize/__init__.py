@@ -63,7 +63,7 @@ def call_of(impl: str, image: Tensor, resample: Resample) -> Compiled | None:
     more = resample.prologue or resample.epilogue or forward_mode()
     if more or choose(impl, available=AVAILABLE, device=image.device.type) != "cpu":
         return None
-    return compiled_call(_PRIMITIVES["cpu"], cpu.direct, image, resample, 3, resample.mapping.dtype)
+    return compiled_call(_PRIMITIVES["cpu"], cpu.direct, image, resample, 3, resample.mapping.dtype, cpu.prepared)
 
 
 def settles(impl: str, device: torch.device) -> bool:

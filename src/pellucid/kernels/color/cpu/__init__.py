@@ -1,6 +1,7 @@
 """Colours compiled for the CPU: the chain of clipped steps, every sample in its own order, the shift in HSV, tables of bytes.
 
-Owns: the operators `JITTER` and `HSV` with their gradients, on contiguous memory of one dtype; and `by_levels`, which has none.
+Owns: the operators `JITTER` and `HSV` with their gradients, on contiguous memory of one dtype; `by_levels`, which has none, and
+`stays_apart`, which says where.
 Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
@@ -13,11 +14,10 @@ from torch import Tensor
 
 from pellucid.color.luma import LUMA_TORCHVISION
 from pellucid.kernels.explicit import register
-from pellucid.kernels.pixels import empty_like, planes_of
 from pellucid.kernels.stages.chain import TURNED, colors_of, has_curve, of_levels
 from pellucid.kernels.threads import run_loop, scratch
 
-__all__ = ["HSV", "JITTER", "by_levels"]
+__all__ = ["HSV", "JITTER", "by_levels", "stays_apart"]
 
 _STRIP = 512  # pixels that go through all steps together: with their intermediate values they fill a close cache
 _PIXELS = 1 << 16  # the fewest worth handing to another thread
@@ -66,28 +66,32 @@ JITTER = register("cpu_jitter_steps", "Tensor image, Tensor order, Tensor factor
 """
 
 
-def by_levels(image: Tensor, mapping: Tensor, params: Tensor, flags: int, dtype: torch.dtype) -> Tensor | None:
-    """What the chain of a pass that moves nothing makes of bytes, looked up; None of one that moves, or whose channels mix.
+def stays_apart(maps: Any, params: Any, flags: int, channels: int) -> bool:
+    """Whether a pass moves nothing, and its chain of colours treats each of as many channels by itself.
 
     Args:
-        image: bytes.
-        mapping: (b or 1, n), the pass's maps, and
+        maps: (b or 1, n), the pass's.
         params: (b or 1, n), its rows, with
         flags: as ``../../stages/chain.py`` has them.
-        dtype: of the result, bytes or that of the arithmetic.
     """
-    from pellucid.kernels.color.cpu.levels import look_up, stays_apart
+    from pellucid.kernels.color.cpu.levels import stays_apart
 
-    (batch, channels, *_), rows = image.shape, params.numpy()
-    colors, work = colors_of(flags, channels, channels), rows.dtype
-    if TURNED in colors.steps[:, 0] or of_levels(flags) or not stays_apart(mapping.numpy(), _STILL, rows, colors):
-        return None
-    out = empty_like(image, image.shape[2:], dtype)
-    (planes, cells), (into, _) = planes_of(image), planes_of(out)
-    given = planes, rows, colors, True if has_curve(flags) else None, work.type(1.0 / 255.0), cells, into
-    room = lambda: (scratch("levels", (2 * channels + 1) * 256, work.type), np.empty((channels, 256), into.dtype))  # noqa: E731
-    run_loop(look_up, batch, _BYTES // (image[0].numel() or 1) + 1, *given, room=room)
-    return out
+    colors = colors_of(flags, channels, channels)
+    return not (TURNED in colors.steps[:, 0] or of_levels(flags)) and stays_apart(maps, _STILL, params, colors)
+
+
+def by_levels(planes: Any, params: Any, flags: int, channels: int, cells: tuple[int, ...], into: Any) -> None:
+    """Write what such a chain makes of bytes, looked up: bytes, or numbers of the dtype of the arithmetic.
+
+    Args:
+        planes, cells: as `planes_of` gives them; ``into`` as ``planes``.
+    """
+    from pellucid.kernels.color.cpu.levels import look_up
+
+    batch, work = len(planes) * len(cells) // channels, params.dtype.type
+    given = planes, params, colors_of(flags, channels, channels), True if has_curve(flags) else None, work(1.0 / 255.0), cells, into
+    room = lambda: (scratch("levels", (2 * channels + 1) * 256, work), np.empty((channels, 256), into.dtype))  # noqa: E731
+    run_loop(look_up, batch, _BYTES // (planes.size // batch) + 1, *given, room=room)
 
 
 def _hsv_fill(out: Tensor, image: Tensor, numbers: Tensor) -> None:

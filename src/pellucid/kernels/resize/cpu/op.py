@@ -28,7 +28,7 @@ from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import empty_gradients
 from pellucid.kernels.warp.packing import Opened, Recipe
 
-__all__ = ["back", "backward", "direct", "dual", "forward", "settled", "settled_in_memory"]
+__all__ = ["back", "backward", "direct", "dual", "forward", "prepared", "settled", "settled_in_memory"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -140,13 +140,19 @@ def _room(scales: Any, length: int, cubic: bool) -> int:
 
 def direct(*given: Any) -> Tensor:
     """The operator's kernel, for pictures of several sizes, too."""
-    from pellucid.kernels.resize.cpu.sweep import forward
-
     image, mapping, window, params, size, options, _, dtype = given
+    return _resized(image, partial(_Call.of, image, mapping, window, params, size, options), size, options, dtype)
+
+
+def _resized(
+    image: Tensor | Pictures, made: Callable[[], _Call], size: Sequence[int], options: Sequence[int], dtype: torch.dtype
+) -> Tensor:
+    """What a call makes of pictures that lie as these."""
+    from pellucid.kernels.resize.cpu.sweep import forward
 
     out, turns, rows = _written(image, (image.shape[0], options[3], *size), dtype, levels=of_levels(options[2]))
     if out.numel():
-        call = _Call.of(image, mapping, window, params, size, options)
+        call = made()
         lay, grain = laid(ForwardRows, 1, 1, call.wide, call.wide), _PIXELS // (call.rows * size[1]) + 1
         given = call.given, call.call, call.bends, rows
         room = lambda: (call.turns(turns, rows), call.room(lay, call.lines()))  # noqa: E731
@@ -161,6 +167,23 @@ def _written(image: Tensor | Pictures, shape: Sequence[int], dtype: torch.dtype,
     out = in_large_pages(torch.empty(shape, dtype=dtype, device="cpu", memory_format=how))
     flat = out.view(-1, shape[2] * shape[3]) if turns is None else out.movedim(1, -1).flatten(1)
     return out, turns, written(flat, levels=levels)
+
+
+def prepared(image: Tensor, *given: Any) -> Callable[[_Array, Sequence[_Array]], _Array] | None:
+    """`direct` of pictures that lie as this one, from their memory and arrays for tensors to the result's memory; None of floats
+    that are not of the arithmetic.
+    """
+    mapping, *_, size, options, _, dtype = given
+    if image.dtype not in (torch.uint8, mapping.dtype) or dtype in (torch.float16, torch.bfloat16):
+        return None
+    (_, channels, height, width), table = image.shape, sources_of(image).table
+    like = torch.empty_strided(image.shape, image.stride(), dtype=image.dtype, device="cpu")
+
+    def call(flat: _Array, arrays: Sequence[_Array]) -> _Array:
+        made = partial(_Call, Sources(flat, table, height, width), channels, arrays[:3], size, options)
+        return elements(_resized(like, made, size, options, dtype))
+
+    return call
 
 
 def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Tensor:

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.kernels.color.cpu import by_levels
+from pellucid.kernels.color.cpu import by_levels, stays_apart
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.pixels import HALVES, cells_of, in_planes, turns_of
+from pellucid.kernels.pixels import HALVES, cells_of, empty_like, in_planes, planes_of, splitter, turns_of
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, own_memory, sources_of
 from pellucid.kernels.stages.chain import FIRST_MIX, colors_of, has_curve, of_levels
@@ -106,7 +106,7 @@ class _Call:
         weights = _weights(table, pictures[:, 5], pictures[:, 8]) if spread and table is not None and table.ndim != 3 else None
         shapes = table.contiguous().numpy() if spread and table is not None and table.ndim == 3 else None
         self.image = image  # whose memory the arrays show
-        self.arguments = (pixels, call, rows_of, fields, _chain(links, table, kinds, work), weights, shapes)
+        self.arguments: tuple[Any, ...] = (pixels, call, rows_of, fields, _chain(links, table, kinds, work), weights, shapes)
 
     def scratch(self, rows: Any, *, gradients: bool) -> tuple[Any, ...]:
         """The thread's own memory, with these rows of a strip."""
@@ -168,11 +168,15 @@ def _keeps_size(asked: _Asked) -> bool:
     return isinstance(image, Tensor) and all(part is None for part in asked.moves()) and tuple(asked.size) == tuple(image.shape[2:])
 
 
+def _may_stay(asked: _Asked) -> bool:
+    """Whether a pass may change colours alone, of pictures whose rows follow one another."""
+    image = asked.image
+    return isinstance(image, Tensor) and image.stride(2) == image.shape[3] * image.stride(3) and _keeps_size(asked)
+
+
 def _moves_nothing(asked: _Asked) -> bool:
-    """Whether a pass changes colours alone, of pictures whose rows follow one another."""
-    image, mapping = asked.image, asked.mapping
-    in_rows = isinstance(image, Tensor) and image.stride(2) == image.shape[3] * image.stride(3)
-    return in_rows and _keeps_size(asked) and bool((mapping.numpy() == _STILL[: mapping.shape[1]]).all())
+    """Whether it does."""
+    return _may_stay(asked) and bool((asked.mapping.numpy() == _STILL[: asked.mapping.shape[1]]).all())
 
 
 def direct(*given: Any) -> Tensor:
@@ -180,11 +184,12 @@ def direct(*given: Any) -> Tensor:
     *most, dtype = given
     asked = _Asked(*most)
     image, mapping, window, _, *others, size, options, _ = asked
-    many = size[0] * size[1] >= _MANY and image.shape[0] > 0 and image.dtype == torch.uint8 and options[3] == image.shape[1]
-    if many and isinstance(image, Tensor) and _keeps_size(asked):
-        found = by_levels(image, mapping, asked.params, options[2], dtype)
-        if found is not None:
-            return found
+    if isinstance(image, Tensor) and _may_look_up(image, size, options) and _keeps_size(asked):
+        colored = asked.params.numpy(), options[2], options[3]
+        if stays_apart(mapping.numpy(), *colored):
+            out = empty_like(image, size, dtype)
+            by_levels(planes_of(image)[0], *colored, *reversed(planes_of(out)))
+            return out
     sources = sources_of(image, apart=image.dtype != mapping.dtype)
     if dtype == image.dtype and {*map(type, others)} <= {type(None)}:
         maps = shifts(image.shape, sources.table, *_arrays(mapping, window, asked.params), size, options)
@@ -193,8 +198,6 @@ def direct(*given: Any) -> Tensor:
             how = torch.channels_last if cells > 1 else torch.contiguous_format
             out = in_large_pages(torch.empty((*image.shape[:2], *size), dtype=dtype, device=image.device, memory_format=how))
             return _moved(sources, maps, size, out, cells)
-    from pellucid.kernels.warp.cpu.sweep import forward
-
     cells, still = cells_of(image) if isinstance(image, Tensor) else 1, _moves_nothing(asked)
     turns = len(turns_of(image, options[3], dtype) or (0,))
     if isinstance(image, Tensor) and cells > 1 and (turns == 1 or not still):  # what is staged lies in planes
@@ -205,19 +208,30 @@ def direct(*given: Any) -> Tensor:
     out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device, memory_format=how))
     if out.numel():
         flat = out.flatten(2).flatten(0, 1) if turns == 1 else out.movedim(1, -1).flatten(1)
-        planes = written(flat, levels=of_levels(options[2]))
-        rows = layout.forward_rows(*call.colored, call.canvases)
-
-        def room() -> tuple[Any, ...]:
-            found = call.scratch(rows, gradients=False)
-            if turns == 1:
-                return *found, None
-            read = scratch("read by turns", turns * call.strip, call.arguments[0].dtype)
-            made = scratch("made by turns", turns * call.strip, planes.dtype)
-            return *found, ((0,) * turns, read, made.reshape(turns, call.strip))
-
-        run_loop(forward, image.shape[0] * call.strips, _PIXELS // call.strip + 1, *call.arguments, planes, room=room)
+        _sweep(call, call.arguments, turns, written(flat, levels=of_levels(options[2])))
     return out
+
+
+def _sweep(call: _Call, arguments: Sequence[Any], turns: int, planes: Any) -> None:
+    """Write to the rows of a result, whose channels take turns or do not."""
+    from pellucid.kernels.warp.cpu.sweep import forward
+
+    rows, total = layout.forward_rows(*call.colored, call.canvases), call.out_shape[0] * call.strips
+
+    def room() -> tuple[Any, ...]:
+        found = call.scratch(rows, gradients=False)
+        if turns == 1:
+            return *found, None
+        read = scratch("read by turns", turns * call.strip, arguments[0].dtype)
+        made = scratch("made by turns", turns * call.strip, planes.dtype)
+        return *found, ((0,) * turns, read, made.reshape(turns, call.strip))
+
+    run_loop(forward, total, _PIXELS // call.strip + 1, *arguments, planes, room=room)
+
+
+def _may_look_up(image: Tensor | Pictures, size: Sequence[int], options: Sequence[int]) -> bool:
+    """Whether there are more pixels of bytes than levels, and as many channels as before."""
+    return size[0] * size[1] >= _MANY and image.shape[0] > 0 and image.dtype == torch.uint8 and options[3] == image.shape[1]
 
 
 def _moved(sources: Sources, maps: Shifts, size: Sequence[int], out: Tensor, cells: int = 1) -> Tensor:
@@ -246,24 +260,55 @@ def _arrays(mapping: Tensor, window: Tensor | None, params: Tensor) -> tuple[Any
 
 
 def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] | None:
-    """`direct` of pictures that lie as this one, passes that may move whole pixels: from their memory, and arrays in the place of
-    tensors, to the result's memory. None of other passes.
+    """`direct` of pictures that lie as this one, and of other numbers: from their memory, and arrays for tensors, to the result's
+    memory. None of passes with a field, canvases or a table, and of 16-bit floats.
     """
     *tensors, size, options, _, dtype = given
-    shape, strides, mode = image.shape, image.stride(), options[1]
-    if dtype != image.dtype or dtype in HALVES or any(part is not None for part in tensors[3:]) or not may_shift(shape, options):
+    shape, strides, mode, colored = image.shape, image.stride(), options[1], options[2] & FIRST_MIX
+    if {image.dtype, dtype} & HALVES or any(part is not None for part in tensors[3:]) or 0 in (*shape, *size):
         return None
-    table, cells, count, colored = sources_of(image).table, cells_of(image), math.prod((*shape[:2], *size)), options[2] & FIRST_MIX
-    moving = _mover(table, shape[1], size, cells, image.itemsize)
+    asked, cells = _Asked(image, *tensors, *given[6:9]), cells_of(image)
+    turns = cells if options[3] == cells else 1
+    in_turn, split = (asked._replace(image=in_planes(image)), splitter(image)) if cells > 1 else (asked, None)
+    narrow, moving = size[1] <= 2 * _BLOCK, None  # where strips are cut the same for all maps
+    table, levels = sources_of(image).table, of_levels(options[2])
+    if dtype == image.dtype and may_shift(shape, options):
+        moving = _mover(table, shape[1], size, cells, image.itemsize)
+    # For what moves pixels, and for what moves none.
+    moves, rests = _Call(in_turn), _Call(asked if turns == cells else in_turn, still=True) if _may_stay(asked) else None
+    for one in (moves, rests) if rests else (moves,):  # they keep no picture
+        one.image, one.arguments = asked.mapping, one.arguments[1:]
+    still = tensors[0].numpy().dtype.type(_STILL[: tensors[0].shape[1]]).tobytes()
+    looks_up = _may_look_up(image, size, options) and (image.movedim(1, -1) if cells > 1 else image).is_contiguous()
+    made, count = torch.empty(0, dtype=dtype, device="cpu").numpy().dtype, shape[0] * options[3]
+    rows, made = (count // turns, size[0] * size[1] * turns), np.dtype(np.int8) if levels and dtype == torch.uint8 else made
 
     def call(flat: Any, arrays: Sequence[Any]) -> Any:
-        maps = None if colored and arrays[2].any() else whole(table, arrays[0], arrays[1], mode, size)
-        if maps is None:
+        maps, windows, params, *_ = arrays
+        if moving is not None and not (colored and params.any()):
+            whole_maps = whole(table, maps, windows, mode, size)
+            if whole_maps is not None:
+                out = np.empty(math.prod((*shape[:2], *size)), flat.dtype)
+                moving(flat, whole_maps, out)
+                return out
+        chosen = rests if rests is not None and maps.tobytes() == still * len(maps) else moves
+        stays = chosen is rests
+        if stays and looks_up and stays_apart(maps, params, options[2], options[3]):
+            out = np.empty(rows, made)
+            by_levels(flat.reshape(len(out), -1), params, options[2], options[3], (0,) * turns, out)
+            return out.reshape(-1)
+        if not (stays or narrow):
             pictures = torch.from_numpy(flat).as_strided(shape, strides)
             return elements(direct(pictures, *(None if part is None else torch.from_numpy(part) for part in arrays), *given[6:]))
-        out = np.empty(count, flat.dtype)
-        moving(flat, maps, out)
-        return out
+        if split is not None and not (stays and turns == cells):
+            planes = scratch("planes", shape.numel(), flat.dtype)
+            split(flat, planes)
+            flat = planes
+        numbers, like, *others = chosen.arguments
+        like = like._replace(maps=maps, params=params, **({} if windows is None else {"windows": windows}))
+        out = np.empty(rows, made)
+        _sweep(chosen, (flat, numbers, like, *others), turns, out)
+        return out.reshape(-1).view(np.uint8) if made == np.int8 else out.reshape(-1)
 
     return call
 
