@@ -83,7 +83,7 @@ def _compose(given: Given, reader: Reader, where: str) -> Made:
 def _one_of(given: Given, reader: Reader, where: str) -> Made:
     """The probabilities of the branches are their weights, and the chosen one is applied for certain."""
     branches = given("transforms") or ()
-    if not branches:
+    if not branches and where != "pipeline":
         given.idle("there is nothing to choose from", "p")
         return None
     weights = tuple(float(one.get("p", chance_of(one.get("name")))) for one in branches)
