@@ -60,7 +60,8 @@ def test_the_catalogue_tells_what_follows_and_what_a_pixel_costs():
 def test_the_check_finds_what_is_wrong(tmp_path):
     (tmp_path / "a.html").write_text('<p id="here"><a href="b.html#gone">x</a><a href="#here">y</a><a href="c.html">z</a>')
     (tmp_path / "b.html").write_text(
-        '<script src="https://else.where/x.js"></script><a href="https://else.where">fine</a><img src="no.png">'
+        '<script src="https://else.where/x.js"></script><a href="https://else.where">fine</a>'
+        '<img src="no.png"><h2>t</h2><h1>u</h1><h1>v</h1>'
     )
     (tmp_path / "s.css").write_text("@font-face { src: url(https://else.where/f.woff2) }")
     faults = "\n".join(check_site(tmp_path))
@@ -70,9 +71,12 @@ def test_the_check_finds_what_is_wrong(tmp_path):
         "b.html loads https://else.where/x.js",
         "no.png",
         "s.css loads",
+        "without a text",
+        "from heading 0 to heading 2",
+        "2 titles",
     ):
         assert wanted in faults, faults
-    assert faults.count("\n") == 4, faults
+    assert faults.count("\n") == 7, faults
 
 
 def test_docstrings_keep_every_section():

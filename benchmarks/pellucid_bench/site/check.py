@@ -1,6 +1,6 @@
 """``python -m pellucid_bench.site.check DIR``: does what was built hold together?
 
-Owns: reading the built pages: where their links lead, and what they load.
+Owns: reading the built pages: where their links lead, what they load, and what a reader who cannot see them is told.
 Must not: look anything up on the network.
 Read next: ``pages.py``.
 """
@@ -19,18 +19,29 @@ _LOADS = {"script": "src", "img": "src", "iframe": "src", "video": "src", "audio
 
 
 class _Page(HTMLParser):
-    """The ids of one page, the links it has, and what it loads by itself."""
+    """The ids of one page, the links it has, what it loads by itself, and what is missing for those who hear it read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.ids: set[str] = set()
         self.links: list[str] = []
         self.loads: list[str] = []
+        self.unheard: list[str] = []
+        self.levels: list[int] = []
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value for name, value in attrs if value}
         self.ids.update(values[name] for name in ("id", "name") if name in values)
+        if tag == "img" and "alt" not in dict(attrs):
+            self.unheard.append(f"shows {values.get('src', 'a picture')} without a text for it (alt)")
+        if tag == "html" and "lang" not in values:
+            self.unheard.append("does not say its language (lang)")
+        if re.fullmatch("h[1-6]", tag):
+            level, before = int(tag[1]), self.levels[-1] if self.levels else 0
+            if level > before + 1:
+                self.unheard.append(f"goes from heading {before} to heading {level}: {values.get('id', '')}")
+            self.levels.append(level)
         if tag == "a" and "href" in values:
             self.links.append(values["href"])
         if tag == "link" and "href" in values and values.get("rel") != "canonical":
@@ -40,13 +51,16 @@ class _Page(HTMLParser):
 
 
 def check_site(folder: Path) -> list[str]:
-    """Every fault of a built site, as sentences: links that lead nowhere, and what is loaded from another host."""
+    """Every fault of a built site, as sentences: links that lead nowhere, loads from another host, what no screen reader tells."""
     pages = {path.resolve(): _Page(path) for path in sorted(folder.rglob("*.html"))}
     faults = [] if pages else [f"{folder} has no pages"]
     for path, page in pages.items():
         name = path.relative_to(folder.resolve())
         if name.name == "404.html":  # its addresses count from the host's root
             continue
+        faults += [f"{name} {what}" for what in page.unheard]
+        if page.levels.count(1) > 1:
+            faults.append(f"{name} has {page.levels.count(1)} titles (h1)")
         for link in [*page.links, *page.loads]:
             if re.match(r"[a-z]+:|//", link):
                 if link in page.loads and not link.startswith("data:"):
