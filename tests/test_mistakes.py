@@ -8,7 +8,9 @@ import torch
 from PIL import Image
 
 import pellucid as P
-from pellucid.functional import rotate
+from pellucid import functional
+from pellucid.data import collate, decode
+from pellucid.functional import resize, rotate, warp_affine
 
 X = torch.rand(2, 3, 8, 8)
 BOXES = torch.tensor([[[1.0, 1.0, 5.0, 6.0]]] * 2)
@@ -91,6 +93,61 @@ MISTAKES = [
     (lambda: P.MixUp(0.4), "MixUp.lam", "got 0.4", "Beta(0.4)"),
     (lambda: P.Uniform(3, 1), "Uniform", "low=3", "Swap the two"),
     (lambda: rotate(X, 3.0, interpolate="nearest"), "rotate()", "'interpolate'", "interpolation=?"),
+    # keys and targets
+    (lambda: pipe(targets={"left": "picture"}), "targets", "'picture'", "image"),
+    (lambda: pipe(targets=["left"]), "targets", "got ['left']", "{'left': ...}"),
+    (lambda: pipe(passthrough="path")({"image": X, "path": ["a", "b"]}), "passthrough", "got 'path'", "Write ['path']"),
+    (lambda: pipe(box_format="xyhw"), "box_format", "'xyhw'", "xywh"),
+    (lambda: pipe()({"image": X, "keypoints": torch.rand(2, 3)}), "keypoints", "(2, 3)", "(B, N, 2)"),
+    (lambda: pipe()({"image": X, "keypoints": torch.rand(2, 5, 4)}), "keypoints", "(2, 5, 4)", "(B, N, 2)"),
+    (
+        lambda: pipe()({"image": X, "boxes": BOXES, "boxes_valid": torch.ones(2, 3, dtype=torch.bool)}),
+        "boxes_valid",
+        "(2, 3)",
+        "(2, 1)",
+    ),
+    (lambda: pipe()({"image": X, "mask": np.zeros((2, 8, 8), dtype=object)}), "mask", "object", "number"),
+    (lambda: pipe(min_visibility=30), "min_visibility", "got 30", "from 0 to 1"),
+    (lambda: pipe(pairs={"keypoints": [(0, 0)]}), "pairs['keypoints']", "(0, 0)", "places that differ"),
+    (lambda: pipe(pairs={"keypoints": [(0, 9)]})({"image": X, "keypoints": torch.rand(2, 3, 2)}), "pairs", "9", "3"),
+    (lambda: pipe(interpolation={"mask": "linear"}), "interpolation", "'linear'", "'bilinear'"),
+    (lambda: pipe(dtype="float32"), "dtype", "'float32'", "torch.float32"),
+    # options
+    (lambda: P.RandomCrop(), "RandomCrop", "missing", "'size'"),
+    (lambda: P.RandomResizedCrop(224, scale=0.5), "scale", "0.5", "pair"),
+    (lambda: P.RandomResizedCrop(224, scale=(0.5, -1)), "scale", "-1", "Swap"),
+    (lambda: P.RandomResizedCrop(224, ratio=(0, 1)), "RandomResizedCrop.ratio", "(0, 1)", ">= 1e-06"),
+    (lambda: P.GaussianBlur(3), "GaussianBlur", "pellucid", "RandomGaussianBlur"),
+    (lambda: P.RandomGaussianBlur(4), "kernel_size", "4", "odd"),
+    (lambda: P.RandomGaussianBlur(sigma=(-1, 2)), "sigma", "-1", ">"),
+    (lambda: P.RandomErasing(scale=(0.5, 2)), "scale", "2", "1"),
+    (lambda: P.RandomPosterize(9), "bits", "9", "8"),
+    (lambda: P.RandomSolarize(128), "RandomSolarize.threshold", "got 128", "<= 1"),
+    (lambda: P.Normalize((0.5, 0.5), (0.5, 0.5))(X), "Normalize", "got 2 numbers", "3 channels"),
+    (lambda: P.RandomAffine(), "RandomAffine", "missing", "'degrees'"),
+    (lambda: P.RandomAffine(10, translate=0.1), "translate", "0.1", "pair"),
+    (lambda: P.RandomAffine(10, translate=(10, 10)), "translate", "10", "fraction"),
+    (lambda: P.RandomPerspective(2.0), "distortion_scale", "2", "1"),
+    (lambda: P.OneOf(P.RandomInvert(), P.RandomGrayscale()), "OneOf", "RandomInvert", "["),
+    (lambda: P.OneOf([P.RandomInvert(), P.RandomGrayscale()], weights=(1, 2, 3)), "weights", "3", "2"),
+    (lambda: P.SomeOf([P.RandomInvert()], n=5), "n", "5", "1"),
+    (lambda: P.RandomJPEG(quality=(0, 200)), "RandomJPEG.quality", "(0, 200)", ">= 1"),
+    (lambda: P.Pad(-1), "padding", "-1", "0"),
+    (lambda: P.CenterCrop((8, 8, 8)), "size", "(8, 8, 8)", "(height, width)"),
+    (lambda: P.Learnable("10"), "Learnable", "'10'", "number"),
+    (lambda: P.Uniform("a", 3), "Uniform", "'a'", "number"),
+    (lambda: P.Categorical(()), "Categorical", "()", "at least one"),
+    (lambda: P.Key("a"), "Key", "'a'", "int"),
+    # functions
+    (lambda: rotate(X), "rotate()", "degrees", "degrees"),
+    (lambda: rotate(np.zeros((8, 8, 3), dtype=np.uint8), 3.0), "image", "ndarray", "torch.from_numpy"),
+    (lambda: warp_affine(X, torch.eye(4), (8, 8)), "M", "got shape (4, 4)", "(2, 3)"),
+    (lambda: resize(X, -3), "size", "-3", "1"),
+    (lambda: functional.normalize(X, (0.5, 0.5), (0.5, 0.5)), "mean", "(0.5, 0.5)", "3 channel"),
+    # data
+    (lambda: decode("nowhere.jpg"), "nowhere.jpg", "No such file", "nowhere.jpg"),
+    (lambda: collate([P.RandomHorizontalFlip()]), "pipeline", "list", "Pipeline"),
+    (lambda: collate(pipe(), backend="pil"), "backend", "'pil'", "'pillow'"),
     # names
     (lambda: P.Compose, "'Compose'", "pellucid", "here that is Pipeline"),
     (lambda: P.ToTensor, "'ToTensor'", "pellucid", "takes PIL images"),

@@ -111,12 +111,14 @@ def table(name: str, value: object) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise wrong_type(name, expected="a dict whose keys are text", got=repr(value))
+        raise wrong_type(name, expected="a dict whose keys are text, such as {'left': ...}", got=repr(value))
     return dict(value)
 
 
 def texts(name: str, value: object) -> tuple[str, ...]:
     """Read a list of texts. A single text is refused: it would be read letter by letter."""
     if not isinstance(value, list | tuple) or not all(isinstance(part, str) for part in value):
-        raise wrong_type(name, expected="a list of texts", got=repr(value))
+        raise wrong_type(
+            name, expected="a list of texts", got=repr(value), fix=f"Write [{value!r}]." if isinstance(value, str) else ""
+        )
     return tuple(value)
