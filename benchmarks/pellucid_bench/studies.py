@@ -100,6 +100,41 @@ def learned(
 
 
 @app.command()
+def hypergradient(
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="A data set; default Fashion-MNIST under PELLUCID_DATA, else scikit-learn's digits."),
+    ] = None,
+    write: Annotated[Path | None, typer.Option(help="Write hypergradient.json, and the tables of estimators.md, here.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many networks.")] = 3,
+    jobs: Jobs = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="The same parts, too small to conclude anything from.")] = False,
+) -> None:
+    """The noise of each estimator at one step, and how far hypergradients see; goes on where it was stopped, from its file."""
+    need("train", "safetensors", "sklearn")
+    from pellucid.cli.learn import one_thread
+    from pellucid.learn.data import find_data, load_pictures
+    from pellucid_bench.learned.gradients import as_markdown, run
+    from pellucid_bench.report import insert
+    from pellucid_bench.runs import run_all
+
+    pictures = load_pictures(data or find_data("fashion_mnist"))
+    with one_thread():
+        rows = run_all(
+            lambda arm, seed: run(pictures, arm, seed, quick=quick),
+            ("estimators", "horizons"),
+            seeds,
+            about={"data": pictures.name, "quick": quick},
+            path=None if write is None else write / "hypergradient.json",
+            jobs=jobs,
+            say=lambda line: typer.echo(f"... {line}", err=True),
+        )
+    typer.echo(as_markdown(rows))
+    if write is not None and (write / "estimators.md").exists():
+        insert(write / "estimators.md", "hypergradient", f"\n{as_markdown(rows)}", kind="study")
+
+
+@app.command()
 def worst(
     data: Annotated[
         Path | None,
