@@ -262,7 +262,8 @@ class Lowered:
 
     def _tape(self, key: Any, indices: Sequence[int], lowering: Lowering, mean: Tensor | None) -> tuple[Any, Rows | None]:
         """The tape of what some steps' values lower to, and its inputs, recorded if need be; None if there is none."""
-        if key[0] is not None and len(self.plan.groups) * len(self.plan.steps) > _MOST_RECORDED:
+        each = key[0] is not None or key[1][0] == "segment"  # one of many tapes of the plan, and not its only one
+        if each and len(self.plan.groups) * len(self.plan.steps) > _MOST_RECORDED:
             return None, None
         channels = 0 if mean is None else mean.shape[1]
         plan, params, size = self.plan, self.params, self.plan.size_in if self._sizes is None else self._sizes
