@@ -31,7 +31,6 @@ from pellucid import (
     Uniform,
 )
 from pellucid.learn import unrolled_hypergradient
-from pellucid.learn.augerino import HeldStatistics
 from pellucid.learn.classifier import Student
 from pellucid.learn.data import Pictures, Task, small_task
 from pellucid.learn.settings import Settings
@@ -45,6 +44,8 @@ AFTER = 200
 """Steps of training before anything is measured, and after which the held-out loss is."""
 _RATE = 0.02
 """Of the unrolled steps of gradient descent, as `BilevelSettings` has it."""
+_SURE = 12.0
+"""The raw number of a gate that is always open, within float32."""
 _GATE, _RANGE = ("exact", "arm", "reinforce", "straight_through"), ("reparameterised", "boundary")
 _KINDS = {
     "chance of a rotation": _GATE,
@@ -60,17 +61,21 @@ def estimators(pictures: Pictures, seed: int, *, keys: int = 100, after: int = A
     """Every estimator of every number: gradients of the loss expected over draws, at one batch of one half-trained network."""
     student, _ = _trained(pictures, seed, _space(), after)
     images, labels, _ = student.batch(after)
-    judged = HeldStatistics(student.net)
+    net = student.net.eval()  # statistics of the batch would move with the draws
 
     def losses(seen: Tensor) -> Tensor:
-        return F.cross_entropy(judged(seen), labels, reduction="none")
+        return F.cross_entropy(net(seen), labels, reduction="none")
 
     def expected(augment: Pipeline) -> Tensor:
         with torch.no_grad():
             return torch.stack([losses(augment(images, key=Key(seed, index))).mean() for index in range(10 * keys)]).mean()
 
     plain = _space()
+    gates = [place for place, kinds in enumerate(_KINDS.values()) if kinds is _GATE]
     oracle = differences(list(plain.parameters()), lambda: expected(plain), step=0.25)
+    for place in gates:  # the expectation is linear in a probability: from never to always, times the slope p (1 - p) of p
+        (oracle[place],) = differences(list(plain.parameters())[place : place + 1], lambda: expected(plain), step=_SURE)
+        oracle[place] *= 2.0 * _SURE * 0.25
     found: list[Row] = []
     for turn in range(len(_GATE)):
         augment = _space(*(kinds[min(turn, len(kinds) - 1)] for kinds in _KINDS.values()))

@@ -27,7 +27,7 @@ from pellucid.engine.lowering.tapes import Lowering, Params, RunTape, WordsTape
 from pellucid.engine.plan import Plan, Plans, Run, Space, make_plan
 from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.packing import Opened, Resample, pack
-from pellucid.segments import BlendSpec, ConvolveSpec, CurveSpec, Segment, Warp, Warp3, Warp3Spec
+from pellucid.segments import BlendSpec, CurveSpec, Segment, Warp, Warp3, Warp3Spec
 from pellucid.transforms.base import Transform
 from pellucid.transforms.warping import Bending
 from pellucid.types import ImageSpec, Size3
@@ -136,10 +136,8 @@ class Lowered:
         return self._singles[index]
 
     def _plain(self, index: int) -> bool:
-        """Whether a step's segment is a few numbers; others hold functions, chains of their own, or the taps of a square."""
-        spec = self.plan.segments[index]
-        lines = isinstance(spec, ConvolveSpec) and spec.how != "dense" and not self.plan.volumes
-        return lines or isinstance(spec, BlendSpec | CurveSpec)
+        """Whether a segment is a few numbers; others hold functions, chains, or taps, whose bits a tape would change."""
+        return isinstance(self.plan.segments[index], BlendSpec | CurveSpec)
 
     def replayed(self, index: int) -> Callable[[Replayed], Segment]:
         """The same of any draw for pictures of this size."""
