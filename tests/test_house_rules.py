@@ -85,6 +85,14 @@ def test_what_to_read_next_is_there():
             assert (path.parent / link).exists() or (ROOT / link).exists(), f"{path.relative_to(ROOT)} points to {link}"
 
 
+def test_a_module_says_once_what_it_exports_and_repeats_no_block():
+    for path in MODULES:
+        exports = [node for node in tree(path).body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
+        blocks = [ast.dump(node) for node in tree(path).body if not isinstance(node, ast.Expr)]
+        assert len(exports) <= 1, path
+        assert len(set(blocks)) == len(blocks), path
+
+
 def test_no_catch_all_files_and_no_giants():
     for path in MODULES:
         assert path.name not in ("utils.py", "helpers.py", "common.py", "misc.py")

@@ -30,21 +30,6 @@ from pellucid.training.distributed import World, barrier
 from pellucid.training.log import CsvLog
 from pellucid.training.settings import RunSettings
 
-if sys.platform == "win32":
-
-    def _lock(handle: int) -> None:
-        import msvcrt
-
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-
-else:
-
-    def _lock(handle: int) -> None:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
 __all__ = ["NonFiniteLoss", "fit", "fit_run", "only_run_in", "progress_bar", "step_seed"]
 
 

@@ -26,7 +26,7 @@ from typing import Any
 from pellucid.core.compilers.compiling import quick_compiling, said_if_long
 from pellucid.core.compilers.processors import level_keys
 
-__all__ = ["COMPILED", "shipped_folders", "translated"]
+__all__ = ["COMPILED", "claimed", "shipped_folders", "translated"]
 
 COMPILED = Path(__file__).parents[2] / "compiled"
 """Machine code that came with the package, in wheels for one platform."""
@@ -216,8 +216,6 @@ def _tell(where: str, error: Exception | None) -> None:
 
 
 fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None  # not on Windows
-
-__all__ = ["claimed"]
 
 PATIENCE = 180.0
 """Seconds after which a process no longer waits: the holder may have been stopped."""
