@@ -1,7 +1,7 @@
 """A backward pass watched node by node: where a gradient first turns NaN, infinite or zero.
 
 Owns: hooks on every node of a graph and the first node that answers to a description.
-Must not: decide whether what it saw is a defect.
+Must not: decide whether an observation is a defect.
 Read next: ``checks/degenerate.py``.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["Step", "first_dead", "first_non_finite", "watched"]
 
 @dataclass(frozen=True)
 class Step:
-    """What one node of the graph did to the gradient that passed through it."""
+    """The effect of one node of the graph on the gradient that passed through it."""
 
     node: str
     place: str | None

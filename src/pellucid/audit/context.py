@@ -1,4 +1,4 @@
-"""What several checks need once per audit: the widest precision that works, a generic point, gradients, the traced run.
+"""Values that several checks share, made once per audit: the widest working precision, a generic point, gradients, a trace.
 
 Owns: computing these once and keeping them for the checks of one process; the line of the subject's own source that draws.
 Must not: emit findings.

@@ -1,4 +1,4 @@
-"""Finite differences along a line, and what a disagreement with autograd means.
+"""Finite differences along a line, and the meaning of a disagreement with autograd.
 
 Owns: the step ladder and the verdicts agree, wrong, kink, jump, unsettled. Pure arithmetic on a function of one number.
 Must not: know about tensors, autograd or subjects.
@@ -64,7 +64,7 @@ def slope(f: Callable[[float], float], expected: float, *, step: float, scale: f
 
     Args:
         f: The function along the line.
-        expected: What autograd says.
+        expected: The slope by autograd.
         step: The larger of the two steps; the other is four times smaller.
         scale: The size of a typical directional derivative, for relative comparison.
         rounding: The absolute rounding error of one value of ``f``.

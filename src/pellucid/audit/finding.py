@@ -1,4 +1,4 @@
-"""What an audit says: one finding, its category, how bad it is, and the measurements beside it.
+"""One finding of an audit: its category, its severity, and the measurements beside it.
 
 Owns: the vocabulary (categories, severities) and the plain values that checks emit and reports render.
 Must not: run anything, or know how a finding was reached or how it will be drawn.
@@ -88,13 +88,13 @@ class Finding:
     """One thing the audit found.
 
     Args:
-        category: What kind of thing.
+        category: The kind of defect.
         severity: How bad.
         subject: Which input, parameter or whole callable it is about.
-        message: What was seen, in one sentence.
+        message: The observation, in one sentence.
         evidence: The numbers behind the message.
         place: ``file:line`` of the operation, where it could be told.
-        advice: What to do about it, in one sentence.
+        advice: The remedy, in one sentence.
 
     Example:
         >>> from pellucid.audit import Category, Finding, Severity
@@ -139,7 +139,7 @@ class Measure:
             where a weight happens to be zero, and would have a gradient with ``antialias=``; None where that is not known.
         error: the largest relative difference between gradient and finite differences.
         precision, tolerance: to which digits it was compared.
-        modes: what else was tried (forward mode, vmap, ...), and how it went.
+        modes: the other modes that were tried (forward mode, vmap, ...), and how each went.
         pairs: (gradient, finite difference) of single elements.
         magnitude: of the gradient, one number per element.
         state: a class per element: 0 does not take part, 1 plateau (takes part, locally flat), 2 live, 3 defect.
@@ -197,7 +197,7 @@ class Measure:
 
 
 class Sink:
-    """Collects what the checks say; the isolated run streams the same calls through a pipe."""
+    """Collects the findings of the checks; the isolated run streams the same calls through a pipe."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -211,11 +211,11 @@ class Sink:
             self.findings.append(finding)
 
     def measure(self, name: str, measure: Measure) -> None:
-        """Keep what was measured about one leaf."""
+        """Keep the measurements of one leaf."""
         self.measures[name] = measure
 
     def mark(self, what: str) -> None:
-        """Say what is about to run, so that a crash can be pinned on it."""
+        """Announce the next check, so that a crash can be blamed on it."""
         self.progress = what
 
 

@@ -122,13 +122,13 @@ class _Printed:
         self.read, self.write = os.pipe()
 
     def drain(self) -> None:
-        """Read what is there."""
+        """Read the messages that have arrived."""
         data = os.read(self.read, _SHOWN)
         sys.stderr.write(data[: max(0, _SHOWN - self.count)].decode(errors="replace"))
         self.count += len(data)
 
     def close(self, sink: Sink) -> None:
-        """Read the rest, and tell what was not shown."""
+        """Read the remaining messages, and report those that were not shown yet."""
         for _ in range(_REST):
             if not wait([self.read], 0):
                 break

@@ -1,7 +1,7 @@
 """Where in the user's source something happened: frames, forward tracebacks of graph nodes, graph walks.
 
 Owns: turning a live frame or a node's recorded traceback into ``file:line``, and naming nodes.
-Must not: run the subject or judge what it did.
+Must not: run the subject or judge its behaviour.
 Read next: ``trace.py``.
 """
 

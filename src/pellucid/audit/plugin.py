@@ -1,4 +1,4 @@
-"""The audit inside pytest: ``@audited`` on a test that returns what to audit, and the option ``--pellucid-audit``.
+"""The audit inside pytest: ``@audited`` on a test that returns the subject of an audit, and the option ``--pellucid-audit``.
 
 Owns: the decorator, and the option that turns the decorated tests on.
 Must not: import pytest before pytest has; the decorator works without the plugin.

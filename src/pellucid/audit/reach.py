@@ -1,4 +1,4 @@
-"""What a callable holds: the tensors, modules and generators behind closures, attributes, partials and the globals it names.
+"""All that a callable holds: the tensors, modules and generators behind closures, attributes, partials and the globals it names.
 
 Owns: the walk over Python objects, with a readable path to each tensor.
 Must not: change or call anything it meets.

@@ -1,4 +1,4 @@
-"""How much of a picture a warp could reach: between which pixels its samples lie, and what it would read when antialiased.
+"""How much of a picture a warp could reach: between which pixels its samples lie, and which pixels it would read when antialiased.
 
 Owns: moving the maps of known warps by a hair, and asking them for antialiasing.
 Must not: guess at callables whose map is not known.
@@ -145,7 +145,7 @@ def _pipeline(context: Context) -> tuple[list[Call], list[Call]]:
     at = next((k for k, segment in enumerate(plan.segments) if getattr(segment, "exposes", False)), len(parts))
 
     def again(changed: pellucid.Pipeline, more: int, batch: Any) -> Any:
-        """The same draw through other transforms; the values of what was added come from a draw of its own."""
+        """The same draw through other transforms; added transforms have a draw of their own."""
         with torch.no_grad():
             other = changed.draw(batch)
         params = (*record.params[:at], *other.params[at : at + more], *record.params[at:])

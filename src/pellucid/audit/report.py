@@ -19,7 +19,7 @@ __all__ = ["AuditReport", "Reported"]
 
 
 class Reported:
-    """What the reports of audits and of trainings share: findings, the worst first, and how they get into files."""
+    """The common part of reports of audits and of trainings: findings, the worst first, and how they get into files."""
 
     findings: list[Finding]
 
@@ -78,7 +78,7 @@ class AuditReport(Reported):
 
     Args:
         name: of the callable.
-        findings: what the audit found, the worst first.
+        findings: all defects that the audit found, the worst first.
         measures: of each input and parameter.
         seconds: how long it took.
         versions: of Python, torch and the platform.

@@ -1,4 +1,4 @@
-"""The gradient in fewer digits against the one in float64: what differs by more than those digits explain.
+"""The gradient in fewer digits against the one in float64: differences larger than those digits explain.
 
 Owns: a call in which every result is rounded to a dtype, the bound that it gives, and the comparison.
 Must not: emit findings.

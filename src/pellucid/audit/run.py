@@ -46,7 +46,7 @@ def audit(
         fn: Any callable on tensors, an ``nn.Module``, or an object with ``draw`` and ``apply`` (its draws are replayed).
         inputs: One tensor, a tuple of positional arguments, or a dict of keyword arguments. Small is enough: 2x3x16x16.
         params: Leaf tensors the callable reads besides its arguments, by name. A module's parameters are found by themselves.
-        name: What to call it in the report.
+        name: The subject's name in the report.
         settings: How thorough to be; single fields may be given as keywords instead (``compile=True``, ``declared={...}``).
         **options: Fields of :class:`Settings`.
 

@@ -22,8 +22,8 @@ class Settings:
     """How thorough an audit is.
 
     Args:
-        seed: What every generator is rewound to before each run.
-        declared: What the author promises per leaf name (``"*"`` for all): one of :data:`DECLARATIONS`. A promise kept turns the
+        seed: Every generator starts from it in each run.
+        declared: The author's promise per leaf name (``"*"`` for all): one of :data:`DECLARATIONS`. A promise kept turns the
             matching findings into notes; a promise broken is a finding.
         degenerate: Also run on black, white, grey, constant, tied and saturated inputs, in half precision, and with NaN.
         quick: Leave out other layouts, shapes, signs, single outputs, a second call, the other mode of a module, and further

@@ -41,7 +41,7 @@ class Subject:
         inputs: A tensor, a tuple or list of positional arguments, or a dict of keyword arguments (one dict argument for
             objects with ``draw`` and ``apply``).
         params: Further leaf tensors the callable reads, by name.
-        seed: What the generators are set to before every run.
+        seed: Every generator starts from it in each run.
     """
 
     def __init__(self, fn: Any, inputs: Any, params: Mapping[str, Tensor] | None = None, *, seed: int = 0) -> None:
@@ -76,7 +76,7 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """What to call the subject in a report."""
+        """The subject's name in a report."""
         fn = self.fn.func if isinstance(self.fn, functools.partial) else self.fn
         qualified = str(getattr(fn, "__qualname__", None) or getattr(fn, "__name__", None) or type(fn).__name__)
         return qualified.removeprefix("_VariableFunctionsClass.")
@@ -153,7 +153,7 @@ class Subject:
         return self._having("others", dict(others))
 
     def by_backward(self) -> AbstractContextManager[None]:
-        """Differentiate as a training step does: through the whole graph, and what an earlier call left of its own."""
+        """Differentiate as a training step does: through the whole graph, with the parts that an earlier call left behind."""
         return self._having("_plain_grad", False)
 
     def bare(self, *args: Any, **kwargs: Any) -> Any:
@@ -246,7 +246,7 @@ class Subject:
                 p.requires_grad_()
 
     def again(self, point: Point) -> None:
-        """Call once more without rewinding buffers: what a training step with two forward passes does."""
+        """Call once more without rewinding buffers, as a training step with two forward passes does."""
         args, kwargs = self.arguments(self._handed(point)[1])
         with torch.enable_grad(), self.within():
             self._call(*args, **kwargs)

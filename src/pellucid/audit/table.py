@@ -1,4 +1,4 @@
-"""Many audits as one Markdown table: what is declared, what was measured.
+"""Many audits as one Markdown table: the declared gradients beside the measured ones.
 
 Owns: the table's columns and wording.
 Must not: know where the cases come from.
@@ -25,10 +25,10 @@ class Case:
     """One row group of the table.
 
     Args:
-        name: What to call it.
+        name: The row's name.
         fn: The callable.
         inputs: Its inputs, as :func:`~pellucid.audit.audit` takes them.
-        declared: What its author promises per input or parameter.
+        declared: The author's promise per input or parameter.
         options: Further options of the audit.
     """
 

@@ -1,7 +1,7 @@
-"""The report in a terminal: one Rich table of findings, one of what was measured.
+"""The report in a terminal: one Rich table of findings, one of measurements.
 
 Owns: the layout of both tables.
-Must not: decide what is worth showing; everything in the report is.
+Must not: leave out anything that the report has.
 Read next: ``html.py``.
 """
 

@@ -1,4 +1,4 @@
-"""A few steps of a user's own training, watched: which parameters learn, which never do, where the gradient dies, what differs.
+"""A few steps of a user's own training, watched: which parameters learn, which never do, where gradients die, what differs.
 
 Owns: hooks on every parameter in reach of a step, the findings made of what they saw, and the report with a plot per layer.
 Must not: change the training; it runs in forked children, and the caller's model stays as it was.
@@ -41,8 +41,8 @@ class TrainingReport(Reported):
     Args:
         name: of the module.
         gradients: for each parameter one norm per step; None where no gradient came.
-        losses: what the step returned, per step.
-        findings: what was seen, the worst first.
+        losses: the loss of each step.
+        findings: all defects that were seen, the worst first.
 
     Example:
         >>> from pellucid.audit import TrainingReport
@@ -104,8 +104,8 @@ def watch_training(
         step: A callable without arguments that does one training step, backward and update included. Its model is found by
             itself (closure, attributes, globals). It may return the loss.
         steps: How many to run.
-        name: What to call it in the report.
-        seed: What every generator is set to before the first step.
+        name: The training's name in the report.
+        seed: Every generator starts from it.
         patience: Seconds the steps may take.
 
     Returns:

@@ -73,7 +73,7 @@ def augerino_objective(
 
 @dataclass(frozen=True)
 class AugerinoSettings(Settings):
-    """What ``learn("augerino")`` may be told.
+    """The settings of ``learn("augerino")``.
 
     Args:
         entropy: nats of training loss that one nat of entropy is worth.

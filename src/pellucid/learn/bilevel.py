@@ -1,7 +1,7 @@
-"""Hypergradients: the derivative of a validation loss with respect to what the training loss was augmented with.
+"""Hypergradients: the derivative of a validation loss with respect to the numbers of the augmentation that the training loss saw.
 
 Owns: the one-step (or k-step) unrolled and the implicit form, and the recipe that trains ranges by them.
-Must not: know what the hyperparameters are; a loss is a function of the network's parameters that closes over them.
+Must not: know the meaning of the hyperparameters; a loss is a function of the network's parameters that closes over them.
 Read next: ``density.py``.
 """
 
@@ -43,7 +43,7 @@ def unrolled_hypergradient(
         inner: the training loss as a function of the weights; it closes over ``hyper``. A sequence is unrolled in order.
         outer: the validation loss as a function of the weights.
         weights: where the step starts, by name; all of them require gradients.
-        hyper: what to differentiate with respect to.
+        hyper: the tensors to differentiate with respect to.
         rate: of the gradient step.
 
     Returns:
@@ -124,7 +124,7 @@ def implicit_hypergradient(
 
 @dataclass(frozen=True)
 class BilevelSettings(Settings):
-    """What ``learn("bilevel")`` may be told.
+    """The settings of ``learn("bilevel")``.
 
     Args:
         every: network steps per step of the ranges.

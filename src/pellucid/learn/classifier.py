@@ -67,7 +67,7 @@ class Student:
     """The network of a task and its optimiser: AdamW on the cross-entropy of augmented images.
 
     Args:
-        task: what is learned.
+        task: the labelled pictures, and how they are split.
         settings: of the run.
         world: the ranks; each takes its own part of a batch.
     """

@@ -27,7 +27,7 @@ __all__ = ["Critic", "DensitySettings", "density", "gradient_penalty"]
 
 
 class Critic(nn.Module):
-    """A small network with two heads: how real a picture looks (unbounded), and what it shows (logits).
+    """A small network with two heads: how real a picture looks (unbounded), and its class (logits).
 
     No batch normalisation: the penalty is about the gradient at one picture, which must not depend on its neighbours.
 
@@ -97,11 +97,11 @@ def gradient_penalty(
 
 @dataclass(frozen=True)
 class DensitySettings(Settings):
-    """What ``learn("density")`` may be told.
+    """The settings of ``learn("density")``.
 
     Args:
         pairs: sub-policies of the search; 0 takes every pair of operations.
-        policy_entropy: what one nat of entropy per picture is worth to the policy search.
+        policy_entropy: the weight of the entropy (nats per picture) in the policy search.
         content: weight of the classification term against the critic.
         critic_steps: steps of the critic per step of the policy.
         penalty: weight of the gradient penalty.

@@ -89,7 +89,7 @@ def plot_ranges(
 
 
 def unit_of(panel: str) -> str:
-    """What a panel's vertical axis counts, such as degrees for ``"RandomAffine degrees"``; empty where nobody said."""
+    """The unit of a panel's vertical axis, such as degrees for ``"RandomAffine degrees"``; empty where none is known."""
     return _UNITS.get(panel, _UNITS.get(panel.split(" ")[-1], ""))
 
 

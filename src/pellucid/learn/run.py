@@ -1,7 +1,7 @@
 """One learning run from the command line: data, recipe, loop, plot, and the learned policy as a file.
 
-Owns: which recipe starts from which augmentation, and what a run leaves in its folder.
-Must not: print; it returns what there is to say.
+Owns: which recipe starts from which augmentation, and the files that a run leaves in its folder.
+Must not: print; it returns its results.
 Read next: ``../cli/learn.py``.
 """
 
@@ -76,7 +76,7 @@ class Recipe:
     """How a recipe is started.
 
     Args:
-        settings: what it may be told.
+        settings: the class of its settings.
         build: makes the learning out of a task, an augmentation, the settings and the ranks.
         start: makes the augmentation for a number of channels.
         losses: columns of the log that the plot shows beside the ranges.
@@ -104,7 +104,7 @@ RECIPES = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run leaves behind.
+    """The results of a run.
 
     Args:
         directory: holds log.csv, checkpoints/, ranges.png, result.json and augment.pt (and augment.toml for plain pipelines).

@@ -1,4 +1,4 @@
-"""The settings that all recipes share, and what a recipe hands to the loop.
+"""The settings that all recipes share, and the parts of a training that a recipe hands to the loop.
 
 Owns: `Settings` with the defaults that were chosen on scikit-learn's digits, and `Learning`.
 Must not: train, or know a recipe's own settings, which stand beside it.
@@ -20,7 +20,7 @@ __all__ = ["Learning", "Settings"]
 
 @dataclass(frozen=True)
 class Settings(RunSettings):
-    """What every recipe may be told, in a TOML file or on the command line.
+    """The settings that every recipe has, in a TOML file or on the command line.
 
     Args:
         images: how many training images.
@@ -46,11 +46,11 @@ class Settings(RunSettings):
 
 @dataclass(frozen=True)
 class Learning:
-    """What a recipe builds: everything the loop needs, and what is left in the end.
+    """All that the loop needs of a recipe, and the results in the end.
 
     Args:
-        step: does one step, says what to log.
-        state: what a checkpoint holds.
+        step: does one step and returns the numbers to log.
+        state: the objects that a checkpoint holds.
         augment: the augmentation that learns.
         net: the network that was trained with it, or None where the recipe only searches.
 

@@ -67,7 +67,7 @@ def follow(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
     Args:
         teacher: changed in place.
         student: of the same shapes.
-        momentum: what stays of the teacher, in [0, 1].
+        momentum: the share of the teacher that stays, in [0, 1].
 
     Example:
         >>> from pellucid.learn import follow
@@ -88,7 +88,7 @@ def follow(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
 
 @dataclass(frozen=True)
 class TeachSettings(Settings):
-    """What ``learn("teach")`` may be told.
+    """The settings of ``learn("teach")``.
 
     Args:
         caution: weight of the teacher's loss against the student's.

@@ -1,4 +1,4 @@
-"""Alignment of pictures by descent through the warp, and what it finds.
+"""Alignment of pictures by descent through the warp, and its results.
 
 Owns: the public names.
 Must not: compute.

@@ -50,7 +50,7 @@ class Step:
 
     Args:
         size: of the level's fixed picture.
-        model: what the step could change.
+        model: the maps among which the step could move.
         loss: of every pair.
 
     Example:
@@ -155,7 +155,7 @@ def align(
     Args:
         fixed, moving: (C, H, W) or (B, C, H, W), floating point in any units, or uint8. Their sizes may differ.
         model: ``translation``, ``similarity``, ``affine``, ``homography``; ``lens``: two radial terms; ``bspline``: displacements;
-            or a composition, such as ``similarity+bspline`` or ``affine+lens``: first the matrix is found, then what bends beside
+            or a composition, such as ``similarity+bspline`` or ``affine+lens``: first the matrix is found, then the bending beside
             it; where Adam descends, all of it at once.
         loss: ``ssd``, ``ncc``, ``charbonnier`` or ``barron`` (exponent -2), ``local_ncc`` or ``mutual_information``.
         method: ``gauss_newton`` (all but lenses, under the first four losses), ``adam`` (all), or ``auto``: the first where it can.
@@ -163,7 +163,7 @@ def align(
             pictures without their local mean and in units of their local spread, for light that differs from place to place.
         start: moving pixel from fixed pixel, one or one for each pair; default the identity; of pictures of different sizes
             Gauss-Newton tries middle on middle, and all of one on all of the other, too.
-        mask, moving_mask: weights from 0 of what counts.
+        mask, moving_mask: weights from 0: how much each pixel counts.
         features: pictures (B, C, H, W) -> maps (B, K, H, W), which are aligned instead.
         width: of the robust losses, in the pictures' units, or in those of their spread.
         spacing: pixels between a B-spline's control points; on coarse levels half as many of their pixels.

@@ -1,4 +1,4 @@
-"""What a camera did to pictures that are known: its lens, brightness, blur and noise, by descent.
+"""The effect of a camera on known pictures: its lens, brightness, blur and noise, by descent.
 
 Owns: `fit_camera`, `Camera`, the model and its linearisation.
 Must not: resample by itself.
@@ -105,7 +105,7 @@ class Camera:
             ideal: pictures in [0, 1], of the size of those it was found from.
 
         Returns:
-            What the camera makes of them.
+            The pictures as the camera would show them.
 
         Gradient:
             ideal: exact.
@@ -152,7 +152,7 @@ def fit_camera(
     backward pass of the warp.
 
     Args:
-        ideal: (C, H, W) or (B, C, H, W), in [0, 1]: what a pinhole camera in the same place would show in the same pixels, such as
+        ideal: (C, H, W) or (B, C, H, W), in [0, 1]: the picture of a pinhole camera in the same place, pixel by pixel, such as
             charts rendered in their known poses. They may be larger than the camera's pictures, their middles are the same.
         seen: the camera's pictures of them.
         radial: how many powers of the radius' square the lens has beside its scale, 0 to 3.

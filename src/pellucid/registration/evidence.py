@@ -1,4 +1,4 @@
-"""What speaks for a map that a descent found: places whose details match there and nowhere near, and how far they fix the map.
+"""Evidence for a map that a descent found: places whose details match there and nowhere near, and how far they fix the map.
 
 Owns: the evidence; the loss says nothing, as wrong maps make large bright and dark parts fit, too. Nor does its residual beside the
     noise, or details that the descent does not see, say more (``docs/adr/0024-alignment.md`` has the numbers).

@@ -1,4 +1,4 @@
-"""What an alignment looks like: squares of one picture and the other in turns, and their difference, before and after.
+"""Pictures of an alignment: squares of one picture and the other in turns, and their difference, before and after.
 
 Owns: `before_and_after`, and the same of a volume's slices.
 Must not: write files.

@@ -1,4 +1,4 @@
-"""Matched points to parts of a pixel, by aligning what lies around them.
+"""Matched points to parts of a pixel, by aligning their surroundings.
 
 Owns: `refine_matches`.
 Must not: match.
@@ -47,7 +47,7 @@ def refine_matches(
         fixed: the picture whose points stay, floating point.
         moving: the picture whose points are refined.
         fixed_frames, moving_frames: image_from_patch of both points of each match, see ``../features/frames.py``.
-        model: what may differ between the two patches, as of :func:`pellucid.registration.align`.
+        model: the map between the two patches, one of those of :func:`pellucid.registration.align`.
         reach: how far a point may move, in pixels of the moving picture.
         steps: at most.
 

@@ -1,4 +1,4 @@
-"""What is wrong with a pair, or with an alignment's numbers, before it is aligned, and what it is told afterwards.
+"""Reasons to doubt an alignment: faults of a pair or of the settings beforehand, and doubts about the result afterwards.
 
 Owns: the limits, and the sentences.
 Must not: align.
@@ -117,7 +117,7 @@ def reasons_of(
         problems: of :func:`problems_of`.
         found: (B, ...) what the descent ended with: matrices, fields.
         loss, overlap, correlation, settled: (B,), at the end.
-        evidence: what speaks for the map; None is not looked at.
+        evidence: the evidence for the map; None is not looked at.
         what: the pair is of.
     """
     reasons = []

@@ -145,7 +145,7 @@ def align_volumes(
         method: ``gauss_newton`` (matrices, and the first four losses), ``adam`` (all), or ``auto``: the first where it can.
         photometric: ``none`` or ``gain_bias``.
         start: moving voxel from fixed voxel, one or one for each pair; default the identity.
-        mask, moving_mask: weights from 0 of what counts.
+        mask, moving_mask: weights from 0: how much each voxel counts.
         width: of the robust losses, in the volumes' units.
         spacing: voxels between a B-spline's control points.
         stiffness: weight of their squared second differences, in square voxels.

@@ -1,6 +1,6 @@
-"""What every long run shares: checkpoints, resuming, logs, progress and ranks.
+"""The parts that all long runs share: checkpoints, resuming, logs, progress and ranks.
 
-Owns: the loop around a step. Nothing in it knows what is being learned.
+Owns: the loop around a step, whatever is being learned.
 Must not: hold a model or a loss; ``features`` and ``learn`` bring theirs.
 Read next: ``loop.py``.
 """

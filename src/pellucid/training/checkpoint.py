@@ -33,7 +33,7 @@ class Stateful(Protocol):
     """An optimiser, a schedule, a scaler, a running average: whatever remembers."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What it remembers."""
+        """Its state."""
 
     def load_state_dict(self, state_dict: dict[str, Any], /) -> Any:
         """Remember it again."""
@@ -76,7 +76,7 @@ def save_checkpoint(directory: str | os.PathLike[str], step: int, state: TrainSt
     Args:
         directory: where the run keeps its checkpoints.
         step: how many steps are done.
-        state: what to remember.
+        state: the objects to remember.
         keep: how many of the newest checkpoints stay.
         notes: JSON-ready facts for ``meta.json``; those the loop finds there on resuming must agree.
 
@@ -139,7 +139,7 @@ def resume_from(directory: str | os.PathLike[str], state: TrainState) -> tuple[P
     """Load the newest checkpoint that is whole; say which file was damaged where that is not the newest.
 
     Returns:
-        The folder and what its ``meta.json`` says, or None where there is no checkpoint.
+        The folder and the content of its ``meta.json``, or None where there is no checkpoint.
 
     Errors:
         As :func:`load_checkpoint`; where every checkpoint is damaged, the error of the newest.
@@ -167,10 +167,10 @@ def load_checkpoint(path: str | os.PathLike[str], state: TrainState) -> dict[str
         state: of the same names and shapes as the one saved; changed in place.
 
     Returns:
-        What ``meta.json`` says, ``step`` among it.
+        The content of ``meta.json``, ``step`` among it.
 
     Errors:
-        ``InvalidArgument`` where names or shapes differ from what the run holds; `DamagedCheckpoint`, one of those, where a
+        ``InvalidArgument`` where names or shapes differ from the run's; `DamagedCheckpoint`, one of those, where a
         file is missing, cut short or unreadable: it names the file.
 
     Example:

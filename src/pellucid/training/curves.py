@@ -34,7 +34,7 @@ def plot_curves(
         picture: the PNG to write.
         panels: panel title -> columns drawn as lines; by default one panel per column.
         bands: panel title -> (low, high) pairs of columns drawn as a filled band: a range over time.
-        units: panel title -> what its vertical axis counts, such as ``"degrees"``.
+        units: panel title -> the unit of its vertical axis, such as ``"degrees"``.
         title: of the figure.
     """
     with needs("A figure of curves", "'pellucid[demo]'"):

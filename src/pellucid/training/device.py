@@ -1,6 +1,6 @@
 """Where a run computes.
 
-Owns: what "auto" means, and telling a device that is not there before anything is read.
+Owns: the choice behind "auto", and refusing an absent device before anything is read.
 Must not: move anything.
 Read next: ``loop.py``.
 """

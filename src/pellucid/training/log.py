@@ -1,7 +1,7 @@
 """The log of a run: one CSV row per logged step.
 
 Owns: the file, and cutting it back to where a run resumes.
-Must not: average or smooth; the rows are what was measured.
+Must not: average or smooth; the rows are the measurements.
 Read next: ``curves.py``.
 """
 

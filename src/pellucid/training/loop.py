@@ -2,7 +2,7 @@
 
 Owns: when to log, save and stop, the seed every step starts from, the folder's lock (the
     operating system takes it back when a process ends, however it ends), and the progress bar.
-Must not: know what a step does.
+Must not: look inside a step.
 Read next: ``checkpoint.py``.
 """
 
@@ -59,8 +59,8 @@ def fit(
     rank) before each step and restored afterwards, so dropout is exactly resumable and nobody else's numbers change.
 
     Args:
-        step: does one step and says what to log; ``loss`` is shown beside the bar.
-        state: what a checkpoint holds.
+        step: does one step and returns the numbers to log; ``loss`` is shown beside the bar.
+        state: the objects that a checkpoint holds.
         total: number of steps.
         directory: gets ``log.csv`` and ``checkpoints/``; locked while the run lasts.
         seed: of the run.
@@ -147,7 +147,7 @@ def fit_run(
     Args:
         step, state, directory: as there.
         settings: of the run.
-        about: what a checkpoint must agree with to be resumed; default the settings.
+        about: facts that a checkpoint must share with the run to be resumed; default the settings.
         options: further arguments of :func:`fit`.
 
     Errors:
@@ -248,7 +248,7 @@ else:
 
 
 class Reporter(Protocol):
-    """What the loop tells after each step."""
+    """Called by the loop after each step."""
 
     def __call__(self, done: int, text: str | None = None) -> None:
         """``done`` steps of the total are done; ``text`` shows the newest numbers."""

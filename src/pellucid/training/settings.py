@@ -1,6 +1,6 @@
 """Settings from a TOML file and the command line into a frozen dataclass, with the errors a typing mistake deserves.
 
-Owns: what all runs may be told, the ranges of numbers, and the merging order (defaults, file, overrides).
+Owns: the settings that all runs share, the ranges of numbers, and the merging order (defaults, file, overrides).
 Must not: know any command's own settings.
 Read next: ``loop.py``.
 """
@@ -43,7 +43,7 @@ Share = Annotated[float, Within("in [0, 1)", lambda value: 0 <= value < 1)]
 
 @dataclasses.dataclass(frozen=True)
 class RunSettings:
-    """What every run may be told, in a TOML file or on the command line; each kind of run adds its own.
+    """The settings that every run has, in a TOML file or on the command line; each kind of run adds its own.
 
     Args:
         steps: number of steps.
@@ -87,7 +87,7 @@ def check_ranges(settings: object) -> None:
 
 
 def described(kind: type) -> dict[str, str]:
-    """What the docstring of a dataclass, and those of its bases, say of each field."""
+    """The description of each field in the docstrings of a dataclass and of its bases."""
     texts: dict[str, str] = {}
     for part in reversed(kind.__mro__):
         for names, text in re.findall(r"^    (\w[\w, ]*): (.+(?:\n {8}.+)*)", inspect.cleandoc(part.__doc__ or ""), re.MULTILINE):
@@ -104,7 +104,7 @@ def read_settings(
         kind: the dataclass.
         path: of the file, or None.
         origins: by name, where an override came from; default an option of that name.
-        overrides: what goes before the file.
+        overrides: values that win over the file's.
 
     Errors:
         ``InvalidArgument`` for an unknown name (with the known ones) or broken TOML; ``InvalidType`` for a wrong type.

@@ -1,4 +1,4 @@
-"""What torch.compile makes of the call: one graph or breaks with their reasons, recompiles, the same gradient.
+"""Does torch.compile take the call: in one graph or with breaks and their reasons, how many recompiles, the same gradient?
 
 Owns: compiling with a counting backend and comparing with eager.
 Must not: run unless asked for; it takes seconds.

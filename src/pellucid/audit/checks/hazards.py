@@ -1,4 +1,4 @@
-"""What the call does besides computing: writes, aliases, host reads, hidden randomness, changes of dtype.
+"""Side effects of the call: writes, aliases, host reads, hidden randomness, changes of dtype.
 
 Owns: everything that makes a correct gradient wrong later, in somebody else's code.
 Must not: differentiate numerically.
@@ -93,7 +93,7 @@ def repeats(context: Context, sink: Sink) -> None:
 
 
 def redraws(context: Context, sink: Sink) -> None:
-    """Random numbers drawn during backward: a recomputed region that does not see what the forward pass saw."""
+    """Random numbers drawn during backward: a recomputed region sees other values than the forward pass did."""
     names, place = context.redrawn
     if names:
         text = f"Backward draws random numbers again ({', '.join(names)}): the recomputed forward differs from the first."

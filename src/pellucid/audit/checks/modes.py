@@ -1,6 +1,6 @@
 """Other ways to run the same function: forward mode, double backward, vmap, checkpoint. Works, raises, or silently wrong.
 
-Owns: trying each, comparing with what reverse mode or finite differences already established.
+Owns: trying each, comparing its gradient with that of reverse mode or of finite differences.
 Must not: treat an honest exception as a defect; only silence is.
 Read next: ``compiled.py``.
 """
