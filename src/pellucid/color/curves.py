@@ -67,7 +67,7 @@ def posterize(image: Float[Tensor, "b c h w"], bits: Float[Tensor, "#b"]) -> Flo
     """Clear the low bits of the grey level that each number reaches; ``bits`` is rounded to a whole number.
 
     Args:
-        image: in [0, 1]; what lies outside is cut off.
+        image: in [0, 1]; values outside are cut off.
         bits: how many of the 8 to keep.
 
     Gradient:
@@ -81,7 +81,7 @@ def posterize(image: Float[Tensor, "b c h w"], bits: Float[Tensor, "#b"]) -> Flo
 
 
 def solarize(image: Float[Tensor, "b c h w"], threshold: Float[Tensor, "#b"], scale: float) -> Float[Tensor, "b c h w"]:
-    """Invert what is at least the threshold.
+    """Invert the values that are at least the threshold.
 
     Args:
         image: in [0, 1].

@@ -58,7 +58,7 @@ def motion_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, length: Fac
 
     Args:
         image: (C, H, W) or (B, C, H, W), floating point or uint8.
-        kernel_size: odd number of rows and columns that hold the line: what sticks out is cut off.
+        kernel_size: odd number of rows and columns that hold the line, which is cut off at their border.
         length: of the line in pixels, >= 0: a number or a tensor () or (B,).
         degrees: its direction, counter-clockwise from the x axis, likewise.
 
@@ -83,7 +83,7 @@ def defocus_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, radius: Fa
 
     Args:
         image: (C, H, W) or (B, C, H, W), floating point or uint8.
-        kernel_size: odd number of rows and columns that hold the disk: what sticks out is cut off.
+        kernel_size: odd number of rows and columns that hold the disk, which is cut off at their border.
         radius: in pixels, >= 0: a number or a tensor () or (B,).
 
     Gradient:

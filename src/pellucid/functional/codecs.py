@@ -33,7 +33,7 @@ def jpeg(
     surrogate: str = "secant",
     h: float = 5.0,
 ) -> Shaped[Tensor, "*b c h w"]:
-    """Encode as JPEG and decode again: bit for bit what Pillow reads from a file that it wrote.
+    """Encode as JPEG and decode again: bit for bit as if Pillow had written a file and read it.
 
     Args:
         image: (C, H, W) or (B, C, H, W) with one or three channels: floating point in [0, 1], which is brought to 8 bits first, or

@@ -151,8 +151,8 @@ def denormalize(image: Float[Tensor, "*b c h w"], mean: FillValue, std: FillValu
 
     Args:
         image: (C, H, W) or (B, C, H, W), floating point.
-        mean: what `normalize` got.
-        std: what `normalize` got.
+        mean: the one that `normalize` got.
+        std: the one that `normalize` got.
 
     Source:
         `normalize`.

@@ -35,7 +35,7 @@ def get_rotation_matrix2d(center: PointsLike, angle: Factor, scale: Factor) -> F
         scale: a number or a tensor () or (B,).
 
     Returns:
-        Input pixel to output pixel, (2, 3), or (B, 2, 3) if any argument has a batch axis: what `warp_affine` takes. The dtype is
+        Input pixel to output pixel, (2, 3), or (B, 2, 3) if any argument has a batch axis, as `warp_affine` takes it. The dtype is
         that of the tensors, float64 when all are numbers.
 
     Gradient:
@@ -80,7 +80,7 @@ def get_perspective_transform(src: PointsLike, dst: PointsLike) -> Float[Tensor,
         dst: their images.
 
     Returns:
-        The matrix with last entry 1, (3, 3) or (B, 3, 3): what `warp_perspective` takes. All NaN, with zero gradient, where there
+        The matrix with last entry 1, (3, 3) or (B, 3, 3), as `warp_perspective` takes it. All NaN, with zero gradient, where there
         is no such matrix. The dtype is that of the tensors, float64 when there is none.
 
     Gradient:
@@ -107,8 +107,8 @@ def get_affine_transform(src: PointsLike, dst: PointsLike) -> Float[Tensor, "*b 
         dst: their images.
 
     Returns:
-        (2, 3) or (B, 2, 3): what `warp_affine` takes. All NaN, with zero gradient, where there is no such matrix. The dtype is that
-        of the tensors, float64 when there is none.
+        (2, 3) or (B, 2, 3), as `warp_affine` takes it. All NaN, with zero gradient, where there is no such matrix. The dtype is
+        that of the tensors, float64 when there is none.
 
     Gradient:
         src, dst: exact, to any order.

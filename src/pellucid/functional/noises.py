@@ -67,7 +67,7 @@ def poisson_gaussian_noise(
 
     Args:
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
-        gain: what one photon adds, >= 0, in units of white: a number or a tensor () or (B,).
+        gain: the light of one photon, >= 0, in units of white: a number or a tensor () or (B,).
         sigma: standard deviation in the dark, >= 0, likewise.
 
     Gradient:
@@ -241,7 +241,7 @@ def rain(
         density: the share of pixels that a streak comes from, from 1e-6 to 1, likewise.
         length: of streaks in pixels, >= 0, likewise.
         slant: in degrees counter-clockwise from the vertical, likewise.
-        kernel_size: odd number of rows and columns that hold a streak: what sticks out is cut off.
+        kernel_size: odd number of rows and columns that hold a streak, which is cut off at their border.
         key: decides the streaks; see :func:`gaussian_noise`.
 
     Gradient:

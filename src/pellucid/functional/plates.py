@@ -77,7 +77,7 @@ def grid_distortion(
 
     Args:
         image: as in :func:`remap`.
-        rows: (n,) or (B, n), above 0: the lengths, relative to one another, of what the rows of cells show; n at least 2.
+        rows: (n,) or (B, n), above 0: the lengths, relative to one another, of the strips that rows of cells show; n at least 2.
         columns: (m,) or (B, m), likewise.
 
     The map is linear within a cell, along each axis for itself. The image's border stays.

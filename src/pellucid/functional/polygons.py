@@ -102,7 +102,7 @@ def polygon_boxes(
         reading: of ``cxcywhr``: the width lies along the first edge, from the first corner on, as text does; any angle.
 
     Returns:
-        One box each; zeros for what has no corner.
+        One box each; zeros for a polygon without corners.
 
     Gradient:
         polygons: almost everywhere (which corner is leftmost can change).

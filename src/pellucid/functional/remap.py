@@ -65,7 +65,7 @@ def remap(
         map_y: likewise the y.
         interpolation: as in :func:`warp_affine`.
         relative: the maps are displacements from each output pixel's own place, as OpenCV's flag WARP_RELATIVE_MAP says.
-        antialias: as in :func:`warp`; what an output pixel spans is told by the coordinates of its neighbours.
+        antialias: as in :func:`warp`; the coordinates of its neighbours say how much of the image an output pixel spans.
         return_coverage: as in :func:`warp_affine`; 0 where a coordinate is not finite.
 
     Returns:

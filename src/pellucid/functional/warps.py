@@ -31,7 +31,7 @@ __all__ = ["CvOptions", "Wanted", "elastic", "warp", "warp_affine", "warp_perspe
 
 
 class CvOptions(TypedDict, total=False):
-    """What `warp_affine`, `warp_perspective` and `remap` all take, for type checkers."""
+    """The options that `warp_affine`, `warp_perspective` and `remap` share, for type checkers."""
 
     interpolation: str | int
     border_mode: str | int

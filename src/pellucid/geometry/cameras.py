@@ -52,7 +52,7 @@ def camera_along(
 def split_camera(camera: Float[Tensor, "*b 3 3"]) -> tuple[Float[Tensor, "*b 3 3"], Float[Tensor, "*b 3 3"]]:
     """Take the rotation out of a camera's matrix: ``camera = scale * intrinsics @ rotation``.
 
-    A pipeline multiplies ``intrinsics`` by the map of the picture. What it turned or mirrored is in the product then, which has
+    A pipeline multiplies ``intrinsics`` by the map of the picture. Its turns and mirrors are in the product then, which has
     numbers below the diagonal or a negative focal length. Who wants a plain camera gives the rotation to the pose:
     ``intrinsics, rotation = split_camera(batch["intrinsics"])``, then ``rotation @ pose``.
 

@@ -32,7 +32,7 @@ class _RaisesInTorchSync:
 
 
 class PolicyNorm(_BatchNorm):
-    """What all batch norms here share: torch's state and constructor, and a gradient policy."""
+    """The common part of all batch norms here: torch's state and constructor, and a gradient policy."""
 
     options: ClassVar[tuple[str, ...]] = ("statistics_grad",)
     """Those that torch's norms have not, as the module's text shows them."""
@@ -108,7 +108,7 @@ class BatchNorm1d(_WithPolicy, nn.BatchNorm1d):
 
 @final
 class BatchNorm2d(_WithPolicy, nn.BatchNorm2d):
-    """``torch.nn.BatchNorm2d`` with a say in what gradients do at the statistics, and in whose statistics they are.
+    """``torch.nn.BatchNorm2d`` where you choose whether gradients pass through the statistics, and whose statistics they are.
 
     Results, running statistics and state dict are torch's. It is a subclass of torch's class so that code which looks for
     batch norms (weight decay groups, ``swa_utils.update_bn``, freezing) still finds it. Do not subclass it further.

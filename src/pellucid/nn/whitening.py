@@ -104,7 +104,7 @@ def apply_whitener(x: Float[Tensor, "*shape"], whitener: Whitener, dim: int = 0,
 
     Args:
         x: data; all dimensions but ``dim`` and the first ``batch_dims`` count features.
-        whitener: what :func:`fit_whitener` gave for data of these features.
+        whitener: the result of :func:`fit_whitener` for data of these features.
         dim: the dimension that counts samples.
         batch_dims: number of leading dimensions that count independent data sets.
 

@@ -45,7 +45,8 @@ def DiffAugment(policy: tuple[str, ...] | list[str] = ("color", "translation", "
 
     ``color``: brightness shifted by up to a quarter, saturation about the mean of the channels times 0 to 2, contrast about the
     picture's mean times 0.5 to 1.5, nothing clipped. ``translation``: by whole pixels, up to an eighth of the size. ``cutout``: a
-    square of half the size, centred anywhere. What is shifted in or cut out is mid-grey, which is 0 in pictures from -1 to 1.
+    square of half the size, centred anywhere. Pixels that are shifted in or cut out are mid-grey, which is 0 in pictures from -1
+    to 1.
 
     Args:
         policy: which of the three, in this order.

@@ -41,7 +41,7 @@ def RandomChoice(
             them from each picture, as in `OneOf`.
         learn: train the weights: ``OneOf(weights=Learnable(...))``, whose gradient under `Pipeline.expected` is exact. A plain call
             takes the share of a branch for the choice, which is biased.
-        times: how often a branch is drawn and applied, 1 to 64; what is learned is the same each time.
+        times: how often a branch is drawn and applied, 1 to 64; the learned weights are the same each time.
         temperature: None draws one branch; a number > 0 mixes them, as in `OneOf`.
         seed, options: as in `Pipeline`; ``same_on_batch`` shares the branch as well.
 

@@ -30,7 +30,7 @@ RANK_STRIDE = 1 << 32
 
 @dataclass(frozen=True, eq=False)
 class Key:
-    """What decides a draw: the run's seed, the step, and each sample's index.
+    """The three numbers that decide a draw: the run's seed, the step, and each sample's index.
 
     Args:
         seed: integer in [0, 2^63), or an int64 scalar tensor.

@@ -50,7 +50,7 @@ LEADING = ("flow", "disparity")
 
 @dataclass(frozen=True)
 class Options:
-    """What `Pipeline` is told beside transforms and seed; its documentation says what each means."""
+    """The options of `Pipeline` beside transforms and seed; its documentation explains each."""
 
     same_on_batch: bool = False
     fuse: bool = True

@@ -143,12 +143,12 @@ class RandomSharpness(Transform):
 
 @dataclass(frozen=True)
 class RandomUnsharpMask(Transform):
-    """Sharpen by adding what a Gaussian blur takes away, times an amount.
+    """Sharpen by adding the difference to a Gaussian blur, times an amount.
 
     Args:
         sigma: of the Gaussian in pixels, above 0 and up to 10: a number, pair, `Learnable` or distribution; three of the largest
             to each side.
-        amount: of what is added, likewise; negative ones blur.
+        amount: how much of the difference is added, likewise; negative amounts blur.
 
     Identity at:
         amount = 0.

@@ -155,7 +155,7 @@ class FancyPCA(Coloring):
 class PlanckianJitter(Coloring):
     """Change the colour of the light to that of a black body at a random temperature.
 
-    Red and blue are multiplied by what such a light has of them relative to green in linear sRGB, where 6500 K is almost white:
+    Red and blue are multiplied by their strength in such a light relative to green in linear sRGB, where 6500 K is almost white:
     lower temperatures are warmer.
 
     Args:

@@ -110,7 +110,7 @@ class OneOf(Choice):
         estimator: how learned weights get their gradient, as in `Categorical`.
         temperature: of relaxed choices, which mix the branches, as in `Categorical`.
         rounded: pictures of bytes are rounded to bytes after every transform in the branches, as published policies do, not
-            only at the end of a pass. What comes before the choice ends in bytes then, too. Floating-point pictures are as ever.
+            only at the end of a pass. Transforms before the choice end in bytes then, too. Floating-point pictures are as ever.
 
     Gradient:
         choice: almost everywhere (of the shares of the branches). The image's is as the branches', that of weights as the

@@ -24,7 +24,7 @@ __all__ = ["RandomJPEG"]
 
 @dataclass(frozen=True)
 class RandomJPEG(Transform):
-    """Encode as JPEG and decode again, with probability p: bit for bit what Pillow reads from a file that it wrote.
+    """Encode as JPEG and decode again, with probability p: bit for bit as if Pillow had written a file and read it.
 
     Args:
         quality: 1 to 100: a number, pair, `Learnable` or distribution. A drawn value is rounded to a whole number, so

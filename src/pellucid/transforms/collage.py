@@ -47,7 +47,7 @@ class Mosaic(Transform):
         center: where they meet, as a share of width and of height, drawn for each: a number, a pair or a distribution.
         scale: of the tiles, relative to the pictures: 1, a pair, a `Learnable` or a distribution. The logarithm is drawn evenly
             from a pair: of (0.5, 2.0), half of the tiles are smaller than the pictures.
-        fill: what shows beyond a tile, in the image's units.
+        fill: the colour beyond a tile, in the image's units.
         num_classes, pairing: as in `MixUp`; samples 0 to 3 meet, 4 to 7, and so on; where a partner is missing, a
             sample shows itself.
 

@@ -42,7 +42,7 @@ class RandomElastic(Bending):
             the picture, so that the outer knots lie on its border.
         magnitude: the largest displacement of a knot as a fraction of the spacing, from 0 to 0.48866, within which nothing can
             fold: a number, pair, `Learnable` or distribution.
-        border: ``free``, or ``locked``: what lies on the border of the picture stays there.
+        border: ``free``, or ``locked``: the border of the picture stays where it is.
         allow_folding: take larger magnitudes; boxes, keypoints and inverses are then invalid where the picture folds.
 
     The record keeps two words and the magnitude per sample, not the field. Frames of a video share it.

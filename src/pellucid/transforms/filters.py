@@ -286,7 +286,7 @@ class RandomGlassBlur(Formula):
 
 @dataclass(frozen=True)
 class RandomDownscale(Grained):
-    """Show the picture as at a lower resolution: blocks, each of the mean of what it covers.
+    """Show the picture as at a lower resolution: blocks, each in the mean colour of the pixels that it covers.
 
     Args:
         scale: how many blocks there are to a pixel of each axis, 0.01 to 1: a number, pair or distribution.

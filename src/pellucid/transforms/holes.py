@@ -84,8 +84,8 @@ class RandomErasing(_Holes):
         ratio: width / height, likewise; a pair draws log-uniformly. Limited so that the rectangle fits the image.
         fill: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
         inside: the whole rectangle lies in the picture; False: its centre lies anywhere in it, and the border cuts off the rest.
-        mask_fill: what masks become under the holes, whose edges are hard there; None leaves masks as they are.
-        hides: boxes and keypoints lie behind the holes: keypoints there become invalid, boxes the hull of what is seen of them, and
+        mask_fill: the class of masks under the holes, whose edges are hard there; None leaves masks as they are.
+        hides: boxes and keypoints lie behind the holes: keypoints there become invalid, boxes the hull of their visible part, and
             invalid where that is nothing, or less than ``min_area`` or ``min_visibility`` ask for.
 
     Gradient:

@@ -31,7 +31,7 @@ __all__ = ["RandomContrastInRange", "RandomGammaInRange", "RandomLabelsToImage"]
 
 @dataclass(frozen=True)
 class RandomGammaInRange(Grained):
-    """Raise what lies between the least and the greatest value of each channel to a power, and bring it back to that range.
+    """Raise each channel to a power, measured between its least and its greatest value, which stay.
 
     It suits scans, standardised or in any unit: nothing is clipped, and 1 is not white.
 
@@ -119,7 +119,7 @@ class RandomLabelsToImage(Grained):
     """Make a scan of labels: each label has a mean and a deviation, drawn for each sample, and each voxel its noise.
 
     Voxels of the volume are labels, whole numbers, also bytes, as in ``{"volume": labels[:, None].float(), "labelmap": labels}``.
-    Maps before this one need ``interpolation="nearest"``; maps after it mix what lies side by side.
+    Maps before this one need ``interpolation="nearest"``; maps after it mix neighbouring voxels.
 
     Args:
         labels: how many, 0 among them; a greater one counts as the last.

@@ -100,8 +100,8 @@ class RandomFisheye(Fitting):
     The picture's corners stay. The field is evaluated while the picture is read.
 
     Args:
-        angle: of a corner's ray to the axis, in degrees, 0 to 60: half of what the diagonal sees. A number, pair, `Learnable` or
-            distribution.
+        angle: of a corner's ray to the axis, in degrees, 0 to 60: half of the diagonal's angle of view. A number, pair,
+            `Learnable` or distribution.
 
     A cubic B-spline with knots every 8 pixels stands for the map. Its error is below 5e-4 px for a picture of 256 pixels or more.
 

@@ -91,7 +91,7 @@ class RandomCornerIllumination(Formula):
     """Add light that is strongest in one corner of the picture, and nothing in the opposite one.
 
     Args:
-        gain: what is added in that corner, 0 to 1: a number, pair, `Learnable` or distribution.
+        gain: the light that is added in that corner, 0 to 1: a number, pair, `Learnable` or distribution.
         sign: by which it is multiplied, -1 to 1, likewise; negative light darkens.
         x, y: the corner: 0 at the left and above, 1 at the right and below, likewise. Between two corners light is less uneven.
 

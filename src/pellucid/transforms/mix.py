@@ -103,8 +103,8 @@ class MixUp(Transform):
 class CutMix(Transform):
     """Show a rectangle of the partner in each picture, and its labels by the areas that are seen.
 
-    The rectangle has the area 1 - lam, the picture's own shape and a middle anywhere in it; what lies outside is cut off, and
-    labels are mixed by what is left.
+    The rectangle has the area 1 - lam, the picture's own shape and a middle anywhere in it; its part outside the picture is cut
+    off, and labels are mixed by the area that is left.
 
     Args:
         lam: the share of the picture that stays: as in `MixUp`.
@@ -115,8 +115,8 @@ class CutMix(Transform):
     Gradient:
         image: exact, to both pictures. lam, x, y: none, or almost everywhere with an ``edge``. gate: exact.
     On each target:
-        image, heatmap, depth, masks in floating point: as the picture. masks of whole numbers: what shows more. boxes: the
-        picture's own, less what is covered from side to side, and the partner's, cut at the rectangle. keypoints: those seen.
+        image, heatmap, depth, masks in floating point: as the picture. masks of whole numbers: of the one that shows more. boxes:
+        the picture's own, less what is covered from side to side, and the partner's, cut at the rectangle. keypoints: those seen.
         labels: shares of classes; labels of boxes and keypoints go with these.
     Identity at:
         lam = 1.

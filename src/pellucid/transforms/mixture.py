@@ -158,7 +158,7 @@ class PerPatch(Apart):
     and what lies there is cut off again.
 
     Args:
-        transforms: what each cell goes through, one after the other; they may hold choices, and keep the cell's size.
+        transforms: applied to each cell, one after the other; they may hold choices, and keep the cell's size.
         grid: how many cells, (rows, columns), or a number for both; at most 64.
         p: probability that the picture is cut at all.
 
@@ -210,7 +210,7 @@ class PerChannel(Apart):
     """Send each channel through the transforms by itself, as a picture or volume of one channel, with draws of its own.
 
     Args:
-        transforms: what each channel goes through, one after the other; they may hold choices, and keep the size.
+        transforms: applied to each channel, one after the other; they may hold choices, and keep the size.
         p: probability that anything happens at all; those of the transforms are drawn for each channel.
 
     Records hold one value for each channel, (B, channels).

@@ -182,7 +182,7 @@ class PoissonGaussianNoise(Grained):
     """Add the noise of a camera's sensor: Gaussian, with a variance that grows with the light, gain * x + sigma ** 2.
 
     Args:
-        gain: what one photon adds to a pixel: a number, pair, `Learnable` or distribution, >= 0.
+        gain: the light that one photon adds to a pixel: a number, pair, `Learnable` or distribution, >= 0.
         sigma: standard deviation in the dark, likewise.
 
     Gradient:

@@ -30,22 +30,22 @@ class CopyPaste(Transform):
     """Paste some objects of the partner into each picture, cut out by their masks, with probability p.
 
     The batch has ``masks`` (B, N, H, W), one channel per object, not 0 where it is; in floating point they are opacities, and what
-    is above 1/2 belongs to it. A batch without masks stays as it is. Place it after what scales and crops.
+    is above 1/2 belongs to it. A batch without masks stays as it is. Place it after transforms that scale and crop.
 
     Args:
         share: probability of each object to be pasted: a number, a pair, a `Learnable` or a distribution, in [0, 1]; drawn for each
             picture. A half makes all subsets alike.
-        sigma: standard deviation in pixels, 0 to 10, of the Gaussian that softens the edges of what is pasted; 0: as masks are.
+        sigma: standard deviation in pixels, 0 to 10, of the Gaussian that softens the edges of pasted objects; 0: as masks are.
         pairing: as in `MixUp`.
         same_on_batch: one share, and the same places among the objects, for the whole batch.
 
     Gradient:
         image: exact, to both pictures. gate: exact. share, words: none.
     On each target:
-        masks: the picture's own, less what is covered, and then the partner's, of which those that are not pasted are empty. boxes
-        beside them: likewise; one that is covered in part becomes the hull of what its mask has left, within the box it was; one
+        masks: the picture's own, less the covered parts, and then the partner's; those that are not pasted are empty. boxes
+        beside them: likewise; one that is covered in part becomes the hull of the rest of its mask, within the box it was; one
         of which nothing, or less than the pipeline's ``min_visibility``, is left is invalid, and so is one that is not pasted.
-        labels of objects: those of both. keypoints: those seen. other masks: what shows. heatmap, depth: as the picture.
+        labels of objects: those of both. keypoints: those seen. other masks: of the picture on top. heatmap, depth: as the picture.
     Identity at:
         p = 0, or share = 0.
     Errors:

@@ -107,7 +107,7 @@ class RandomAffine3(InSpace):
         interpolation: ``trilinear`` or ``nearest``.
         padding_mode: outside is the ``fill`` (``zeros``), or the nearest voxel (``border``).
         fill: a number, or one per channel, in the volume's units.
-        mask_fill: what label volumes show there; None for the pipeline's ``mask_fill``.
+        mask_fill: the label there; None for the pipeline's ``mask_fill``.
 
     Angles are angles between voxels as far apart as the ``affine`` of the batch says: a turn is rigid in millimetres where voxels
     are longer along one axis. Without one, voxels are cubes.

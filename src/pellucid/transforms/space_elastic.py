@@ -41,11 +41,11 @@ class RandomElastic3(InSpace):
             volume.
         magnitude: the largest displacement of a knot as a fraction of the spacing, from 0 to 0.40331, within which nothing can
             fold: a number, pair, `Learnable` or distribution.
-        border: ``locked``: what lies on the border of the volume stays there, so that nothing from outside shows; or ``free``.
+        border: ``locked``: the border of the volume stays where it is, so that nothing from outside shows; or ``free``.
         interpolation: ``trilinear`` or ``nearest``.
         padding_mode: under ``free``, outside is the ``fill`` (``zeros``), or the nearest voxel (``border``).
         fill: a number, or one per channel, in the volume's units.
-        mask_fill: what label volumes show there; None for the pipeline's ``mask_fill``.
+        mask_fill: the label there; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. magnitude, gate: almost everywhere; none under ``nearest``. words: none.

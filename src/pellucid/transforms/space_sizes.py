@@ -78,7 +78,7 @@ class RandomCrop3(_Cropping):
         pad_if_needed: where the volume is smaller than the window along an axis, it lies in the middle of it.
         padding_mode: there is the ``fill`` (``zeros``), or the nearest voxel (``border``).
         fill: a number, or one per channel, in the volume's units.
-        mask_fill: what label volumes show there; None for the pipeline's ``mask_fill``.
+        mask_fill: the label there; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. left, top, front, or with ``foreground`` place: almost everywhere (when set by hand; draws are integers).
@@ -151,7 +151,7 @@ class CenterCrop3(_Cropping):
         pad_if_needed: where the volume is smaller than the window along an axis, it lies in the middle of it.
         padding_mode: there is the ``fill`` (``zeros``), or the nearest voxel (``border``).
         fill: a number, or one per channel, in the volume's units.
-        mask_fill: what label volumes show there; None for the pipeline's ``mask_fill``.
+        mask_fill: the label there; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. Deterministic.
@@ -191,7 +191,7 @@ class Pad3(InSpace):
         padding: how many on either side: one number, or (front and back, top and bottom, left and right).
         padding_mode: they are the ``fill`` (``zeros``), or the nearest voxel (``border``).
         fill: a number, or one per channel, in the volume's units.
-        mask_fill: what label volumes show there; None for the pipeline's ``mask_fill``.
+        mask_fill: the label there; None for the pipeline's ``mask_fill``.
 
     Gradient:
         image: exact. Deterministic.

@@ -69,8 +69,8 @@ class RandomToneCurve(Formula):
     """Replace each value x by that of a curve from 0 to 1, 3 (1 - x)^2 x low + 3 (1 - x) x^2 high + x^3.
 
     Args:
-        low, high: at what height shadows and lights pull, from 0 to 1: a number, pair, `Learnable` or distribution. Values are
-            clipped to [0, 1] before.
+        low, high: the heights at which shadows and lights pull, from 0 to 1: a number, pair, `Learnable` or distribution.
+            Values are clipped to [0, 1] before.
 
     Identity at:
         low = 1/3, high = 2/3 (to rounding), on images in [0, 1].

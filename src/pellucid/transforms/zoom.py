@@ -94,7 +94,7 @@ class RandomZoomOut(_Placed):
 
 @dataclass(frozen=True)
 class ScaleJitter(_Placed):
-    """Resize by a random factor around what just fits, and cut or pad to a fixed size at a random place: large-scale jitter.
+    """Resize by a random factor times the scale that just fits, and cut or pad to a fixed size at random: large-scale jitter.
 
     Args:
         size: (height, width) of the output, or an int for a square.

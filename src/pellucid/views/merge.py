@@ -36,7 +36,7 @@ def merged_maps(
         maps: differences from the anchor, 0 where a view knows nothing.
         known: which share of each pixel a view knows.
         anchor: added again at the end, so that equal predictions come out as they were, bit for bit.
-        merge: ``mean`` (weighed by what is known), ``max`` or ``vote`` (the shares of the views that prefer each channel).
+        merge: ``mean`` (weighed by the known pixels), ``max`` or ``vote`` (the shares of the views that prefer each channel).
 
     Gradient:
         maps, anchor: exact; almost everywhere for ``max``, none for ``vote``.
@@ -113,7 +113,7 @@ def merged_boxes(
         boxes: of each view, in the picture's frame; clipped to it here.
         scores: of each view.
         valid: which boxes are there.
-        rows: what else has a row for every box; ``labels`` say which boxes may be of one object.
+        rows: other values with a row for every box; ``labels`` say which boxes may be of one object.
         size: of the picture.
         how: ``nms``, ``soft_nms`` or ``fusion``.
         iou_threshold: of the boxes of one object.

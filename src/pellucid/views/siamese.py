@@ -19,10 +19,10 @@ __all__ = ["same_draw"]
 def same_draw(pipeline: Pipeline, *batches: Any, key: Key | None = None) -> tuple[Any, ...]:
     """Augment several batches alike: sample i of each gets one draw, and all samples do where the pipeline is ``same_on_batch``.
 
-    Batches may differ in content, and in the number and size of their pictures; a size decides what a crop can draw.
+    Batches may differ in content, and in the number and size of their pictures; the draw of a crop depends on the size.
 
     Args:
-        pipeline: what is drawn.
+        pipeline: the transforms to draw.
         batches: as in its call.
         key: as in its call; by default all batches take one step of its stream.
 

@@ -27,7 +27,7 @@ __all__ = ["TTA"]
 
 
 class Seen:
-    """A view, and what the model said of it."""
+    """A view, and the model's answer to it."""
 
     def __init__(self, pipeline: Pipeline, record: Record, prediction: Any) -> None:
         self.pipeline, self.record, self.prediction = pipeline, record, prediction
