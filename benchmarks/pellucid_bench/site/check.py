@@ -8,12 +8,15 @@ Read next: ``pages.py``.
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
-__all__ = ["check_site"]
+__all__ = ["check_search", "check_site"]
 
 _LOADS = {"script": "src", "img": "src", "iframe": "src", "video": "src", "audio": "src", "source": "src", "object": "data"}
 
@@ -78,10 +81,26 @@ def check_site(folder: Path) -> list[str]:
     return faults
 
 
+def check_search(folder: Path, *, query: str, page: str) -> list[str]:
+    """A fault unless the search of a site that is opened from files leads from a word to a page; needs chromium."""
+    with tempfile.TemporaryDirectory() as home:
+        flags = (
+            f"--headless --no-sandbox --disable-gpu --no-first-run --virtual-time-budget=30000 --user-data-dir={home} --dump-dom"
+        )
+        command = ["chromium", *flags.split(), f"{(folder / 'index.html').resolve().as_uri()}?q={query}"]
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
+    found = re.findall(r'<a href="([^"#?]*)[^"]*" class="md-search-result__link"', shown)
+    return (
+        [] if any(link.endswith(page) for link in found) else [f"the search from files finds {found[:5]} for {query}, not {page}"]
+    )
+
+
 def main() -> None:
     """Print the faults; exit with 1 if there are any."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "site")
     faults = check_site(folder)
+    if shutil.which("chromium"):
+        faults += check_search(folder, query="RandomSunFlare", page="gallery/RandomSunFlare.html")
     print(*faults, f"{len(list(folder.rglob('*.html')))} pages, {len(faults)} faults", sep="\n")
     raise SystemExit(bool(faults))
 
