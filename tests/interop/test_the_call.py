@@ -34,6 +34,18 @@ def test_both_calls_return_the_same(tensors):
         agree(ours(**GIVEN), wanted)
 
 
+@pytest.mark.parametrize("channels", [1, 4])
+def test_channels_of_masks_may_stand_last(channels):
+    A = albumentations()
+    steps = [A.CenterCrop(24, 28), A.HorizontalFlip(p=1.0)]
+    given = {"image": GIVEN["image"], "mask": RNG.integers(0, 4, (40, 50, channels), dtype=np.uint8)}
+    agree(from_albumentations(A.Compose(steps))(**given), wanted := A.Compose(steps)(**given))
+    crop = P.Pipeline([P.CenterCrop((24, 28)), P.RandomHorizontalFlip(p=1.0)])
+    for lists in (False, True):  # of tensors, channels first, as pictures are
+        out = crop({key: [value] * 2 for key, value in given.items()} if lists else given)["mask"]
+        assert np.array_equal((out[0] if lists else out).movedim(0, -1), wanted["mask"])
+
+
 def agree(found, wanted):
     """The same of all that the original returns."""
     for key, value in wanted.items():

@@ -369,10 +369,10 @@ def _to_float(given: Given, reader: Reader, where: str) -> Made:
 
 def _nothing(given: Given, reader: Reader, where: str) -> Made:
     given.idle("it changes no value", "p")
-    text = "ToTensorV2(transpose_mask=True): masks keep the order of the axes that they have here"
-    given.noted("transpose_mask", False, default=False, text=text)
     if given.name.startswith("ToTensor"):
         reader.set(out="tensor")
+        text = "ToTensorV2: masks (H, W, C) become tensors (C, H, W) here, as with transpose_mask=True"
+        given.noted("transpose_mask", True, default=False, text=text)
     return None
 
 

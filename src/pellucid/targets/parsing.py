@@ -205,7 +205,7 @@ def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed
     elif entries:
         lead = _lead_without_image(entries, lead)
     lead = lead or 0
-    entries = [_in_one_row(entry, lead) for entry in entries]
+    entries = [_in_one_row(_channels_first(entry, named.values[entry.key], images), lead) for entry in entries]
     for entry in entries:
         inner, wanted = entry.tensor.dim() - lead, entry.kind.channels
         if inner not in entry.kind.axes or (wanted and entry.tensor.shape[-3] != wanted):
@@ -214,6 +214,16 @@ def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed
             raise invalid(f"batch[{entry.key!r}]" if not bare else "image", expected=expected, got=got)
     _check_agreement(entries, lead)
     return Parsed(tuple(entries), named.untouched, lead, named.form)
+
+
+def _channels_first(entry: Entry, value: object, images: list[Entry]) -> Entry:
+    """An array (H, W, C) of a field beside a picture of that size, as OpenCV lays it out: it goes back as it came."""
+    shape = tuple(entry.tensor.shape)
+    if len(shape) < 3 or not images or entry.kind.move or entry.kind in IMAGES or not is_array(value):
+        return entry
+    if images[0].size in (shape[-2:], None) or images[0].size != shape[-3:-1]:
+        return entry
+    return replace(entry, tensor=entry.tensor.movedim(-1, -3), given=entry.given and "image")
 
 
 def _in_one_row(entry: Entry, lead: int) -> Entry:
