@@ -42,7 +42,6 @@ OURS: dict[str, str] = {
     "PadTo": "CenterCrop, PadIfNeeded",
     "ConvertBoundingBoxFormat": "boxes.convert_boxes",
     "ClampBoundingBoxes": "boxes.clip_boxes",
-    "LinearTransformation": "Lambda",
     "FiveCrop": "functional.five_crop",
     "TenCrop": "functional.ten_crop",
     **dict.fromkeys(("RGB", "ToRGB"), "functional.grayscale_to_rgb"),

@@ -266,6 +266,8 @@ TV_VALUES = {
     "clamping_mode": None,
     "transforms": [{"name": "RandomInvert", "p": 1.0}],
     "mode": "L",
+    "transformation_matrix": torch.zeros(3, 3),
+    "mean_vector": torch.zeros(3),
     "Normalize.mean": [0.1, 0.2, 0.3],
     "Normalize.std": [0.1, 0.2, 0.3],
     "AugMix.interpolation": "nearest",
@@ -297,6 +299,7 @@ TV_BASE = {
     "Normalize": {"mean": [0.5] * 3, "std": [0.5] * 3},
     "ToDtype": {"dtype": torch.float32, "scale": True},
     "Grayscale": {"num_output_channels": 3},
+    "LinearTransformation": {"transformation_matrix": torch.eye(3), "mean_vector": torch.ones(3)},
 }
 
 

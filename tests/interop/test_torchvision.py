@@ -11,6 +11,7 @@ from pellucid.interop import Unsupported, from_torchvision, read_torchvision
 from pellucid.policy import AugMix
 from tests.peers import torchvision_functional
 
+MATRIX = tuple(torch.randn(*shape, generator=torch.Generator().manual_seed(1)).double() / 40 for shape in ((1638, 1638), (1638,)))
 IMAGE = torch.rand(3, 21, 26, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
@@ -113,6 +114,7 @@ CERTAIN = {
     "sharpness": lambda tv: tv.RandomAdjustSharpness(2.5, p=1.0),
     "autocontrast": lambda tv: tv.RandomAutocontrast(p=1.0),
     "blur": lambda tv: tv.GaussianBlur((3, 9), sigma=(1.4, 1.4)),  # (horizontal, vertical)
+    "linear": lambda tv: tv.LinearTransformation(*MATRIX),
     "normalize": lambda tv: tv.Normalize([0.4, 0.5, 0.6], [0.1, 0.2, 0.3]),
     "compose": lambda tv: tv.Compose(
         [tv.Resize(15), tv.Compose([tv.RandomVerticalFlip(p=1.0)]), tv.Normalize([0.5] * 3, [0.25] * 3)]

@@ -52,7 +52,7 @@ def test_the_original_of_torchvision_is_a_step():
     torchvision_functional()
     found = read_torchvision({"name": "RandomChannelPermutation"}, unknown="wrap")
     assert "original" not in str(found.notes)  # it has an equal
-    mixed = {"name": "LinearTransformation", "transformation_matrix": torch.eye(12), "mean_vector": torch.zeros(12)}
+    mixed = {"name": "UniformTemporalSubsample", "num_samples": 1}
     found = read_torchvision(mixed, unknown="wrap")
     image = torch.rand(1, 3, 2, 2)
     assert isinstance(found.pipeline, Pipeline)

@@ -10,6 +10,7 @@ import torch
 from pellucid.errors import InvalidArgument
 from pellucid.nn import (
     CholeskyWhitening,
+    LinearTransformation,
     PCAWhitening,
     ZCAWhitening,
     apply_whitener,
@@ -257,7 +258,19 @@ def test_layer_detaches_its_fit_unless_told_not_to():
     assert through.abs().max() > 1e-3
 
 
+def test_a_matrix_that_was_fitted_elsewhere():
+    x, other = data(4, 3, 2, 2), data(9, 12, seed=1)
+    whitener = fit_whitener(other)
+    layer = LinearTransformation(whitener.transform, whitener.mean[0])
+    assert torch.equal(layer(x), apply_whitener(x, whitener))
+    assert torch.autograd.gradcheck(layer, x.requires_grad_())
+    assert torch.autograd.gradgradcheck(layer, x)
+    assert set(layer.state_dict()) == {"matrix", "mean"}
+
+
 def test_errors():
+    with pytest.raises(InvalidArgument, match=r"matrix, mean: expected shapes \(D, D\) and \(D,\), got \(3, 4\) and \(4,\)"):
+        LinearTransformation(torch.zeros(3, 4), torch.zeros(4))
     with pytest.raises(InvalidArgument, match="eps"):
         zca_mean(torch.zeros(4, 2), eps=0.0)
     with pytest.raises(InvalidArgument, match="method"):

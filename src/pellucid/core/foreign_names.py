@@ -30,6 +30,8 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "functional.ten_crop": ("TenCrop",),
     "functional.uniform_temporal_subsample": ("UniformTemporalSubsample",),
     _BOXES: ("BboxParams", "ClampBoundingBoxes", "ConvertBoundingBoxFormat", "KeypointParams", "SanitizeBoundingBoxes"),
+    "nn.LinearTransformation": ("LinearTransformation",),
+    "nothing: its network paints the picture anew": ("RandomDissolving",),
     "nothing: importers with unknown='wrap' keep the original": ("HEStain", "Morphological", "Spatter", "Superpixels"),
     "RandomHorizontalFlip": ("Flip", "RandomFlip"),
     "Pipeline": ("AugmentationSequential", "Compose", "ImageSequential", "ReplayCompose", "Sequential", "VideoSequential"),

@@ -96,7 +96,6 @@ TORCHVISION_NEAREST = why(TORCHVISION) | {
     "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
     "FiveCrop": ("several pictures from one", "functional.five_crop"),
     "TenCrop": ("several pictures from one", "functional.ten_crop"),
-    "LinearTransformation": ("pixels are mixed over the whole picture", "the original, by unknown='wrap'"),
 }
 
 _ANOTHER = "its corners are drawn in another way"

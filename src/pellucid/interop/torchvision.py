@@ -33,6 +33,7 @@ from pellucid.interop.reading import (
     whole,
     wraps,
 )
+from pellucid.nn import LinearTransformation
 from pellucid.pipeline import Pipeline
 from pellucid.policy import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
 from pellucid.random.arguments import is_number, plain
@@ -268,6 +269,13 @@ def _blur(given: Given, reader: Reader, where: str) -> Made:
     return ours.RandomGaussianBlur(taps if is_number(taps) else tuple(reversed(taps)), sigma=sigma)
 
 
+def _noise(given: Given, reader: Reader, where: str) -> Made:
+    clip = "end" if given("clip", True) else "none"
+    if clip == "none":
+        reader.note("GaussianNoise(clip=False): bytes that leave their range go around there, and are clipped here")
+    return ours.RandomGaussianNoise(given("mean", 0.0), given("sigma", 0.1), clip=clip)
+
+
 _NEW = "it says where results are stored: in memory of their own here"
 
 
@@ -411,11 +419,12 @@ _TABLE: Table = {
     "RandomAutocontrast": made("RandomAutoContrast"),
     "RandomChannelPermutation": lambda given, reader, where: ours.RandomChannelShuffle(p=1.0),
     "GaussianBlur": _blur,
-    "GaussianNoise": lambda given, reader, where: ours.RandomGaussianNoise(
-        given("mean", 0.0), given("sigma", 0.1), clip="end" if given("clip", True) else "none"
-    ),
+    "GaussianNoise": _noise,
     "JPEG": lambda given, reader, where: ours.RandomJPEG(integers(given("quality"), "quality"), p=1.0),
     "RandomErasing": _erasing,
+    "LinearTransformation": lambda given, reader, where: ours.Lambda(
+        LinearTransformation(*(torch.as_tensor(given(name)) for name in ("transformation_matrix", "mean_vector")))
+    ),
     **dict.fromkeys(("Grayscale", "Normalize"), _colors),
     "ToTensor": _floating,
     **dict.fromkeys(("ToDtype", "ConvertDtype", "ConvertImageDtype"), _dtype),

@@ -19,12 +19,12 @@ from pellucid.nn.spectral import matrix_roots, newton_schulz_inverse_root, stabl
 from pellucid.nn.standardize import standardize
 from pellucid.nn.sync import SyncBatchNorm, all_reduce_sum, moments_across
 from pellucid.nn.whitening import Whitener, apply_whitener, fit_whitener, invert_whitener, zca_mean, zca_whiten
-from pellucid.nn.whitening_layers import CholeskyWhitening, PCAWhitening, ZCAWhitening
+from pellucid.nn.whitening_layers import CholeskyWhitening, LinearTransformation, PCAWhitening, ZCAWhitening
 
 __all__ = [
     "BagNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "BatchRenorm", "CholeskyWhitening", "DropoutBatchNorm",
-    "GhostBatchNorm", "GroupWhitening", "Moments", "PCAWhitening", "PatchNorm", "StatisticsGrad", "SyncBatchNorm", "Whitener",
-    "ZCAWhitening", "all_reduce_sum", "apply_whitener", "bag_moments", "convert_batchnorm", "fit_whitener", "invert_whitener",
-    "matrix_roots", "moments", "moments_across", "newton_schulz_inverse_root", "stable_eigh", "standardize", "standardize_bags",
-    "zca_mean", "zca_whiten",
+    "GhostBatchNorm", "GroupWhitening", "LinearTransformation", "Moments", "PCAWhitening", "PatchNorm", "StatisticsGrad",
+    "SyncBatchNorm", "Whitener", "ZCAWhitening", "all_reduce_sum", "apply_whitener", "bag_moments", "convert_batchnorm",
+    "fit_whitener", "invert_whitener", "matrix_roots", "moments", "moments_across", "newton_schulz_inverse_root", "stable_eigh",
+    "standardize", "standardize_bags", "zca_mean", "zca_whiten",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Whitening as modules: fit once, transform many times, invert.
 
-Owns: ``ZCAWhitening``, ``PCAWhitening``, ``CholeskyWhitening`` and how their fitted transforms are saved and loaded.
+Owns: ``ZCAWhitening``, ``PCAWhitening``, ``CholeskyWhitening``, how their fitted transforms are saved and loaded, and
+    ``LinearTransformation``, which was fitted elsewhere.
 Must not: compute a transform itself; see ``whitening.py``.
 Read next: ``group_whitening.py`` for whitening inside networks.
 """
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from pellucid.errors import invalid
 from pellucid.nn.whitening import Whitener, WhiteningMethod, apply_whitener, fit_whitener, invert_whitener
 
-__all__ = ["CholeskyWhitening", "PCAWhitening", "ZCAWhitening"]
+__all__ = ["CholeskyWhitening", "LinearTransformation", "PCAWhitening", "ZCAWhitening"]
 
 _FITTED = ("transform", "mean", "inverse")
 
@@ -143,3 +144,45 @@ class CholeskyWhitening(_Whitening):
     """
 
     method = "cholesky"
+
+
+@final
+class LinearTransformation(nn.Module):
+    """Multiply each flattened sample, less a mean, by a fixed matrix: ``(x - mean) @ matrix``.
+
+    Args:
+        matrix: (D, D), D the number of elements of a sample. It is a buffer, as is the mean.
+        mean: (D,).
+
+    Returns:
+        In the shape and dtype of x, whose first dimension counts samples. ``pellucid.Lambda(layer)`` is a step of a pipeline.
+
+    Gradient:
+        x: exact. Second order: yes.
+
+    Errors:
+        InvalidArgument for other shapes, and for samples of another number of elements.
+
+    Source:
+        ``torchvision.transforms.v2.LinearTransformation`` (``tests/interop/test_torchvision.py``).
+
+    Example:
+        >>> halve = LinearTransformation(torch.eye(12) / 2, torch.zeros(12))
+        >>> halve(torch.ones(1, 3, 2, 2)).unique()
+        tensor([0.5000])
+    """
+
+    matrix: Tensor
+    mean: Tensor
+
+    def __init__(self, matrix: Float[Tensor, "d d"], mean: Float[Tensor, " d"]) -> None:
+        super().__init__()
+        if matrix.shape != (*mean.shape, *mean.shape) or mean.ndim != 1:
+            got = f"{tuple(matrix.shape)} and {tuple(mean.shape)}"
+            raise invalid("matrix, mean", expected="shapes (D, D) and (D,)", got=got)
+        self.register_buffer("matrix", matrix)
+        self.register_buffer("mean", mean)
+
+    def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Each sample, times the matrix."""
+        return apply_whitener(x, Whitener(self.matrix, self.mean, self.matrix))
