@@ -41,7 +41,7 @@ def _read() -> tuple[Configuration, ...]:
     after = ""
     for line in Path(__file__).with_name("pipelines.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
-            after = {"# Collected after": "later", "# Collected last:": "last", "# Collected with ": "rare"}.get(line[:17], "")
+            after = {"after": "later", "last:": "last", "with ": "rare", "fresh": "fresh"}.get(line[12:17], "")
             continue
         letter, source, calls, *options = line.split(" | ")
         library, names = _LIBRARIES[letter]

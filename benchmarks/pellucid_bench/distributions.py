@@ -1,6 +1,6 @@
 """Whether imported pipelines do as much, as often, as the originals: 400 draws of each; ``main`` writes the table.
 
-``python -m pellucid_bench.distributions albumentations 30``: the first thirty that run.
+``python -m pellucid_bench.distributions albumentations fresh``: of the list, the part of that name.
 
 Owns: what is measured of a draw, when two samples count as one, and the table in docs/coming-from.md.
 Must not: leave pipelines out by hand; all run that the installed version of their library takes without a word about an option.
@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,13 +124,13 @@ def compared(one: Configuration, draws: int = DRAWS) -> Compared | None:
     return Compared(one, not imported(one, "exact").missing, apart[0], max(apart[1:]))
 
 
-def rows(found: list[Compared]) -> list[str]:
-    """By library and by whether all of a pipeline has an equal: how many do the same, as rows of Markdown."""
-    groups: dict[tuple[str, bool], list[Compared]] = defaultdict(list)
+def rows(found: list[Compared], library: str) -> list[str]:
+    """By whether all of a pipeline has an equal: how many do the same, as rows of Markdown."""
+    groups: dict[bool, list[Compared]] = defaultdict(list)
     for one in found:
-        groups[one.one.library, not one.exact].append(one)
+        groups[not one.exact].append(one)
     lines = []
-    for (library, near), several in sorted(groups.items()):
+    for near, several in sorted(groups.items()):
         pictures, masks = (sum(getattr(one, name) < SAME for one in several) for name in ("picture", "mask"))
         worst = max(several, key=lambda one: max(one.picture, one.mask))
         told = f"{max(worst.picture, worst.mask):.2f}: {', '.join(dict.fromkeys(operations(worst.one)))}"
@@ -138,25 +139,27 @@ def rows(found: list[Compared]) -> list[str]:
     return lines
 
 
-def main(library: str, first: int) -> None:
-    """Print the first so many pipelines of a library, one by one, and write its rows into the page."""
+def main(library: str, half: str = "") -> None:
+    """Print a library's pipelines, or those of a part of the list, one by one, and write their rows into the page."""
     torch.manual_seed(0)
     np.random.seed(0)
     random.seed(0)
     torch.set_num_threads(1)  # pictures are small
     found: list[Compared] = []
     for one in PIPELINES:
-        result = compared(one) if one.library == library and len(found) < first else None
+        result = compared(one) if one.library == library and half in ("", one.half) else None
         if result is not None:
             found.append(result)
             print(f"{result.picture:.2f} {result.mask:.2f} {'exact' if result.exact else 'near '} {one.source}", flush=True)
+    name = f"{library} 1" if version(library) < "2" and library == "albumentations" else library
+    label = f"{name}, {half}" if half else name
     head, _, rest = TARGET.read_text(encoding="utf-8").partition(START)
     before, _, tail = rest.partition(END)
-    kept = [line for line in before.strip().splitlines()[2:] if not line.startswith(f"| {library} |")]
+    kept = [line for line in before.strip().splitlines()[2:] if not line.startswith(f"| {label} |")]
     lines = ["| library | imported | pipelines run | same pictures | same masks | furthest |", "|---|---|---|---|---|---|"]
-    text = "\n".join(lines + sorted(kept + rows(found)))
+    text = "\n".join(lines + sorted(kept + rows(found, label)))
     TARGET.write_text(f"{head}{START}\n{text}\n{END}{tail}", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else len(PIPELINES))
+    main(*sys.argv[1:])

@@ -90,8 +90,8 @@ def original(one: Configuration) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.filterwarnings(
-                "ignore", message=".*(ToTensor|is a special case of|indexing argument)"
-            )  # deprecated, or advice
+                "ignore", message=".*(ToTensor|is a special case of|indexing argument|[Dd]eprecated)"
+            )  # or advice
             exec(one.text, scope)  # our own list of calls, in this repository
             compose = scope["augment"]
             every = compose.children() if one.library == "kornia" else compose.transforms

@@ -133,9 +133,25 @@ def _box_crop(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _rain(given: Given, reader: Reader, where: str) -> Made:
-    """Streaks, and a picture that is darker."""
+    """Streaks, and a picture that is darker; in version 1 blurred, too."""
     dark = clamped(0.0, 1.0)(given("brightness_coefficient", 0.7))
-    return gated([ours.RandomRain(), ours.RandomBrightness((dark, dark))], given("p", 0.5))
+    blur = [ours.RandomBoxBlur(float(given("blur_value", 7)), p=1.0)] if reader.version < 2 else []
+    return gated([ours.RandomRain(), *blur, ours.RandomBrightness((dark, dark))], given("p", 0.5))
+
+
+def _fog(given: Given, reader: Reader, where: str) -> Made:
+    """Of all strengths, these come nearest in what they change."""
+    ends = given("fog_coef_range", (given("fog_coef_lower", 0.3), given("fog_coef_upper", 1.0)))
+    strength = tuple(0.2 * end**1.5 if reader.version < 2 else max(1.3 * end**2, 0.125) for end in ends)
+    return ours.RandomPlasmaFog(strength=strength, p=given("p", 0.5))
+
+
+def _iso(given: Given, reader: Reader, where: str) -> Made:
+    """Hues turn by parts of a degree from version 2 on. Few of its pixels become lighter, all of ours by less."""
+    color, light = clamped(0.0, 0.5)(given("color_shift", (0.01, 0.05))), given("intensity", (0.1, 0.5))
+    if reader.version >= 2:
+        color, light = scaled(1.0 / 360.0)(color), tuple(0.73 * end ** (4.0 / 3.0) for end in light)
+    return ours.ISONoise(color, clamped(0.001, 1.0)(light), p=given("p", 0.5))
 
 
 def _piecewise(given: Given, reader: Reader, where: str) -> Made:
@@ -236,8 +252,7 @@ NEAR: Table = {
         radius=("radius", (3, 10), lambda value: clamped(0.0, 30.0)(up_to(3.0)(value)))),
     "ZoomBlur": near("its steps are drawn", "RandomZoomBlur",
         factor=("max_factor", (1.02, 1.31), lambda value: clamped(1.001, 4.0)(up_to(1.02)(value)))),
-    "ISONoise": near("its noise is of a Poisson distribution", "ISONoise",
-        color_shift=("color_shift", (0.01, 0.05), clamped(0.0, 0.5)), intensity=("intensity", (0.1, 0.5), clamped(0.001, 1.0))),
+    "ISONoise": Near("its noise is of a Poisson distribution", "ISONoise", _iso),
     "Downscale": Near("its blocks are resampled as it is told", "RandomDownscale", _downscale),
     "MultiplicativeNoise": Near("factors differ from element to element in another way", "RandomBrightness, or noise", _factor),
     "AdvancedBlur": near("its kernel is noisy, too", "RandomAnisotropicBlur",
@@ -262,7 +277,7 @@ NEAR: Table = {
     "SaltAndPepper": near("it paints whole pixels, and single channels here", "SaltAndPepper",
         amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", (0.4, 0.6), asis)),
     "ShotNoise": near("its scale is that of the light", "ShotNoise"),
-    "RandomFog": near("its fog is of discs", "RandomPlasmaFog", 0.5, {"strength": (0.2, 1.2)}),
+    "RandomFog": Near("its fog is of discs", "RandomPlasmaFog", _fog),
     "RandomRain": Near("its drops are lines of one brightness, under a blur", "RandomRain and RandomBrightness", _rain),
     "RandomSnow": near("it brightens what is dark", "RandomSnow", 0.5, {"severity": 1, "strength": (0.1, 0.5)}),
     "RandomShadow": near("its shadows are polygons, and bands here", "RandomShadow",
