@@ -270,7 +270,7 @@ def _blur(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _noise(given: Given, reader: Reader, where: str) -> Made:
-    clip = "end" if given("clip", True) else "none"
+    clip: Any = "end" if given("clip", True) else "none"
     if clip == "none":
         reader.note("GaussianNoise(clip=False): bytes that leave their range go around there, and are clipped here")
     return ours.RandomGaussianNoise(given("mean", 0.0), given("sigma", 0.1), clip=clip)
