@@ -76,12 +76,6 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
         found = primitive.backward(grad, image, *others, *static, rest) if any(rest) or not soft else soft
         return (*(soft[place] if need else found[place] for place, need in enumerate(here)), none)
 
-    rule = primitive.dual
-
-    def dual(tensors: Any, tangents: Any, static: Any) -> tuple[Tensor, Tensor] | None:
-        assert rule is not None
-        return rule(tensors[:count], tangents[:count], static)
-
     def linear(*given: Any) -> tuple[Tensor | None, ...] | None:
         others = primitive.linear(*given[:count], *given[count + 1 :])
         return None if others is None else (*others, None)
@@ -91,7 +85,6 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
         direct=dropping(primitive.direct),
         forward=dropping(primitive.forward),
         backward=backward,
-        dual=None if rule is None else dual,
         linear=linear,
         back=None if primitive.back is None else back,
     )
