@@ -28,8 +28,18 @@ def test_a_file_of_plain_data(tmp_path, suffix):
         source.write_text(json.dumps(ROTATE))
     done = run(source, "-o", out)
     assert done.exit_code == 0, done.output
-    assert "1 of 1 transforms of albumentations's" in done.output
+    assert "1 of 1 transforms of albumentations" in done.output
     assert Pipeline.load(out)[0].degrees == (-90.0, 90.0)
+
+
+def test_what_hydra_instantiates(tmp_path):
+    source = tmp_path / "config.json"
+    step = {"_target_": "albumentations.HorizontalFlip", "p": 0.3}
+    compose = {"_target_": "albumentations.Compose", "transforms": [step], "_convert_": "all"}
+    source.write_text(json.dumps({"seed": 1, "train": {"loader": [{"size": 4}], "augment": compose}}))
+    done = run(source)
+    assert "RandomHorizontalFlip(0.3)" in done.output, done.output
+    assert "1 of 1 transforms of albumentations" in done.output
 
 
 def test_another_library_is_named(tmp_path):

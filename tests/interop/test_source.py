@@ -30,6 +30,25 @@ class Data:
 """
 
 
+def test_functions_of_the_file_that_return_one_thing_are_read():
+    text = """
+import albumentations as A
+def blur(p=0.4, *, size=3):
+    taps = [A.Blur(size), A.MedianBlur(size)]
+    return A.OneOf(taps, p=p)
+def colors():
+    return [A.RandomGamma(), A.InvertImg(p=1)]
+def twice():
+    return [twice(), twice()]
+t = A.Compose([blur(0.2), blur(size=5), *colors(), twice()] + ([A.Blur()] if args.blur else []))
+"""
+    ((_, _, _, read),) = from_source(text)
+    assert [step.p for step in read.pipeline[:2]] == [0.2, 0.4]
+    assert [type(step).__name__ for step in read.pipeline[2:]] == ["RandomGamma", "RandomInvert"]
+    assert read.missing[-1].name == "[A.Blur()] if args.blur else []"
+    assert len(read.missing) > 1  # what calls itself has an end
+
+
 def test_what_a_file_spells_out_is_found_and_not_run(tmp_path):
     trace = tmp_path / "trace"
     first, second = from_source(FILE.replace("TRACE", repr(str(trace))))

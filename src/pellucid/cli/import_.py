@@ -52,7 +52,7 @@ def import_(
             typer.echo(f"{one.name or 'augment'} = {interop.as_code(result.pipeline)}")
         for each in (*result.missing, *result.notes):
             typer.echo(f"# {each}" if output is None else str(each))
-        read = f"{result.total - len(result.missing)} of {result.total} transforms of {one.library}'s"
+        read = f"{max(result.total - len(result.missing), 0)} of {result.total} transforms of {one.library}"
         typer.echo(f"{output}: {read}" if output is not None else f"# line {one.line}: {read}\n")
 
 
@@ -101,7 +101,29 @@ def _plain(path: Path) -> tuple[Any, str]:
     table = _table(path)
     if not isinstance(table, dict):
         raise invalid("FILE", expected="a table that describes a pipeline", got=type(table).__name__)
+    if (made := _instantiated(table)) is not None:
+        return made[1], made[0]
     return table, "albumentations" if "__version__" in table or "__class_fullname__" in table else ""
+
+
+def _instantiated(value: Any) -> tuple[str, Any] | None:
+    """The library and description of the first pipeline that a configuration of Hydra's makes."""
+    if not isinstance(value, dict):
+        return next(filter(None, map(_instantiated, value)), None) if isinstance(value, list) else None
+    target = str(value.get("_target_", ""))
+    if target.partition(".")[0] not in LIBRARIES:
+        return next(filter(None, map(_instantiated, value.values())), None)
+    return target.partition(".")[0], _renamed(value)
+
+
+def _renamed(value: Any) -> Any:
+    """Hydra's targets by their last name."""
+    if isinstance(value, list):
+        return [_renamed(one) for one in value]
+    if not isinstance(value, dict) or "_target_" not in value:
+        return value
+    rest = {key: _renamed(one) for key, one in value.items() if not key.startswith("_")}
+    return {"name": str(value["_target_"]).rpartition(".")[2], **rest}
 
 
 def _table(path: Path) -> Any:

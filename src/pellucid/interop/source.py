@@ -103,6 +103,7 @@ class _Finder(ast.NodeVisitor):
         self.wholes: list[_Whole] = []
         self.scopes: tuple[dict[str, Any], ...] = ({},)
         self.within = self.star = ""
+        self.functions: dict[str, tuple[ast.FunctionDef, dict[str, Any]]] = {}
 
     # ---- what names mean
 
@@ -163,7 +164,9 @@ class _Finder(ast.NodeVisitor):
         named = zip((node.args.posonlyargs + node.args.args)[-len(usual) :] if usual else [], usual, strict=False)
         pairs = [*named, *((one, value) for one, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if value)]
         own: dict[str, Any] = {f"={one.arg}": None for one in (*node.args.args, *node.args.kwonlyargs)}
-        self._scope(node, own | {f"={one.arg}": [(0, value)] for one, value in pairs}, node.name)
+        own |= {f"={one.arg}": [(0, value)] for one, value in pairs}
+        self.functions[node.name] = node, own
+        self._scope(node, own, node.name)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         own: dict[str, Any] = {}
@@ -252,7 +255,7 @@ class _Values:
 
     def __init__(self, finder: _Finder, whole: _Whole) -> None:
         self.finder, self.scopes, self.library, self.line = finder, whole.scopes, whole.library, whole.call.lineno
-        self.depth = 0
+        self.depth = self.calls = 0
 
     def of(self, node: ast.expr) -> Any:
         """Its value, or `Unread`."""
@@ -293,6 +296,8 @@ class _Values:
 
     def _BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.of(node.left), self.of(node.right)
+        if isinstance(node.op, ast.Add) and isinstance(left, list) and isinstance(right, Unread):
+            return [*left, right]
         numbers = is_number(left) and is_number(right)
         if not numbers and not (isinstance(left, list | tuple) and isinstance(right, list | tuple | int)):
             raise TypeError
@@ -343,10 +348,25 @@ class _Values:
             return call_of(library, name, places, words)
         if library:
             return self._transform(library, name, places, words)
+        if isinstance(node.func, ast.Name) and node.func.id in self.finder.functions:
+            return self._returned(*self.finder.functions[node.func.id], places, words)
         function = _FUNCTIONS[ast.unparse(node.func)]
         if any(isinstance(one, Unread) for one in places):
             raise ValueError
         return function(*places, **words)
+
+    def _returned(self, function: ast.FunctionDef, own: dict[str, Any], places: list[Any], words: dict[str, Any]) -> Any:
+        """What a function of the file gives, where it has one ``return``."""
+        self.calls += 1
+        (end,) = (one for one in ast.walk(function) if isinstance(one, ast.Return) and self.calls < _MOST)
+        given = {**dict(zip((one.arg for one in function.args.args), places, strict=False)), **words}
+        before = self.scopes, self.line
+        self.scopes = (*self.scopes[:1], own | {f"={name}": [(0, ast.Constant(value))] for name, value in given.items()})
+        self.line = end.lineno
+        try:
+            return self.of(end.value) if end.value is not None else None
+        finally:
+            self.scopes, self.line = before
 
     def _transform(self, library: str, name: str, places: list[Any], words: dict[str, Any]) -> dict[str, Any]:
         if library != "albumentations" and name.endswith("Sequential"):
