@@ -4,8 +4,7 @@ from html.parser import HTMLParser
 
 from pellucid.cli.learned import write_learned
 from pellucid.learn import ranges
-from pellucid.learn.demo import Demo, Turned
-from pellucid.learn.rotation import Rotation
+from pellucid.learn.demo import Demo, Rotation, Turned
 from pellucid.learn.run import Outcome
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from pellucid.cli.settings import takes
 from pellucid.features.train import DescriptorSettings, DetectorSettings, JointSettings
 from pellucid.learn import RECIPES
-from pellucid.learn.rotation import Rotation
+from pellucid.learn.demo import Rotation
 from pellucid.training.settings import described
 
 KINDS = [DescriptorSettings, DetectorSettings, JointSettings, *(recipe.settings for recipe in RECIPES.values())]

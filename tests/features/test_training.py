@@ -22,7 +22,7 @@ from pellucid.features.train.precision import resolve_precision
 from pellucid.features.train.run import decide_steps
 from pellucid.features.weights import load_descriptor, save_descriptor
 from pellucid.training import World, read_log, read_settings
-from pellucid.training.device import pick_device
+from pellucid.training.distributed import pick_device
 
 SMALL = {
     "batch": 15,

@@ -57,7 +57,7 @@ ALLOWED = [
     ("learn/teach.py", "follow", "lerp_", "the teacher is a running average of the student, without gradient"),
     ("learn/teach.py", "follow", "copy_", "the teacher is a running average of the student, without gradient"),
     ("random/compiled.py", "fill", "*", "a Numba kernel fills a buffer that its caller has just allocated"),
-    ("training/descent.py", "set_rate", "subscript assignment", "torch's optimisers read their rate from a dict"),
+    ("training/distributed.py", "set_rate", "subscript assignment", "torch's optimisers read their rate from a dict"),
     ("data/samples.py", "__init__", "share_memory_", "the stream's own counter, which its workers see"),
     ("data/samples.py", "epoch", "fill_", "the stream's own counter, which its workers see"),
     ("audit/subject.py", "placed", ".data", "the audit moves a module to another precision, and back afterwards"),

@@ -13,7 +13,7 @@ from pellucid.cli import app
 from pellucid.errors import InvalidArgument
 from pellucid.learn import RECIPES, AugerinoSettings
 from pellucid.learn.data import Batches, Pictures, load_pictures, small_task
-from pellucid.learn.rotation import Rotation
+from pellucid.learn.demo import Rotation
 from pellucid.learn.run import learn
 from pellucid.training import World, fit
 from pellucid.training.settings import described

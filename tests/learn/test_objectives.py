@@ -16,7 +16,7 @@ import pellucid as P
 from pellucid import CenteredUniform, Key, Learnable, Pipeline
 from pellucid.learn import augerino_objective, follow, gradient_penalty, teach_losses
 from pellucid.learn.augerino import HeldStatistics
-from pellucid.learn.rotation import optimal_width
+from pellucid.learn.demo import optimal_width
 
 
 @pytest.mark.slow

@@ -130,8 +130,7 @@ def test_a_rotation_that_has_not_arrived_fails_the_command(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("theta", [45.0, 60.0])
 def test_augerino_finds_the_width_from_both_sides(theta, tmp_path):
-    from pellucid.learn.demo import turn_both_ways
-    from pellucid.learn.rotation import Rotation
+    from pellucid.learn.demo import Rotation, turn_both_ways
 
     settings = Rotation(theta=theta)
     for result in turn_both_ways(settings, tmp_path):

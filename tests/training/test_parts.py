@@ -10,7 +10,7 @@ from PIL import Image
 
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.training import World, all_gather_rows, average_gradients, join_world, read_settings
-from pellucid.training.curves import plot_curves
+from pellucid.training.log import plot_curves
 
 
 @dataclass(frozen=True)

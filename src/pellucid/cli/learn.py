@@ -62,8 +62,7 @@ def rotation(
 ) -> None:
     """Augerino where the right width is known, from a narrow and from a wide start; exit code 1 beyond 10 %."""
     need("train", *_NEEDED)
-    from pellucid.learn.demo import turn_both_ways
-    from pellucid.learn.rotation import Rotation, optimal_width
+    from pellucid.learn.demo import Rotation, optimal_width, turn_both_ways
 
     settings = Rotation(theta=theta, steps=steps, entropy=entropy, seed=seed)
     with one_thread():

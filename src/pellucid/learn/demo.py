@@ -1,6 +1,8 @@
-"""The small version: Augerino on a few digits, and the rotation whose right width is known.
+"""The small version: Augerino on a few digits, and a rotation whose right width is known.
 
-Owns: what the demo runs.
+The known answer: which way up is a picture that was turned by at most theta?
+
+Owns: what the demo runs; the data of the rotation, its answer in closed form, and one run from one starting width.
 Must not: take two minutes, or word its report; ``../cli/learned.py`` does.
 Read next: ``../cli/learn.py``.
 """
@@ -11,17 +13,129 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pellucid.learn.augerino import AugerinoSettings
-from pellucid.learn.classifier import accuracy, fixed
-from pellucid.learn.data import load_pictures, small_task
-from pellucid.learn.ranges import plot_ranges, readable
-from pellucid.learn.rotation import Rotation, half_width, learn_rotation, optimal_width
-from pellucid.learn.run import Outcome, learn, train
-from pellucid.training import World, fit_run
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor
 
-__all__ = ["Demo", "Turned", "run_demo", "table", "turn_both_ways"]
+from pellucid.errors import invalid
+from pellucid.learn.augerino import AugerinoSettings, augerino_objective
+from pellucid.learn.classifier import accuracy, cosine, fixed, network_for
+from pellucid.learn.data import load_pictures, small_task
+from pellucid.learn.ranges import numbers_of, plot_ranges, readable
+from pellucid.learn.run import Outcome, learn, train
+from pellucid.learn.settings import Learning
+from pellucid.pipeline import Pipeline
+from pellucid.random import CenteredUniform, Key, Learnable
+from pellucid.training import RunSettings, TrainState, World, descend, fit_run, set_rate
+from pellucid.training.settings import Amount, Count, Positive
+from pellucid.transforms import RandomRotation
+
+__all__ = [
+    "Demo", "Rotation", "Turned", "half_width", "learn_rotation", "optimal_width", "run_demo", "table", "turn_both_ways",
+]  # fmt: skip
 
 IMAGES = 200
+
+
+@dataclass(frozen=True)
+class Rotation(RunSettings):
+    """The settings.
+
+    Args:
+        theta: pictures are turned by U(-theta, theta) about upright (class 0) or about upside down (class 1), in degrees < 90.
+        start: the half-width the learned rotation starts from, in degrees.
+        entropy: the reward, as in `AugerinoSettings`.
+        rate, range_rate: learning rates of the network and of the rotation.
+    """
+
+    steps: Count = 600
+    theta: Positive = 45.0
+    start: Positive = 10.0
+    entropy: Amount = 0.02
+    rate: Positive = 3e-3
+    range_rate: Positive = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, most in (("theta", 90.0), ("start", 180.0)):
+            if not getattr(self, name) < most:
+                raise invalid(name, expected=f"degrees below {most:g}", got=getattr(self, name))
+
+    @property
+    def truth(self) -> float:
+        """The widest rotation that keeps the two classes apart: turned by theta and then by this, a picture lies on its side."""
+        return 90.0 - self.theta
+
+
+def optimal_width(theta: float, entropy: float) -> float:
+    """Where the objective of a perfect classifier has its minimum, in degrees.
+
+    With e = w - (90 - theta) > 0 degrees too much, the angles of both classes overlap in two intervals of 2 e around +-90
+    degrees, in which the densities of a sum of two uniforms fall linearly to 0. The conditional entropy of the class given the
+    angle is then e^2 / (2 theta w), and minus ``entropy * log w`` has its minimum at e - e^2 / (2 w) = entropy * theta.
+
+    Example:
+        >>> round(optimal_width(45.0, 0.02), 2)
+        45.91
+    """
+    excess = entropy * theta
+    for _ in range(50):
+        excess = entropy * theta + excess**2 / (2 * (90.0 - theta + excess))
+    return 90.0 - theta + excess
+
+
+def learn_rotation(settings: Rotation) -> Learning:
+    """Augerino with one range, a rotation; new turns of the pictures are drawn at every step."""
+    pictures = _discs()
+    turn = Pipeline([RandomRotation(settings.theta)], seed=settings.seed + 1)
+    augment = Pipeline([RandomRotation(CenteredUniform(0.0, Learnable(settings.start, low=0.0, high=180.0)))], seed=settings.seed)
+    net = network_for(pictures, 2, seed=settings.seed)
+    optimizer = torch.optim.AdamW(net.parameters(), settings.rate)
+    ranges = torch.optim.Adam(augment.parameters(), settings.range_rate)
+
+    def step(index: int) -> dict[str, float | Tensor]:
+        images, labels = _batch(pictures, turn, settings, index)
+        for one, rate in ((optimizer, settings.rate), (ranges, settings.range_rate)):
+            set_rate(one, rate * cosine(index, settings.steps))
+        objective, loss = augerino_objective(
+            augment,
+            lambda augmented: F.cross_entropy(net(augmented), labels, reduction="none"),
+            images,
+            entropy=settings.entropy,
+            key=Key(settings.seed, index),
+        )
+        descend(objective, optimizer, ranges, world=World())
+        return {"loss": loss, **numbers_of(augment)}
+
+    return Learning(step, TrainState({"net": net, "augment": augment}, {"optimizer": optimizer, "ranges": ranges}), augment, net)
+
+
+def half_width(learning: Learning) -> float:
+    """The learned half-width, in degrees."""
+    return numbers_of(learning.augment)["0.RandomRotation.degrees.high"]
+
+
+def _batch(
+    pictures: Float[Tensor, "n 1 h w"], turn: Pipeline, settings: Rotation, index: int
+) -> tuple[Float[Tensor, "b 1 h w"], Int64[Tensor, "b"]]:
+    generator = torch.Generator().manual_seed((settings.seed << 20) + index)
+    rows = torch.randint(pictures.shape[0], (settings.batch,), generator=generator)
+    labels = torch.randint(2, (settings.batch,), generator=generator)
+    chosen = pictures[rows]
+    images = torch.where(labels.bool()[:, None, None, None], chosen.flip(2, 3), chosen)
+    with torch.no_grad():
+        return turn(images, key=Key(settings.seed + 1, index)), labels
+
+
+def _discs(count: int = 4, side: int = 24) -> Float[Tensor, "n 1 h w"]:
+    """A few digits that differ from themselves upside down, in a round window, so that no corner tells the angle."""
+    digits = load_pictures()
+    sevens = digits.x_train[(digits.y_train == 7) | (digits.y_train == 4)][:count].to(torch.float32) / 255.0
+    large = F.interpolate(sevens, size=(side, side), mode="bilinear", align_corners=False)
+    ticks = torch.arange(side) - (side - 1) / 2
+    window = torch.sigmoid(2.0 * (side / 2 - 1.0 - torch.hypot(ticks[:, None], ticks)))
+    return large * window
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from torch import nn
 
 from pellucid.pipeline import Pipeline
 from pellucid.training import read_log
-from pellucid.training.curves import plot_curves
+from pellucid.training.log import plot_curves
 
 __all__ = ["numbers_of", "plot_ranges", "readable", "unit_of"]
 

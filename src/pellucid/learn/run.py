@@ -30,7 +30,7 @@ from pellucid.pipeline import Pipeline
 from pellucid.policy import searchable
 from pellucid.random import Bernoulli, CenteredUniform, Learnable
 from pellucid.training import World, fit_run
-from pellucid.training.device import pick_device
+from pellucid.training.distributed import pick_device
 from pellucid.training.loop import step_seed
 from pellucid.transforms import RandomAffine, RandomErasing, RandomHorizontalFlip
 

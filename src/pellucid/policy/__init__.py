@@ -2,13 +2,12 @@
 
 Owns: `RandomChoice`, the presets, the published policies, and the spaces of searches.
 Must not: know of losses or of how a policy is learned; ``learn`` does.
-Read next: ``choice.py``.
+Read next: ``presets.py``.
 """
 
 from pellucid.core.docstrings import introduce
 from pellucid.policy.adversarial import ADA, DiffAugment
-from pellucid.policy.choice import RandomChoice
-from pellucid.policy.presets import rand_augment, trivial_augment
+from pellucid.policy.presets import RandomChoice, rand_augment, trivial_augment
 from pellucid.policy.published import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
 from pellucid.policy.search import searchable
 

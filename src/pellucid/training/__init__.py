@@ -6,8 +6,7 @@ Read next: ``loop.py``.
 """
 
 from pellucid.training.checkpoint import TrainState, latest_checkpoint, load_checkpoint, save_checkpoint
-from pellucid.training.descent import descend, set_rate
-from pellucid.training.distributed import World, all_gather_rows, average_gradients, join_world
+from pellucid.training.distributed import World, all_gather_rows, average_gradients, descend, join_world, set_rate
 from pellucid.training.log import CsvLog, read_log
 from pellucid.training.loop import NonFiniteLoss, fit, fit_run
 from pellucid.training.settings import RunSettings, read_settings

@@ -1,6 +1,6 @@
-"""Ranks: joining a group that torchrun started, and the collectives that gradients pass through.
+"""Ranks: joining a group that torchrun started, the collectives that gradients pass through, one step of descent, and the device.
 
-Owns: `World`, joining, averaging gradients, and gathering rows of unequal number from all ranks.
+Owns: `World`, joining, averaging gradients, a step, gathering rows from all ranks, and the choice behind a device's name.
 Must not: assume a GPU, or that there is more than one process.
 Read next: ``loop.py``.
 """
@@ -14,10 +14,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.optim import Optimizer
 
+from pellucid.errors import invalid
 from pellucid.random.stream import launched, launched_number
 
-__all__ = ["World", "all_gather_rows", "average_gradients", "barrier", "join_world", "leave_world"]
+__all__ = [
+    "World", "all_gather_rows", "average_gradients", "barrier", "descend", "join_world", "leave_world", "pick_device", "set_rate",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -141,3 +145,64 @@ class _GatherRows(torch.autograd.Function):
         dist.all_reduce(total)
         start = sum(ctx.counts[: ctx.rank])
         return total[start : start + ctx.counts[ctx.rank]], None, None
+
+
+def descend(loss: Tensor, *optimizers: Optimizer, world: World) -> None:
+    """Take one step with each optimiser along the gradient of ``loss``, averaged over ranks.
+
+    Args:
+        loss: a scalar.
+        optimizers: each takes a step; their gradients are emptied before.
+        world: which rank this is, of how many.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.training import World, descend
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> descend(x.square().sum(), torch.optim.SGD([x], 0.25), world=World())
+        >>> x.item()
+        0.5
+    """
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    loss.backward()
+    average_gradients((weight for one in optimizers for group in one.param_groups for weight in group["params"]), world)
+    for optimizer in optimizers:
+        optimizer.step()
+
+
+def set_rate(optimizer: Optimizer, rate: float) -> None:
+    """Set the learning rate of every group.
+
+    Args:
+        optimizer: whose.
+        rate: the new learning rate, at least 0.
+
+    Example:
+        >>> import torch
+        >>> from pellucid.training import set_rate
+        >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], 0.25)
+        >>> set_rate(optimizer, 0.1)
+        >>> optimizer.param_groups[0]["lr"]
+        0.1
+    """
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def pick_device(name: str) -> torch.device:
+    """The device to train on: ``auto`` takes a GPU where there is one.
+
+    Errors:
+        ``InvalidArgument`` for a device that is not there.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError) as error:
+        raise invalid("device", expected="auto, cpu or cuda", got=repr(name)) from error
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device.type not in ("cpu", "cuda") or (device.type == "cuda" and (device.index or 0) >= gpus):
+        raise invalid("device", expected=f"auto, cpu, or cuda where there is a GPU ({gpus} here)", got=repr(name))
+    return device

@@ -32,9 +32,8 @@ from pellucid.features.train.settings import DescriptorSettings, DetectorSetting
 from pellucid.features.train.trainer import Trainer
 from pellucid.features.weights import load_descriptor, load_detector
 from pellucid.training import World, fit_run, join_world
-from pellucid.training.curves import plot_curves
-from pellucid.training.device import pick_device
-from pellucid.training.distributed import barrier
+from pellucid.training.distributed import barrier, pick_device
+from pellucid.training.log import plot_curves
 
 __all__ = ["decide_steps", "picture_notes", "train"]
 
