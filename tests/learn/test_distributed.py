@@ -15,6 +15,7 @@ from pellucid import CenteredUniform, Key, Learnable, Pipeline
 from pellucid.learn.data import load_pictures, small_task
 from pellucid.learn.density import DensitySettings
 from pellucid.learn.run import RECIPES
+from pellucid.learn.weaken import Weakening
 from pellucid.policy import RandomChoice
 from pellucid.training import World, average_gradients, join_world
 
@@ -48,6 +49,10 @@ class Joint(nn.Module):
         return self.augment.expected(losses, images, key=key)
 
 
+def weakening():
+    return Weakening(8, [Pipeline([P.RandomRotation(30)]), Pipeline([P.RandomRotation(5)])])
+
+
 def data():
     generator = torch.Generator().manual_seed(1)
     return torch.rand(6, 1, 8, 8, generator=generator, dtype=torch.float64), torch.tensor([0, 1, 2, 0, 1, 2])
@@ -76,6 +81,7 @@ def _rank(rank, port, results):
     average_gradients(by_hand.parameters(), world)
     out["by hand"] = gradients(by_hand)
     out["draw"] = by_hand.augment.draw(images, key=Key(7, 5)).params[1]["degrees"].detach()
+    out["weakening"] = weakening()(images, key=Key(7, 5))
     optimizer = torch.optim.Adam(wrapped.parameters(), 0.05)
     for step in range(3):
         optimizer.zero_grad()
@@ -133,6 +139,8 @@ def test_ranks_draw_different_parameters(ranks):
     for rank in range(2):
         alone = Joint().augment.draw(data()[0][:3], key=Key(7, 5, index_of(rank)))
         assert torch.equal(alone.params[1]["degrees"].detach(), ranks[rank]["draw"])
+        own = weakening()(data()[0][3 * rank : 3 * rank + 3], key=Key(7, 5, index_of(rank)))
+        assert torch.equal(own, ranks[rank]["weakening"])
 
 
 @pytest.mark.slow

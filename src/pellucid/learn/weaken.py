@@ -1,0 +1,69 @@
+"""Weakening: many operations a picture at first, few in the end, at the cost of any fixed policy.
+
+Owns: which of several pipelines a step of a training takes.
+Must not: train, or count steps; the loop has their number, so that a run resumes exactly.
+Read next: ``run.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import nn
+
+from pellucid.errors import invalid
+from pellucid.pipeline import Pipeline
+from pellucid.policy import RandAugment
+from pellucid.random import Key
+from pellucid.random.arguments import whole_number
+
+__all__ = ["Weakening"]
+
+
+class Weakening(nn.Module):
+    """Augment strongly at first and weakly in the end: each of several pipelines for an equal part of a training.
+
+    While the rate is high, a network learns what holds under strong changes. While it falls, the network settles on pictures that
+    look more and more like those of the test. `Learned augmentation, measured` says what this gains over `policy.RandAugment`.
+
+    Args:
+        steps: of the training, at least 1.
+        stages: the pipelines, from the first to the last; by default RandAugment of 4, 3, 2 and 1 operations, in pictures (B, C,
+            H, W), uint8 or floats in [0, 1].
+
+    What pipelines learn is in the ``state_dict``. The step is that of the key, so a loop that resumes goes on exactly.
+
+    Gradient:
+        as the pipelines'.
+    Errors:
+        InvalidArgument for no stage, for steps below 1, and for a step outside of the training.
+    Source:
+        He, Xie, Zhang, Zhang: "Data augmentation revisited", 2019, train the last epochs on clean pictures. Here the change goes in
+        several parts, and ends with one operation.
+
+    Example:
+        >>> from pellucid.learn import Weakening
+        >>> augment = Weakening(1000)
+        >>> for step in range(2):
+        ...     seen = augment(torch.rand(8, 3, 16, 16), key=pellucid.Key(0, step))
+        >>> [augment.stage(step)[0].n for step in (0, 249, 250, 999)]
+        [4, 4, 3, 1]
+    """
+
+    def __init__(self, steps: int, stages: Sequence[nn.Module] | None = None) -> None:
+        super().__init__()
+        self.steps = whole_number("steps", steps, 1, 1 << 40)
+        self.stages = nn.ModuleList([Pipeline([RandAugment(n)]) for n in (4, 3, 2, 1)] if stages is None else stages)
+        if not len(self.stages):
+            raise invalid("stages", expected="at least one pipeline", got="none")
+
+    def stage(self, step: int) -> nn.Module:
+        """The pipeline of a step, 0 to ``steps`` - 1."""
+        if not 0 <= step < self.steps:
+            raise invalid("step", expected=f"0 to {self.steps - 1}, as the training has {self.steps} steps", got=step)
+        return self.stages[step * len(self.stages) // self.steps]
+
+    def forward(self, images: Any, *, key: Key, **options: Any) -> Any:
+        """Augment as at the step of the key; options and results as in `Pipeline`'s call."""
+        return self.stage(int(key.step))(images, key=key, **options)
