@@ -110,11 +110,11 @@ def hypergradient(
     jobs: Jobs = 1,
     quick: Annotated[bool, typer.Option("--quick", help="The same parts, too small to conclude anything from.")] = False,
 ) -> None:
-    """The noise of each estimator at one step, and how far hypergradients see; goes on where it was stopped, from its file."""
+    """Each estimator's noise at one step, how far hypergradients see, and labels that survive; goes on from its file."""
     need("train", "safetensors", "sklearn")
     from pellucid.cli.learn import one_thread
     from pellucid.learn.data import find_data, load_pictures
-    from pellucid_bench.learned.gradients import as_markdown, run
+    from pellucid_bench.learned.gradients import KINDS, as_markdown, run
     from pellucid_bench.report import insert
     from pellucid_bench.runs import run_all
 
@@ -122,7 +122,7 @@ def hypergradient(
     with one_thread():
         rows = run_all(
             lambda arm, seed: run(pictures, arm, seed, quick=quick),
-            ("estimators", "horizons"),
+            KINDS,
             seeds,
             about={"data": pictures.name, "quick": quick},
             path=None if write is None else write / "hypergradient.json",

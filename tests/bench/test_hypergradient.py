@@ -22,6 +22,9 @@ def test_tables_say_what_the_rows_do():
         "far": [[1.0, 0.0], [-1.0, 0.0]],
     }
     rows = [{"arm": "estimators", "seed": 0, "found": [estimate]}, {"arm": "horizons", "seed": 0, "found": [horizon]}]
+    assert "read, %" not in as_markdown(rows)
+    rows.append({"arm": "labels", "seed": 0, "found": [{"operations": 2, "accuracy": 0.75}]})
     text = as_markdown(rows)
+    assert "| 2 | 75.0 (75.0) |" in text
     assert "| angle | `boundary` | 0.50 (0.50) | 1.5 (1.5) |" in text
     assert "| 5 | 1.0000 (1.0000) | +0.71 (+0.71) | +1.00 (+1.00) | +0.00 (+0.00) | -1.00 (-1.00) |" in text

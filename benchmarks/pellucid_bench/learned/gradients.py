@@ -1,6 +1,6 @@
-"""What exact gradients buy: the noise of each estimator at one step, and how far a hypergradient sees.
+"""What exact gradients buy: the noise of each estimator at one step, how far a hypergradient sees, and which labels survive.
 
-Owns: both measurements and their tables.
+Owns: the measurements and their tables.
 Must not: learn an augmentation; it measures the gradients that would.
 Read next: ``arms.py``.
 """
@@ -31,15 +31,19 @@ from pellucid import (
     Uniform,
 )
 from pellucid.learn import unrolled_hypergradient
-from pellucid.learn.classifier import Student
+from pellucid.learn.classifier import Student, accuracy
 from pellucid.learn.data import Pictures, Task, small_task
 from pellucid.learn.settings import Settings
+from pellucid.policy import RandAugment
 from pellucid.random import Key
 from pellucid.training import World
+from pellucid_bench.learned.arms import ARMS, Bytes
 from pellucid_bench.runs import Row, each
 
-__all__ = ["as_markdown", "differences", "run"]
+__all__ = ["KINDS", "as_markdown", "differences", "run"]
 
+KINDS = ("estimators", "horizons", "labels")
+"""What is measured."""
 AFTER = 200
 """Steps of training before anything is measured, and after which the held-out loss is."""
 _RATE = 0.02
@@ -153,6 +157,19 @@ def horizons(pictures: Pictures, seed: int, *, batches: int = 8, after: int = AF
     return [{**row, "far": far} for row in found]
 
 
+def labels(pictures: Pictures, seed: int, *, images: int = 10_000, steps: int = 1000) -> list[Row]:
+    """What RandAugment leaves of labels: how well a network trained under it on many pictures reads test pictures under it."""
+    task = small_task(pictures, min(images, len(pictures.x_train)), seed=seed)
+    settings = Settings(images=images, steps=steps, seed=seed, batch=32, rate=3e-3, weight_decay=1e-4)
+    net = ARMS["random"].train(task, settings).net
+    assert net is not None
+    found: list[Row] = []
+    for n in range(5):
+        seen = Bytes(RandAugment(n), seed=seed)(task.x_test, key=Key(seed, n))
+        found.append({"operations": n, "accuracy": accuracy(net, seen, task.y_test)})
+    return found
+
+
 def differences(numbers: Sequence[Tensor], value: Callable[[], Tensor], *, step: float) -> Tensor:
     """Central differences of a value by numbers that it depends on, under the same draws."""
     slopes = []
@@ -213,15 +230,17 @@ def _ranges() -> Pipeline:
 
 
 def run(pictures: Pictures, arm: str, seed: int, *, quick: bool = False) -> Row:
-    """One of the two measurements."""
+    """One of the measurements."""
+    if arm == "labels":
+        return {"found": labels(pictures, seed, **({"images": 100, "steps": 2} if quick else {}))}
     if arm == "estimators":
         return {"found": estimators(pictures, seed, **({"keys": 2, "after": 2} if quick else {}))}
     return {"found": horizons(pictures, seed, **({"batches": 4, "after": 2, "runs": 2} if quick else {}))}
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
-    """The two tables."""
-    by = {arm: [row["found"] for row in rows if row["arm"] == arm] for arm in ("estimators", "horizons")}
+    """The tables."""
+    by = {arm: [row["found"] for row in rows if row["arm"] == arm] for arm in KINDS}
     lines = ["| number | estimator | mean / difference | spread of one step / difference |", "|---|---|---|---|"]
     for of_seeds in zip(*by["estimators"], strict=True):
         ratios = each([row["mean"] / row["oracle"] for row in of_seeds], ".2f")
@@ -245,6 +264,10 @@ def as_markdown(rows: Sequence[Row]) -> str:
             found[4].append(mean(_cosine(one, other) for place, one in enumerate(far) for other in far[:place]))
         cosines = " | ".join(each(values, form) for values, form in zip(found, (".4f", *("+.2f",) * 4), strict=True))
         lines.append(f"| {of_seeds[0]['steps']} | {cosines} |")
+    if by["labels"]:
+        lines += ["", "| operations of RandAugment | read, % |", "|---|---|"]
+    for of_seeds in zip(*by["labels"], strict=True):
+        lines.append(f"| {of_seeds[0]['operations']} | {each([100 * row['accuracy'] for row in of_seeds])} |")
     return "\n".join(lines) + "\n"
 
 
