@@ -18,7 +18,11 @@ def needs_grad(*tensors: Tensor | Pictures | None) -> bool:
     """Whether a derivative to one of these may be asked for, in any of torch's ways; a fact of the call, not of its values."""
     if forward_mode() or (not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()):
         return True
-    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+    if torch.is_grad_enabled():
+        for tensor in tensors:  # as a loop: a generator's frames take as long as the rest
+            if tensor is not None and tensor.requires_grad:
+                return True
+    return False
 
 
 def forward_mode() -> bool:

@@ -45,7 +45,7 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
     """The primitive with one more tensor: how many pixels each sample's slopes are blurred by, or None.
 
     Args:
-        primitive: its first tensor is a picture.
+        primitive: its first tensor is a picture; its ``direct`` and ``forward`` leave out the further tensor themselves.
         count: of its tensors; the further one comes behind them.
         moves: which of them say where the picture is read.
         blur: (picture, the further tensor, what is static) -> the blurred picture.
@@ -53,9 +53,6 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
     Gradient:
         what moves: surrogate (blurred slopes). Everything else: as the primitive's own.
     """
-
-    def dropping(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        return lambda *given: function(*given[:count], *given[count + 1 :])
 
     def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
         assert primitive.back is not None
@@ -82,8 +79,6 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
 
     return primitive._replace(
         reference=lambda *given: with_slopes(primitive.reference, moves, blur, given[:count], given[count], given[count + 1 :]),
-        direct=dropping(primitive.direct),
-        forward=dropping(primitive.forward),
         backward=backward,
         linear=linear,
         back=None if primitive.back is None else back,

@@ -22,6 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 _SAME_MODE = {"edge": "border", "symmetric": "reflection", "reflect": "reflect_101"}
+_PLAIN = {bool, float, int, str}
 _LARGEST = torch.finfo(torch.float32).max
 
 
@@ -32,7 +33,7 @@ def is_number(value: object) -> bool:
 
 def plain(value: object, depth: int = 2) -> object:
     """Turn other libraries' numbers into Python's and sequences into tuples, so that equal values compare equal; leave the rest."""
-    if isinstance(value, bool | str | bytes | bytearray | memoryview):
+    if type(value) in _PLAIN or isinstance(value, bytes | bytearray | memoryview | str):
         return value
     if isinstance(value, Real):
         return int(value) if isinstance(value, Integral) else float(value)
@@ -90,8 +91,10 @@ def numbers_of(name: str, value: object) -> tuple[float, ...]:
 
 def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Raise unless ``value`` is one of ``choices``: texts, or singletons such as None."""
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
-        raise invalid(name, expected=f"one of {choices}", got=repr(value))
+    for choice in choices:
+        if value is choice or (isinstance(value, str) and value == choice):
+            return
+    raise invalid(name, expected=f"one of {choices}", got=repr(value))
 
 
 def padding_named(mode: Any) -> Any:

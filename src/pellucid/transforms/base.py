@@ -394,8 +394,7 @@ def _counts(name: str, value: object, expected: str, *, lengths: tuple[int, ...]
     """Whole numbers: one (length 1), or a sequence of one of the other lengths."""
     read = plain(value)
     parts = read if isinstance(read, tuple) else (read,)
-    whole = all(isinstance(part, int) and not isinstance(part, bool) for part in parts)
-    if not whole or len(parts) not in lengths or (len(parts) == 1) == isinstance(read, tuple):
+    if not {*map(type, parts)} <= {int} or len(parts) not in lengths or (len(parts) == 1) == isinstance(read, tuple):
         raise wrong_type(name, expected=expected, got=repr(value))
     if min(parts) < least or max(parts) > _MOST_PIXELS:
         raise invalid(name, expected=f"{expected}, from {least} to {_MOST_PIXELS}", got=repr(value), fix=fix)

@@ -7,6 +7,8 @@ Read next: ``reference.py``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -46,5 +48,10 @@ def _again(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels:
     return reference.patches(image, frames, span, size=(size[0], size[1]), levels=levels)
 
 
+def _without_slopes(compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda *given: compute(*given[:3], *given[4:])
+
+
 _PLACES = (1, 2)
-_PATCHES = softened(Primitive("patches", _again, *cpu.PATCHES, linear=as_it_is), 3, _PLACES)
+_COMPUTES = _without_slopes(cpu.PATCHES[0]), _without_slopes(cpu.PATCHES[1]), cpu.PATCHES[2]
+_PATCHES = softened(Primitive("patches", _again, *_COMPUTES, linear=as_it_is), 3, _PLACES)

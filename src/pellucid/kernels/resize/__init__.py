@@ -117,7 +117,7 @@ _PLACES = (1, 2)
 _PRIMITIVES = {
     name: softened(
         Primitive(
-            *("the resize", _again, forwards(by.direct), forwards(by.forward), backwards(by.backward), name, without_fills),
+            *("the resize", _again, forwards(by.direct, 4), forwards(by.forward, 4), backwards(by.backward), name, without_fills),
             None if by is triton else backwards(cpu.back),
         ),
         4,

@@ -85,11 +85,11 @@ def arguments(image: Tensor, mapping: Tensor, recipe: Recipe) -> tuple[list[int]
     return *recipe.options(image.shape[1]), mapping.dtype if recipe.dtype is None else recipe.dtype
 
 
-def forwards(compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The operator as a function of (tensors, recipe)."""
+def forwards(compute: Callable[..., Tensor], count: int = _COUNT) -> Callable[..., Tensor]:
+    """The operator as a function of (so many tensors, what else `softened` puts behind them, recipe)."""
 
     def call(*given: Any) -> Tensor:
-        return compute(*given[:-1], *arguments(given[0], given[1], given[-1]))
+        return compute(*given[:count], *arguments(given[0], given[1], given[-1]))
 
     return call
 

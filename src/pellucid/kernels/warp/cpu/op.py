@@ -53,10 +53,6 @@ class _Asked(NamedTuple):
     options: list[int]
     cubic: float
 
-    def moves(self) -> tuple[Any, ...]:
-        """What says where to read, but for the map."""
-        return self.window, self.field, self.links, self.table
-
 
 class _Call:
     """The arguments both compiled functions share, as NumPy arrays without copies, and the scratch memory of a thread."""
@@ -163,8 +159,8 @@ def _moves_rows(mapping: Tensor) -> bool:
 
 def _keeps_size(asked: _Asked) -> bool:
     """Whether a pass has nothing but a map, of a batch of the result's size."""
-    image = asked.image
-    return isinstance(image, Tensor) and all(part is None for part in asked.moves()) and tuple(asked.size) == tuple(image.shape[2:])
+    image, still = asked.image, asked.window is asked.field is asked.links is asked.table is None
+    return still and isinstance(image, Tensor) and tuple(asked.size) == tuple(image.shape[2:])
 
 
 def _may_stay(asked: _Asked) -> bool:
