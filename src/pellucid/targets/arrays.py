@@ -59,7 +59,7 @@ def as_tensor(name: str, kind: str, value: Any) -> Tensor:
     if first in _COLORS and last not in _COLORS:
         got = f"shape {tuple(tensor.shape)}, which reads as {last} channels"
         raise invalid(name, expected="an array (H, W, C)", got=got, fix="Channels that stand first: torch.from_numpy(array).")
-    return tensor.movedim(-1, -3)
+    return tensor.permute(2, 0, 1) if tensor.dim() == 3 else tensor.movedim(-1, -3)
 
 
 def given_as(value: object, kind: str, out: str) -> str:

@@ -205,7 +205,10 @@ def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed
     elif entries:
         lead = _lead_without_image(entries, lead)
     lead = lead or 0
-    entries = [_in_one_row(_channels_first(entry, named.values[entry.key], images), lead) for entry in entries]
+    if len(entries) > 1:
+        entries = [_in_one_row(_channels_first(entry, named.values[entry.key], images), lead) for entry in entries]
+    elif not images:
+        entries = [_in_one_row(entry, lead) for entry in entries]
     for entry in entries:
         inner, wanted = entry.tensor.dim() - lead, entry.kind.channels
         if inner not in entry.kind.axes or (wanted and entry.tensor.shape[-3] != wanted):

@@ -192,7 +192,7 @@ def _joined(entries: tuple[Entry, ...]) -> Entry:
         return replace(first, tensor=tensors[0][None], valid=None if first.valid is None else first.valid[None])
     if not first.kind.move:
         last = first.kind is IMAGE and first.tensor.dim() == 3 and all(cells_of(one[None]) > 1 for one in tensors)
-        whole = torch.stack([one.movedim(0, -1) for one in tensors]).movedim(-1, 1) if last else torch.stack(tensors)
+        whole = torch.stack([one.permute(1, 2, 0) for one in tensors]).movedim(-1, 1) if last else torch.stack(tensors)
         return replace(first, tensor=whole)
     tensors = of_one_length(tensors) if first.kind.corners else tensors
     flags = [t.new_ones(len(t), dtype=torch.bool) if e.valid is None else e.valid for t, e in zip(tensors, entries, strict=True)]
