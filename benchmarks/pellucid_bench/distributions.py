@@ -151,7 +151,7 @@ def main(library: str, half: str = "") -> None:
         if result is not None:
             found.append(result)
             print(f"{result.picture:.2f} {result.mask:.2f} {'exact' if result.exact else 'near '} {one.source}", flush=True)
-    name = f"{library} 1" if version(library) < "2" and library == "albumentations" else library
+    name = f"{library} {version(library)}" if library == "albumentations" and version(library) < "2" else library
     label = f"{name}, {half}" if half else name
     head, _, rest = TARGET.read_text(encoding="utf-8").partition(START)
     before, _, tail = rest.partition(END)

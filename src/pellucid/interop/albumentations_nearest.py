@@ -142,7 +142,7 @@ def _rain(given: Given, reader: Reader, where: str) -> Made:
 def _fog(given: Given, reader: Reader, where: str) -> Made:
     """Of all strengths, these come nearest in what they change."""
     ends = given("fog_coef_range", (given("fog_coef_lower", 0.3), given("fog_coef_upper", 1.0)))
-    strength = tuple(0.2 * end**1.5 if reader.version < 2 else max(1.3 * end**2, 0.125) for end in ends)
+    strength = tuple(0.2 * end**1.5 if reader.version < 2 else max(end**2, 0.125) for end in ends)
     return ours.RandomPlasmaFog(strength=strength, p=given("p", 0.5))
 
 
