@@ -7,6 +7,7 @@ Read next: ``operations.py``.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -109,8 +110,8 @@ def measure_every(
                         rows.append({**what, "subject": subject, "status": "refused", "note": note})
                     else:
                         working[subject] = call
-                for subject, timing in interleave(working, budget=budget, rounds=30, warmup=1).items():
-                    numbers = {"median_ms": timing.median * 1e3, "q1_ms": timing.low * 1e3, "q3_ms": timing.high * 1e3}
+                for subject, timing in interleave(working, budget=budget, rounds=30, warmup=1, clock=time.process_time).items():
+                    numbers = {"least_ms": timing.least * 1e3, "median_ms": timing.median * 1e3}
                     status = "view" if subject in OPERATIONS[name].view and way in ("singly", "arrays", "batch") else "ok"
                     rows.append({**what, "subject": subject, "status": status, **numbers, "rounds": timing.rounds})
     return rows
@@ -121,7 +122,7 @@ def _ratios(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
     times: dict[tuple[str, str, str], dict[str, float]] = {}
     for row in rows:
         if row["status"] == "ok":
-            times.setdefault((row["size"], row["way"], row["operation"]), {})[row["subject"]] = row["median_ms"]
+            times.setdefault((row["size"], row["way"], row["operation"]), {})[row["subject"]] = row["least_ms"]
     found = {}
     for key, by_subject in times.items():
         ours = by_subject.pop("pellucid", None)

@@ -32,20 +32,21 @@ def quiet(text: str) -> None:
 
 @dataclass(frozen=True)
 class Timing:
-    """Median and quartiles of the wall time of one call, in seconds."""
+    """Median, quartiles and least time of one call, in seconds."""
 
     median: float
     low: float
     high: float
     rounds: int
+    least: float
 
     @classmethod
     def of(cls, seconds: list[float]) -> Timing:
         """Summarise single measurements."""
         if len(seconds) == 1:
-            return cls(seconds[0], seconds[0], seconds[0], 1)
+            return cls(seconds[0], seconds[0], seconds[0], 1, seconds[0])
         low, median, high = statistics.quantiles(seconds, n=4, method="inclusive")
-        return cls(median, low, high, len(seconds))
+        return cls(median, low, high, len(seconds), min(seconds))
 
 
 @contextmanager
@@ -72,6 +73,7 @@ def interleave(
     rounds: int = 50,
     warmup: int = 2,
     between: Callable[[], None] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Timing]:
     """Time several calls in turns, after warming each up; every timed call follows an untimed one of the same.
 
@@ -84,6 +86,7 @@ def interleave(
         rounds: the most rounds.
         warmup: calls of each before the first round; compiled kernels are ready then.
         between: runs before every timed call and the one it follows, outside the clock.
+        clock: ``time.process_time`` counts the CPU time of all threads, which other programs hardly change.
 
     Returns:
         The timing of each call. The order within a round rotates, so that none always runs in another's wake.
@@ -103,21 +106,21 @@ def interleave(
             if turn >= _FEWEST_ROUNDS and time.perf_counter() - start > budget * len(names):
                 break
             for name in names[turn % len(names) :] + names[: turn % len(names)]:
-                seconds[name].append(_once(calls[name], between))
+                seconds[name].append(_once(calls[name], between, clock))
     finally:
         if collecting:
             gc.enable()
     return {name: Timing.of(values) for name, values in seconds.items()}
 
 
-def _once(call: Callable[[], Any], between: Callable[[], None] | None) -> float:
+def _once(call: Callable[[], Any], between: Callable[[], None] | None, clock: Callable[[], float]) -> float:
     if between is not None:
         between()
     call()
     synchronize()
-    start = time.perf_counter()
+    start = clock()
     result = call()
     synchronize()
-    end = time.perf_counter()
+    end = clock()
     del result  # freeing it is not part of the call
     return end - start
