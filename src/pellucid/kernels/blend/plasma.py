@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
+from torch.nn.functional import pixel_shuffle
 
 from pellucid.random.patterns import uniform_field
 
@@ -48,8 +49,7 @@ def plasma(
         middle = displaced(pairs + pairs.roll(-1, -1))
         beside = displaced(middle + middle.roll(1, -2) + grid + grid.roll(-1, -1))
         below = displaced(middle + middle.roll(1, -1) + grid + grid.roll(-1, -2))
-        rows = [torch.stack(two, -1).flatten(-2) for two in ((grid, beside), (below, middle))]  # b n 2n
-        grid = torch.stack(rows, -2).flatten(-3, -2)  # b 2n 2n
+        grid = pixel_shuffle(torch.stack((grid, beside, below, middle), 1), 2)[:, 0]  # b 2n 2n
         wibble = wibble / decay
     lowest, highest = grid.amin((-2, -1), keepdim=True), grid.amax((-2, -1), keepdim=True)
     spread = highest - lowest
@@ -59,16 +59,26 @@ def plasma(
 def plasma_of(
     words: Int64[Tensor, "b 2"], size: tuple[int, int], decay: Float[Tensor, "b"], dtype: torch.dtype
 ) -> Float[Tensor, "b 1 h w"]:
-    """The cloud of two words per sample; each of its fields has words of its own."""
-    asked = 0
+    """The cloud of two words per sample; each of its fields has words of its own. Small ones are made together, as the first places
+    of larger ones.
+    """
+    asked, made = 0, list[Tensor]()
 
     def uniform(side: int) -> Tensor:
-        nonlocal asked
-        asked += 1
-        low, high = words.unbind(1)
-        return uniform_field(torch.stack((low, high ^ asked), 1), (1, side, side), dtype)[:, 0]
+        nonlocal asked, made
+        if not made:
+            count, most = (3, side) if asked else _SMALL
+            low, high = words.unbind(1)
+            number = torch.arange(asked + 1, asked + count + 1, device=words.device)[:, None]  # n 1
+            each = torch.stack((low.expand(count, -1), high ^ number), -1).flatten(0, 1)
+            made = [*uniform_field(each, (1, 1, most * most), dtype).unflatten(0, (count, -1))]
+            asked += count
+        return made.pop(0).flatten(1)[:, : side * side].unflatten(1, (side, side))
 
     return plasma(uniform, size, decay[:, None, None])[:, None]
+
+
+_SMALL = 19, 32  # fields of grids up to 32 x 32: the first, and three for each size
 
 
 def fog(
