@@ -6,6 +6,7 @@ import torch
 
 import pellucid as P
 from pellucid import InvalidArgument, Key, Pipeline
+from pellucid.core.tape import recording
 
 TALL = torch.rand(6, 3, 4, 7, generator=torch.Generator().manual_seed(0))
 DRAWN = [
@@ -59,6 +60,28 @@ def test_gradients_and_files_know_what_was_drawn(transform, tmp_path):
     record.save(tmp_path / "one.pt")
     assert torch.equal(pipeline.apply(picture, P.Record.load(tmp_path / "one.pt")), out)
     assert Pipeline.from_dict(pipeline.to_dict())[0] == transform
+
+
+@by_name(DRAWN)
+def test_pictures_of_one_kind_go_by_the_recipe_of_what_they_drew(transform):
+    picture = TALL[0].permute(1, 2, 0).contiguous().mul(255).round().to(torch.uint8).numpy()
+    known, anew = (Pipeline([transform, P.RandomHorizontalFlip()], seed=3, out="same") for _ in range(2))
+    for step in range(30):
+        anew._recipes.clear()
+        one, other = known(picture), anew(picture)
+        assert one.shape == other.shape
+        assert np.array_equal(one, other)
+        assert np.array_equal(known(picture, key=Key(7, step)), anew(picture, key=Key(7, step)))
+    assert known.step == anew.step == 30
+    assert bool(known._recipes) != transform.many_sizes
+
+
+def test_nothing_is_recorded_for_a_size_that_one_draw_decided():
+    pipeline = Pipeline([P.RandomRescale((0.6, 1.9)), P.RandomInvert()], seed=0)
+    pipeline(TALL[0])
+    before = len(recording._recordings)
+    assert len({pipeline(TALL[0]).shape for _ in range(20)}) > 5
+    assert len(recording._recordings) == before
 
 
 def test_turns_are_numpys():

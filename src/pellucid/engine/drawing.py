@@ -142,7 +142,7 @@ class DrawTape:
     @classmethod
     def of(cls, plan: Plan) -> DrawTape | None:
         """The tape of plans of this kind; None where they cannot be taped."""
-        return cached_recording(plan.owner, "draw", lambda: cls(plan))
+        return None if plan.kind is None else cached_recording(plan.kind, "draw", lambda: cls(plan))
 
     def rows(self, plan: Plan, seed: int, step: int, index: NDArray[np.int64]) -> NDArray[np.float64]:
         """Words, room for the values that are rounded, and the size."""

@@ -7,7 +7,8 @@ Read next: ``../engine/prepared.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import methodcaller
 from typing import Any
 
@@ -24,14 +25,18 @@ from pellucid.engine.prepared import Prepared, image_pass
 from pellucid.kernels.pixels import cells_of
 from pellucid.kernels.threads import elements
 from pellucid.pipeline.applying import dtype_of_result, image_of
-from pellucid.random.key import RANK_STRIDE, Key, counted, key_for
-from pellucid.random.stream import claim_numbers, rank_now
+from pellucid.pipeline.settling import settle_each
+from pellucid.random.key import RANK_STRIDE, Key, counted, default_index, key_for
+from pellucid.random.stream import claim, claim_numbers, rank_now
 from pellucid.targets.arrays import as_given, as_tensor, is_array
 from pellucid.targets.kinds import IMAGE
 from pellucid.targets.options import Options
 from pellucid.targets.parsing import Parsed, batch_of
+from pellucid.transforms.base import Transform
+from pellucid.transforms.choices import steps_of
+from pellucid.types import ImageSpec
 
-__all__ = ["Recipe", "Recipes", "kind_of_call"]
+__all__ = ["Deciding", "Recipe", "Recipes", "kind_of_call", "shares"]
 
 _MOST = 64
 _LARGE = 1 << 20  # bytes of a result from which its memory is torch's, large pages and shared memory among it
@@ -163,15 +168,45 @@ class Recipe:
         return image_of(Lowered(self.plan, drawn, _CPU), image, self._options)
 
 
-class Recipes(dict[tuple[Any, ...], Recipe]):
-    """A pipeline's, by kind of call."""
+def shares(transforms: Sequence[Transform], options: Options) -> bool:
+    """Whether some draw is the same for all samples and ranks."""
+    return options.same_on_batch or any(getattr(step.transform, "same_on_batch", False) for step in steps_of(transforms))
+
+
+class Deciding(dict[tuple[Transform, ...], Recipe]):
+    """The recipes of single pictures of a kind whose draw decides the size of the result, by the transforms that it settles.
+
+    Args:
+        transforms: of the pipeline.
+        spec: the kind of picture.
+        options, streams: of the pipeline.
+    """
+
+    def __init__(self, transforms: tuple[Transform, ...], spec: ImageSpec, options: Options, streams: Sequence[str]) -> None:
+        super().__init__()
+        self._settle = partial(settle_each, transforms, [spec], same_on_batch=options.same_on_batch, streams=streams)
+        self._shared = shares(transforms, options)
+
+    def chosen(self, stream: Mapping[str, Any], key: Key | None) -> tuple[Recipe | None, Key]:
+        """The recipe of a call, if it is known, and the key to draw with; arguments as of a recipe."""
+        if key is None:
+            numbers = *claim(stream["_seed"], stream["_step"], shared=self._shared), default_index(1, _CPU)
+        else:
+            numbers = key_for(key, 1, _CPU)
+        return self.get(self._settle(*numbers)[0]), Key(*numbers)
+
+
+class Recipes(dict[tuple[Any, ...], Any]):
+    """A pipeline's, by kind of call: a `Recipe`, or several that are `Deciding`."""
 
     def __reduce__(self) -> Any:  # a copy makes its own
         return Recipes, ()
 
-    def keep(self, kind: tuple[Any, ...], recipe: Recipe | None) -> None:
+    def keep(self, kind: tuple[Any, ...], recipe: Recipe | None, deciding: Deciding | None = None) -> None:
         """Remember the recipe of a kind, if it has one; of so many that pictures seem to differ each time, none stays."""
         if len(self) >= _MOST:
             self.clear()
-        if recipe is not None:
+        if recipe is not None and deciding is not None:
+            self.setdefault(kind, deciding)[recipe.plan.transforms] = recipe
+        elif recipe is not None:
             self[kind] = recipe

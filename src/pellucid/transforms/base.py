@@ -205,6 +205,9 @@ class Transform:
         """
         return {**self._fixed, "words": Bits()} if self.keyed else dict(self._fixed)
 
+    many_sizes: ClassVar[bool] = False
+    """Whether draws that decide the size hardly ever give one twice; then nothing is recorded for it."""
+
     def decides(self, spec: ImageSpec) -> bool:
         """Return whether a draw decides the size of the result for images of one kind; then `segment` raises, before `settled`.
 

@@ -152,6 +152,7 @@ class RandomCropFromBorders(Transform):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    many_sizes: ClassVar[bool] = True
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", **dict.fromkeys((*_SIDES, "gate"), "none")}
 
     def decides(self, spec: ImageSpec) -> bool:

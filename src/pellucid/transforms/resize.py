@@ -222,6 +222,7 @@ class RandomRescale(_Resized):
     p: Chance = 1.0
     same_on_batch: bool = False
 
+    many_sizes: ClassVar[bool] = True
     like: ClassVar[Names] = {"albumentations": "RandomScale"}
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "scale": "none", "gate": "none"}
 

@@ -95,6 +95,7 @@ class Lowered:
             if taped is not None
             else (
                 device.type == "cpu"
+                and plan.kind is not None
                 and not plan.volumes  # whose voxels take longer than any code
                 and is_plain_eager()
                 and (isinstance(params, Replayed) or plain(value for values in params for value in values.values()))

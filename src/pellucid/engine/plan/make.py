@@ -63,7 +63,7 @@ class Plans:
     the recorded one with other numbers, and shares its recordings.
 
     Args:
-        transforms, fuse, canvas, same_on_batch, streams, per_frame: as :func:`make_plan` takes them.
+        transforms, fuse, canvas, same_on_batch, streams, per_frame, often: as :func:`make_plan` takes them.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class Plans:
         same_on_batch: bool,
         streams: tuple[str, ...] = (),
         per_frame: tuple[int, ...] = (),
+        often: bool = True,
     ) -> None:
         self._transforms, self.streams = transforms, streams
         self._settings: dict[str, Any] = {
@@ -83,6 +84,7 @@ class Plans:
             "same_on_batch": same_on_batch,
             "streams": streams,
             "per_frame": per_frame,
+            "often": often,
         }
         self._plan: Callable[..., Plan] = partial(_for_size, transforms, **self._settings)
         self._recorded: Recent[int, Recording] = Recent(8)  # by channels
@@ -98,7 +100,8 @@ class Plans:
             if one is not taken and not {*places_of(self._transforms, place)}.isdisjoint(self._settings["per_frame"]):
                 fix = "Leave it out of per_frame: it draws once for the clip then."
                 raise invalid("per_frame", expected="transforms that keep all frames at one size", got=type(one).__name__, fix=fix)
-        return self._settled.get(transforms, lambda: Plans(transforms, **self._settings))
+        often = not any(type(one).many_sizes and one is not taken for one, taken in zip(self._transforms, transforms, strict=True))
+        return self._settled.get(transforms, lambda: Plans(transforms, **self._settings | {"often": often}))
 
     def named(self, transforms: tuple[Transform, ...], streams: tuple[str, ...]) -> Plans:
         """Those of other transforms, whose draws depend on names."""
@@ -114,7 +117,7 @@ class Plans:
         plan = partial(self._plan, spec.channels)
         if spec.depth:
             return plan(*spec.extent)
-        if not (is_plain_eager() and numba_works()):
+        if not (self._settings["often"] and is_plain_eager() and numba_works()):
             return plan(*spec.size)
         recording = self._recorded.get(spec.channels, lambda: Recording(plan, spec.size))
         made: Plan = recording.play(np.array([spec.size], np.float64))
@@ -145,6 +148,7 @@ def make_plan(
     same_on_batch: bool = False,
     streams: tuple[str, ...] = (),
     per_frame: tuple[int, ...] = (),
+    often: bool = True,
 ) -> Plan:
     """Plan the transforms for one kind of image.
 
@@ -156,6 +160,7 @@ def make_plan(
         same_on_batch: share every draw across the batch.
         streams: for each step a name that its draws depend on, too; empty for none.
         per_frame: the steps that are drawn anew for each frame of a clip.
+        often: whether these transforms come again; nothing is recorded for a size that one draw decided.
     """
     if any(count < 1 for count in (spec.channels, spec.height, spec.width)):
         raise invalid("image", expected="at least one channel, row and column", got=f"{spec.channels}x{spec.height}x{spec.width}")
@@ -171,7 +176,7 @@ def make_plan(
     rounded = [rounds(steps, index) for index in range(len(steps))]
     in_bytes = _parts(_groups(order, tree._replace(rounded=rounded), fuse=fuse), rounded, segments) if any(rounded) else ()
     hops = _hops(groups, tree)
-    kind = None if torch.compiler.is_compiling() else Kind()
+    kind = Kind() if often and not torch.compiler.is_compiling() else None
     looking = tuple(draw for draw in draws if draw.distribution.boxes or draw.distribution.masks or draw.distribution.spacing)
     smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth | PerFrame))
     layers = tuple(i for i, segment in enumerate(segments) if isinstance(segment, LayerSpec) and segment.moves)

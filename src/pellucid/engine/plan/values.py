@@ -220,7 +220,7 @@ class Plan:
         moving_layers: the steps that show several pictures, or several places of one.
         parts: of pictures of bytes, where a choice rounds them: the passes that take the place of ``groups``.
         spaces: of volumes, the passes that labels go through, whose maps no intensities keep apart.
-        kind: shared with the same plan for other sizes; None in compiled graphs, which record nothing.
+        kind: shared with the same plan for other sizes; None where nothing is recorded: in graphs, and for one draw's size.
     """
 
     transforms: tuple[Transform, ...]
