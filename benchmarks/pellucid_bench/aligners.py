@@ -49,8 +49,8 @@ def methods(model: str) -> dict[str, Method]:
         local = {OURS: _ours, f"{OURS}, photometric local": partial(_ours, photometric="local")}
         usual = {name: method for name, method in methods("homography").items() if name in _IN_LIGHT}
         return {name: lambda *given, who=who: who(*given[:3], "homography") for name, who in (local | usual).items()}
-    if model == "bspline" or "volumes" in model:
-        theirs = _itk_bspline if model == "bspline" else _itk
+    if "bspline" in model or "volumes" in model:
+        theirs = _itk_bspline if "bspline" in model else _itk
         return found | ({"SimpleITK": partial(theirs, import_module("SimpleITK"))} if find_spec("SimpleITK") else {})
     if find_spec("cv2"):
         cv2 = import_module("cv2")
@@ -70,7 +70,8 @@ def methods(model: str) -> dict[str, Method]:
 
 def _ours(fixed: Tensor, moving: Tensor, start: Tensor, model: str, photometric: str = "gain_bias") -> Tensor | None:
     if fixed.dim() == 4:
-        return align_volumes(fixed, moving, model=model.split()[0], start=start).matrix[0]
+        solid = align_volumes(fixed, moving, model=model.split()[0], start=start, spacing=_SPACING)
+        return solid.matrix[0] if solid.field is None else solid.field[0]
     found = align(fixed, moving, model=model, start=start, spacing=_SPACING, photometric=photometric)
     return found.matrix[0] if found.field is None else found.field[0]
 
@@ -187,4 +188,4 @@ def _itk_bspline(sitk: Any, fixed: Tensor, moving: Tensor, _start: Tensor, _mode
     field = sitk.TransformToDisplacementField(
         found, sitk.sitkVectorFloat64, a.GetSize(), a.GetOrigin(), a.GetSpacing(), a.GetDirection()
     )
-    return torch.from_numpy(sitk.GetArrayFromImage(field)).permute(2, 0, 1).float()
+    return torch.from_numpy(sitk.GetArrayFromImage(field)).movedim(-1, 0).float()

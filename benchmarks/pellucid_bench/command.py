@@ -318,7 +318,9 @@ def register(
             draws=draws, photographs=photographs, slow=slow, only=only or (), subjects=subject or (), path=path, say=_say
         )
         data = report("register", {"draws": draws, "photographs": photographs, "slow": slow}, rows)
-    _finish("register-volumes" if only == ["volumes"] else "register", data, register_table(rows), output, docs_page)
+    _finish(
+        f"register-{only[0]}" if only in (["volumes"], ["bends"]) else "register", data, register_table(rows), output, docs_page
+    )
 
 
 @app.command()

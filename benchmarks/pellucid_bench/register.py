@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from scipy.ndimage import affine_transform, gaussian_filter
+from scipy.ndimage import affine_transform, gaussian_filter, map_coordinates
 from scipy.spatial.transform import Rotation
 from torch import Tensor
 
 from pellucid.core.files import whole
 from pellucid.functional import get_perspective_transform, warp
-from pellucid.registration.maps import corner_distance
+from pellucid.registration.maps import corner_distance, spline_field
 from pellucid_bench.aligners import GAIN, OURS, methods
 from pellucid_bench.compare import Row
 from pellucid_bench.reach import pictures, sequences
@@ -149,7 +149,9 @@ def _cases(part: str, draws: int, photographs: int) -> list[Case]:
         made = [(scan, model) for scan in _volumes() for model in ("rigid", "affine")]
         return [Case(name.format(scan, model), f"{model} volumes", partial(_moved_volumes, scan, model)) for scan, model in made]
     name = f"{{}} of {_BENT} px, bent by {_BEND:g} px every 27 px: end points"
-    return [Case(name.format(kind), "bspline", partial(_bent_pictures, kind)) for kind in ("photographs", "slices") if _named(kind)]
+    solid = Case("smooth noise of 48^3 voxels, bent by 2 voxels every 16: end points", "bspline volumes", _bent_volumes)
+    flat = [kind for kind in ("slices", "photographs") if _named(kind)]
+    return [solid, *(Case(name.format(kind), "bspline", partial(_bent_pictures, kind)) for kind in flat)]
 
 
 def _quick(case: Case, name: str) -> bool:
@@ -304,6 +306,21 @@ def _moved_volumes(name: str, model: str) -> list[Pair]:
     return pairs
 
 
+def _bent_volumes() -> list[Pair]:
+    """Smooth noise, and what cubic splines make of it, deformed and brighter; both noisy."""
+    whole, random, pairs = _volumes()["smooth noise"], np.random.default_rng(2), []
+    at = np.stack(np.meshgrid(*(np.arange(float(side)) for side in whole.shape), indexing="ij"))
+    for _ in range(3):
+        control = torch.from_numpy(2.0 * random.standard_normal((1, 3, 6, 6, 6)))
+        field = spline_field(control, whole.shape, 16.0)[0]
+        fixed = GAIN * map_coordinates(whole, at + field.flip(0).numpy(), order=3, mode="mirror") + _OFFSET
+        still, moved = (
+            torch.from_numpy(part + _NOISE * random.standard_normal(part.shape)).float()[None] for part in (fixed, whole)
+        )
+        pairs.append(Pair(still, moved, torch.eye(4), field.float()))
+    return pairs
+
+
 @cache
 def _pictures(side: int) -> dict[str, Tensor]:
     return pictures(side)
@@ -315,7 +332,8 @@ def _error(found: Tensor | None, pair: Pair) -> float:
         return math.inf
     if pair.truth.dim() == 2:
         return corner_error(found, pair.truth, pair.fixed)
-    return float((found - pair.truth)[:, _INSET:-_INSET, _INSET:-_INSET].norm(dim=0).mean())
+    inner = (slice(None), *[slice(min(_INSET, side // 6), -min(_INSET, side // 6)) for side in found.shape[1:]])
+    return float((found - pair.truth)[inner].norm(dim=0).mean())
 
 
 def corner_error(found: Tensor, truth: Tensor, fixed: Tensor) -> float:

@@ -68,7 +68,7 @@ def test_parts_stay_on_the_device_of_their_numbers():
         changed(matrix, change[:, : len(spans["affine"])], spans["affine"], frame(size, matrix)),
         lens_field(lens, matrix, size),
         spline_field(control, size, 4.0),
-        _stiff(5, 5, 1.0, matrix),
+        _stiff(control, 2, 1e-6),
         _taps(variance),
         *_grid(size, variance),
         where,

@@ -22,11 +22,11 @@ from pellucid.core.constants import pinned
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import gaussian_blur, resize, warp
 from pellucid.random.arguments import check_choice
-from pellucid.registration.bending import bend, slopes_of
-from pellucid.registration.descent import Bends, Run, covered, descend
+from pellucid.registration.bending import bend_levels
+from pellucid.registration.descent import Bends, Run, descend
 from pellucid.registration.evidence import evidence_of
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, evened
-from pellucid.registration.maps import basis, corner_distance, lens_field, level_from_full, parts_of, spline_field, splines
+from pellucid.registration.maps import basis, corner_distance, lens_field, level_from_full, parts_of, spline_field, spline_near
 from pellucid.registration.newton import Equations, Found, Pair, equations, minimise, noise_covariance, plane_moves
 from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of, start_of, told, weight_of
 from pellucid.types import Size
@@ -141,7 +141,7 @@ def align(
     features: Callable[[Tensor], Tensor] | None = None,
     width: float = 0.1,
     spacing: float = 16.0,
-    stiffness: float = 1e-6,
+    stiffness: float = 5e-4,
     levels: int | None = None,
     steps: int = 30,
     tolerance: float = 1e-3,
@@ -167,7 +167,7 @@ def align(
         features: pictures (B, C, H, W) -> maps (B, K, H, W), which are aligned instead.
         width: of the robust losses, in the pictures' units, or in those of their spread.
         spacing: pixels between a B-spline's control points; on coarse levels half as many of their pixels.
-        stiffness: weight of their squared second differences, in square pixels.
+        stiffness: weight of their mean squared second differences, in square pixels, beside the loss's logarithm.
         levels: of the pyramid, each half the size; None: down to 16 pixels.
         steps: per level, at most; Adam takes five times as many.
         tolerance: pixels; a pair whose corners move less in a step is done.
@@ -264,29 +264,8 @@ class _Run(Run):
         return equations(pair, matrix, model, photometric=self.photometric, exponent=power, weigh=self.weigh)
 
     def bend(self, matrix: Tensor, levels: int, problems: list[str], before: tuple[Step, ...]) -> Alignment:
-        field, history = None, [*before]
-        for level in range(levels - 1, -1, -1):
-            pair, from_full, moving_from_full = self._level(level)
-            size = pair.size
-            spacing = self.spacing if level == 0 else max(1.0, self.spacing / 2)  # coarse pictures are smooth, and bend as much
-            here = moving_from_full @ matrix @ torch.linalg.inv(from_full)
-            found = bend(
-                partial(
-                    slopes_of,
-                    pair,
-                    here / here[:, 2:, 2:],
-                    spacing=spacing,
-                    stiffness=self.stiffness,
-                    photometric=self.photometric,
-                    weigh=self.weigh,
-                ),
-                _control(field, size, spacing, here),
-                steps=self.steps,
-                tolerance=self.tolerance,
-            )
-            history += [Step(size, "bspline", loss) for loss in found.losses]
-            field = spline_field(found.control, size, spacing)
-        last = found.slopes
+        field, found, steps = bend_levels(self, self._level, resize, matrix, levels)
+        history, last = [*before, *(Step((size[0], size[1]), "bspline", loss) for size, loss in steps)], found.slopes
         measured = (last.loss, last.overlap, last.correlation, last.brightness)
         return self._told(matrix, matrix, field, None, found.settled, problems, measured, None, history)
 
@@ -320,7 +299,7 @@ class _Run(Run):
         if lens is not None:
             bent = lens_field(lens, matrix, full)
             field = bent if field is None else field + bent
-        weight = covered(self.pair, matrix, field)
+        weight = self.pair.covered(matrix, field)
         out = warp(self.pair.moving, matrix, size=full, displacement=field, padding_mode="border")
         overlap = weight.sum((1, 2, 3)) / self.pair.mask.sum((1, 2, 3)).clamp_min(1e-12)
         ones = torch.ones_like(overlap)
@@ -423,12 +402,10 @@ def _turned(degrees: float, size: Size, like: Tensor) -> Float[Tensor, "3 3"]:
 
 def _control(field: Tensor | None, size: Size, spacing: float, like: Tensor) -> Float[Tensor, "b 2 m n"]:
     """Control points of a level: those whose field is nearest to the coarser level's, made larger."""
-    down, across = splines(size[0], spacing, like), splines(size[1], spacing, like)
     if field is None:
-        return like.new_zeros((len(like), 2, down.shape[1], across.shape[1]))
+        return spline_near(like.new_zeros((len(like), 2, *size)), spacing)
     y, x = size[0] / field.shape[-2], size[1] / field.shape[-1]
-    wanted = resize(field, size) * like.new_tensor([x, y])[:, None, None]
-    return torch.linalg.pinv(down) @ wanted @ torch.linalg.pinv(across).T
+    return spline_near(resize(field, size) * like.new_tensor([x, y])[:, None, None], spacing)
 
 
 def _read(

@@ -1,4 +1,4 @@
-"""Gauss-Newton on a B-spline's control points, with Levenberg and Marquardt's damping.
+"""Gauss-Newton on a B-spline's control points, of pictures and of volumes, with Levenberg and Marquardt's damping.
 
 Owns: the equations of control points, which are never written out, and their solution by conjugate gradients.
 Must not: know pyramids, or change the matrix.
@@ -7,20 +7,20 @@ Read next: ``newton.py``, ``align.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pellucid.registration.descent import covered
-from pellucid.registration.losses import brightness
-from pellucid.registration.maps import splines
-from pellucid.registration.newton import Pair, read
+from pellucid.registration.descent import Run
+from pellucid.registration.maps import along, spline_field, spline_near, splines
+from pellucid.registration.newton import Pair, residuals
 from pellucid.registration.verdicts import LEAST_OVERLAP
 
-__all__ = ["Bent", "Slopes", "bend", "slopes_of"]
+__all__ = ["Bent", "Slopes", "bend", "bend_levels", "slopes_of"]
 
 _MOST_TURNS = 40
 """Of conjugate gradients for one step."""
@@ -30,64 +30,75 @@ _EXACT = 1e-2
 """They end where what is left of the equations is a smaller share of what there was: a step is a guess anyway."""
 
 
+_STIFFER = 20.0
+"""How much stiffer all descents but the last one are: what is soft from the beginning folds where noise says so."""
+
+
 class Slopes(NamedTuple):
-    """A linearised pair: residual + J change, and the products with J that its equations need.
+    """A linearised pair of n pixels or voxels: residual + J change, and the products with J that its equations need.
 
     Args:
-        down, across: B-splines along the axes; a field is ``down @ control @ across.T``.
+        axes: B-splines along the axes; a field is ``along(control, axes)``.
+        stiff: matrices of the squared second differences along the axes.
         slopes: of the brightened moving picture to where it is read.
         fitted: what gain and offset can make, orthonormal under the weights; none where they are not solved for.
-        residual, weights: the weights are those of the robust loss, and sum to 1 for least squares.
-        stiff: matrices of the squared second differences down and across.
-        loss: with the stiffness.
+        residual, weights: the weights are those of the robust loss over the loss, so what is stiff does not depend on the light.
+        cost: the logarithm of the loss, with the stiffness: what descends.
+        loss: the weighted mean of the squared (or robust) residual.
         overlap: share of the fixed picture's weight that the moving picture covers.
         brightness: gain, offset, 1.
         correlation: where the pictures overlap.
     """
 
-    down: Float[Tensor, "h m"]
-    across: Float[Tensor, "w n"]
-    slopes: Float[Tensor, "b c 2 h w"]
-    fitted: Float[Tensor, "b k c h w"]
-    residual: Float[Tensor, "b c h w"]
-    weights: Float[Tensor, "b c h w"]
-    stiff: tuple[Float[Tensor, "m m"], Float[Tensor, "n n"]]
+    axes: tuple[Float[Tensor, "length m"], ...]
+    stiff: tuple[Float[Tensor, "m m"], ...]
+    slopes: Float[Tensor, "b c k n"]
+    fitted: Float[Tensor, "b j c n"]
+    residual: Float[Tensor, "b c n"]
+    weights: Float[Tensor, "b c n"]
+    cost: Float[Tensor, "b"]
     loss: Float[Tensor, "b"]
     overlap: Float[Tensor, "b"]
     brightness: Float[Tensor, "b 3"]
     correlation: Float[Tensor, "b"]
 
-    def forward(self, change: Float[Tensor, "b 2 m n"]) -> Float[Tensor, "b c h w"]:
+    def forward(self, change: Float[Tensor, "b k *m"]) -> Float[Tensor, "b c n"]:
         """J change: what of the residual's movement gain and offset do not undo."""
-        moved = (self.slopes * (self.down @ change @ self.across.T)[:, None]).sum(2)
-        shares = (self.fitted * (self.weights * moved)[:, None]).sum((2, 3, 4), keepdim=True)
+        moved = (self.slopes * along(change, self.axes).flatten(2)[:, None]).sum(2)
+        shares = (self.fitted * (self.weights * moved)[:, None]).sum((2, 3), keepdim=True)
         return moved - (shares * self.fitted).sum(1)
 
-    def back(self, residual: Float[Tensor, "b c h w"]) -> Float[Tensor, "b 2 m n"]:
+    def back(self, residual: Float[Tensor, "b c n"]) -> Float[Tensor, "b k *m"]:
         """J' W residual, of a residual that gain and offset cannot make smaller."""
-        return self.down.T @ (self.slopes * (self.weights * residual)[:, :, None]).sum(1) @ self.across
+        return self._gathered((self.slopes * (self.weights * residual)[:, :, None]).sum(1), [axis.T for axis in self.axes])
 
-    def stiffened(self, control: Float[Tensor, "b 2 m n"]) -> Float[Tensor, "b 2 m n"]:
-        """Half the slope of the stiffness's own loss."""
-        return self.stiff[0] @ control + control @ self.stiff[1]
-
-    def diagonal(self) -> Float[Tensor, "b 2 m n"]:
+    def diagonal(self) -> Float[Tensor, "b k *m"]:
         """Of J' W J, gain and offset apart, and of the stiffness."""
         pixels = (self.slopes.square() * self.weights[:, :, None]).sum(1)
-        stiff = self.stiff[0].diagonal()[:, None] + self.stiff[1].diagonal()
-        return self.down.square().T @ pixels @ self.across.square() + stiff
+        stiff = self.stiff[0].diagonal()
+        for part in self.stiff[1:]:
+            stiff = stiff[..., None] + part.diagonal()
+        return self._gathered(pixels, [axis.square().T for axis in self.axes]) + stiff
+
+    def _gathered(self, pixels: Float[Tensor, "b k n"], axes: list[Tensor]) -> Float[Tensor, "b k *m"]:
+        return along(pixels.unflatten(2, [len(axis) for axis in self.axes]), axes)
+
+    def stiffened(self, control: Float[Tensor, "b k *m"]) -> Float[Tensor, "b k *m"]:
+        """Half the slope of the stiffness's own cost."""
+        still: list[None] = [None] * (len(self.stiff) - 1)
+        each = [along(control, [*still[:i], part, *still[i:]]) for i, part in enumerate(self.stiff)]
+        return torch.stack(each).sum(0)
 
 
 def slopes_of(
     pair: Pair,
-    matrix: Float[Tensor, "b 3 3"],
-    control: Float[Tensor, "b 2 m n"],
+    matrix: Float[Tensor, "b 3 3"] | Float[Tensor, "b 4 4"],
+    control: Float[Tensor, "b k *m"],
     *,
     spacing: float,
     stiffness: float,
     photometric: str = "gain_bias",
     weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
-    interpolation: str = "bicubic",
 ) -> Slopes:
     """Linearise at these control points, beside a matrix that stays; other options as of :func:`equations`.
 
@@ -95,50 +106,74 @@ def slopes_of(
         spacing: pixels between control points.
         stiffness: weight of their mean squared second differences.
     """
-    fixed, size = pair.fixed, pair.size
-    down, across = splines(size[0], spacing, fixed), splines(size[1], spacing, fixed)
-    field = down @ control @ across.T
-    weight = covered(pair, matrix, field).flatten(1)
-    overlap = weight.sum(1) / pair.mask.sum((1, 2, 3)).clamp_min(1e-12)
-    value, slopes = read(pair.moving, matrix, size, interpolation, field)
-    target = fixed.flatten(2)
-    shares = weight[:, None] / (value.shape[1] * weight.sum(1)).clamp_min(1e-12)[:, None, None]
-    gain, offset, correlation = brightness(value, target, shares)
-    if photometric == "none":
-        gain, offset = torch.ones_like(gain), torch.zeros_like(offset)
-    residual = gain[:, None, None] * value + offset[:, None, None] - target
-    robust, weights = (residual.square(), torch.ones_like(residual)) if weigh is None else weigh(residual)
-    weights = weights * shares
-    m, n = control.shape[2:]
-    stiff = _stiff(m, n, stiffness, fixed), _stiff(n, m, stiffness, fixed)
-    bent = (control * (stiff[0] @ control + control @ stiff[1])).sum((1, 2, 3))
+    axes = tuple(splines(side, spacing, control) for side in pair.fixed.shape[2:])
+    value, slopes, weight = pair.look(matrix, along(control, axes))
+    overlap = weight.sum(1) / pair.mask.flatten(1).sum(1).clamp_min(1e-12)
+    (gain, offset, correlation), residual, weights, loss = residuals(value, pair.fixed.flatten(2), weight, photometric, weigh)
+    weights = weights / loss.clamp_min(1e-20)[:, None, None]
     fitted = _orthonormal(value, weights) if photometric != "none" else value[:, None][:, :0]
-    ones = torch.ones_like(gain)
-    return Slopes(
-        down,
-        across,
-        (gain[:, None, None, None] * slopes).unflatten(3, size),
-        fitted.unflatten(3, size),
-        residual.unflatten(2, size),
-        weights.unflatten(2, size),
-        stiff,
-        (robust * shares).sum((1, 2)) + bent,
-        overlap,
-        torch.stack((gain, offset, ones), 1),
-        correlation,
+    stiff = tuple(_stiff(control, axis, stiffness) for axis in range(2, control.dim()))
+    brightened = torch.stack((gain, offset, torch.ones_like(gain)), 1)
+    found = Slopes(
+        axes, stiff, gain[:, None, None, None] * slopes, fitted, residual, weights, loss, loss, overlap, brightened, correlation
     )
+    return found._replace(cost=loss.clamp_min(1e-20).log() + (control * found.stiffened(control)).flatten(1).sum(1))
 
 
 class Bent(NamedTuple):
     """Where a descent ended: control points, the equations there, whether it had settled, and the losses of every step."""
 
-    control: Float[Tensor, "b 2 m n"]
+    control: Float[Tensor, "b k *m"]
     slopes: Slopes
     settled: Bool[Tensor, "b"]
     losses: list[Float[Tensor, "b"]]
 
 
-def bend(linearise: Callable[[Tensor], Slopes], control: Float[Tensor, "b 2 m n"], *, steps: int, tolerance: float) -> Bent:
+def bend_levels(
+    run: Run,
+    level_of: Callable[[int], tuple[Pair, Tensor, Tensor]],
+    larger: Callable[[Tensor, Any], Tensor],
+    matrix: Tensor,
+    levels: int,
+) -> tuple[Float[Tensor, "b k *size"], Bent, list[tuple[Sequence[int], Float[Tensor, "b"]]]]:
+    """Bend from coarse to fine, and softer at the end.
+
+    Args:
+        run: what the alignment was told.
+        level_of: number of a level -> its pair, and the maps from full pixels to its own, of the fixed and the moving picture.
+        larger: a field, and the size of a finer level -> the field there.
+        matrix: of the full pictures; it stays.
+        levels: how many.
+
+    Returns:
+        The field in pixels of the moving picture, where the last descent ended, and the size and losses of every step.
+    """
+    field: Tensor | None = None
+    history: list[tuple[Sequence[int], Tensor]] = []
+    for level, stiffer in [*((level, _STIFFER) for level in range(levels - 1, -1, -1)), (0, 1.0)]:
+        pair, from_full, moving_from_full = level_of(level)
+        size = pair.fixed.shape[2:]
+        spacing = run.spacing if level == 0 else max(1.0, run.spacing / 2)  # coarse pictures are smooth, and bend as much
+        zoom = moving_from_full.diagonal()[:-1].view(-1, *[1] * len(size))
+        here = moving_from_full @ matrix @ torch.linalg.inv(from_full)
+        begin = zoom * larger(field, tuple(size)) if field is not None else pair.fixed.new_zeros((len(matrix), len(size), *size))
+        linearise = partial(
+            slopes_of,
+            pair,
+            here / here[:, -1:, -1:],
+            spacing=spacing,
+            stiffness=stiffer * run.stiffness / max(1.0, float(zoom.max())) ** 2,
+            photometric=run.photometric,
+            weigh=run.weigh,
+        )
+        found = bend(linearise, spline_near(begin, spacing), steps=run.steps, tolerance=run.tolerance)
+        history += [(size, loss) for loss in found.losses]
+        field = spline_field(found.control, size, spacing) / zoom
+    assert field is not None
+    return field, found, history
+
+
+def bend(linearise: Callable[[Tensor], Slopes], control: Float[Tensor, "b k *m"], *, steps: int, tolerance: float) -> Bent:
     """Take damped steps, each pair its own, until all are settled.
 
     Args:
@@ -153,30 +188,31 @@ def bend(linearise: Callable[[Tensor], Slopes], control: Float[Tensor, "b 2 m n"
     for _ in range(steps):
         change = _step(here, control, damping)
         there = linearise(control + change)
-        better = (there.loss < here.loss) & (there.overlap > LEAST_OVERLAP) & torch.isfinite(there.loss) & ~settled
-        moved = (here.down @ change @ here.across.T).norm(dim=1).mean((1, 2))
-        flat = (there.loss - here.loss).abs() < _FLAT * here.loss
+        better = (there.cost < here.cost) & (there.overlap > LEAST_OVERLAP) & torch.isfinite(there.cost) & ~settled
+        moved = along(change, here.axes).norm(dim=1).flatten(1).mean(1)
+        flat = (there.cost - here.cost).abs() < _FLAT
         settled = settled | flat | (moved < tolerance) | (~better & (damping > 1e3))
         damping = torch.where(better, damping * 0.3, damping * 5.0).clamp(1e-6, 1e9)
-        control = torch.where(better[:, None, None, None], control + change, control)
-        here = _chosen(better, there, here)
+        control = torch.where(_each(better, control), control + change, control)
+        rows = (torch.where(_each(better, new), new, old) for new, old in zip(there[2:], here[2:], strict=True))
+        here = Slopes(here.axes, here.stiff, *rows)
         losses.append(here.loss)
         if bool(settled.all()):
             break
     return Bent(control, here, settled, losses)
 
 
-def _step(here: Slopes, control: Tensor, damping: Tensor) -> Float[Tensor, "b 2 m n"]:
+def _step(here: Slopes, control: Tensor, damping: Tensor) -> Float[Tensor, "b k *m"]:
     """The damped Gauss-Newton step, by conjugate gradients scaled by the diagonal."""
     diagonal = here.diagonal()
-    diagonal = diagonal + 1e-3 * diagonal.mean((1, 2, 3), keepdim=True) + 1e-30
-    ridge = damping[:, None, None, None] * diagonal
+    diagonal = diagonal + 1e-3 * _each(diagonal.flatten(1).mean(1), control) + 1e-30
+    ridge = _each(damping, control) * diagonal
 
     def product(change: Tensor) -> Tensor:
         return here.back(here.forward(change)) + here.stiffened(change) + ridge * change
 
     def dot(a: Tensor, b: Tensor) -> Tensor:
-        return (a * b).sum((1, 2, 3), keepdim=True)
+        return _each((a * b).flatten(1).sum(1), control)
 
     left = -(here.back(here.residual) + here.stiffened(control))
     left = torch.nan_to_num(left, 0.0, 0.0, 0.0)
@@ -193,13 +229,18 @@ def _step(here: Slopes, control: Tensor, damping: Tensor) -> Float[Tensor, "b 2 
         if bool((energy <= enough).all()):
             break
         towards = scaled + torch.where(before > 0, energy / torch.where(before > 0, before, 1.0), 0.0) * towards
-    return torch.where(torch.isfinite(change).flatten(1).all(1)[:, None, None, None], change, 0.0)
+    return torch.where(_each(torch.isfinite(change).flatten(1).all(1), control), change, 0.0)
 
 
-def _stiff(count: int, other: int, stiffness: float, like: Tensor) -> Float[Tensor, "k k"]:
-    """The matrix of the mean squared second difference along one axis of so many control points."""
-    second = torch.diff(torch.eye(count, dtype=like.dtype, device=like.device), n=2, dim=0)
-    return stiffness / (2 * len(second) * other) * second.T @ second
+def _stiff(control: Float[Tensor, "b k *m"], axis: int, stiffness: float) -> Float[Tensor, "m m"]:
+    """The matrix of the mean squared second difference along an axis of control points."""
+    count = control.shape[axis]
+    second = torch.diff(torch.eye(count, dtype=control.dtype, device=control.device), n=2, dim=0)
+    return stiffness * count / (len(second) * control[0].numel()) * second.T @ second
+
+
+def _each(numbers: Float[Tensor, "b"], like: Tensor) -> Float[Tensor, "b *one"]:
+    return numbers.view(-1, *[1] * (like.dim() - 1))
 
 
 def _orthonormal(value: Float[Tensor, "b c n"], weights: Float[Tensor, "b c n"]) -> Float[Tensor, "b 2 c n"]:
@@ -208,12 +249,3 @@ def _orthonormal(value: Float[Tensor, "b c n"], weights: Float[Tensor, "b c n"])
     centred = value - (weights * value).sum((1, 2), keepdim=True) / total
     spread = (weights * centred.square()).sum((1, 2), keepdim=True).clamp_min(1e-12)
     return torch.stack((centred / spread.sqrt(), torch.ones_like(value) / total.sqrt()), 1)
-
-
-def _chosen(better: Tensor, there: Slopes, here: Slopes) -> Slopes:
-    """Row by row; what both share is the latter's."""
-    mixed: dict[str, Any] = {}
-    for name in ("slopes", "fitted", "residual", "weights", "loss", "overlap", "brightness", "correlation"):
-        new, old = getattr(there, name), getattr(here, name)
-        mixed[name] = torch.where(better.reshape(-1, *[1] * (new.dim() - 1)), new, old)
-    return here._replace(**mixed)

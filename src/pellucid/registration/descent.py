@@ -22,7 +22,7 @@ from pellucid.registration.maps import basis, changed, frame, lens_field, spline
 from pellucid.registration.newton import Pair
 from pellucid.types import Size
 
-__all__ = ["Bends", "Descended", "Run", "adam", "covered", "descend", "flat_at_the_end", "roughness"]
+__all__ = ["Bends", "Descended", "Run", "adam", "descend", "flat_at_the_end", "roughness"]
 
 
 class Bends(NamedTuple):
@@ -52,14 +52,6 @@ class Descended(NamedTuple):
     bends: Bends
     settled: Bool[Tensor, "b"]
     losses: list[Float[Tensor, "b"]]
-
-
-def covered(pair: Pair, matrix: Tensor, field: Tensor | None) -> Float[Tensor, "b 1 h w"]:
-    """What counts of the fixed picture: where the moving one is read inside of it."""
-    size = pair.size
-    ones = torch.ones_like(pair.moving[:, :1]) if pair.moving_mask is None else pair.moving_mask
-    with torch.no_grad():
-        return pair.mask * warp(ones, matrix.detach(), size=size, displacement=None if field is None else field.detach())
 
 
 def flat_at_the_end(losses: list[Float[Tensor, "b"]]) -> Bool[Tensor, "b"]:
@@ -177,8 +169,8 @@ def descend(
         field = bent.field(here, size, spacing)
         options = {"size": size, "interpolation": interpolation, "padding_mode": "border", "gradient_scale": scales[step]}
         out = warp(pair.moving, here, displacement=field, **options)  # type: ignore[arg-type]
-        found = loss(out, pair.fixed, covered(pair, here, field))
-        return found + stiffness * roughness(bent.control, (3, 2)) if bent.control is not None and stiffness > 0 else found
+        found = loss(out, pair.fixed, pair.covered(here, field))
+        return found if bent.control is None else found + stiffness * found.detach().abs() * roughness(bent.control, (3, 2))
 
     losses = adam([(leaf, rate / given[name][1]) for name, leaf in leaves.items()], each, steps=steps)
     with torch.no_grad():

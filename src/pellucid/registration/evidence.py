@@ -17,7 +17,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.functional import gaussian_blur, warp
-from pellucid.registration.descent import covered
 from pellucid.registration.maps import basis
 from pellucid.registration.newton import Pair
 from pellucid.types import Size
@@ -58,7 +57,7 @@ def evidence_of(pair: Pair, matrix: Float[Tensor, "b 3 3"], field: Float[Tensor,
     """
     size = pair.size
     unit, side = min(1.0, min(size) / 128), max(4, min(size) // _PLACES)
-    weight = covered(pair, matrix, field)
+    weight = pair.covered(matrix, field)
     inside = (weight > 0.5).to(weight)
     out = warp(pair.moving, matrix, size=size, displacement=field, padding_mode="border")
 

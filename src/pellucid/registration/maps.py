@@ -7,6 +7,7 @@ Read next: ``newton.py``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import torch
@@ -18,8 +19,8 @@ from pellucid.random.arguments import check_choice
 from pellucid.types import Size
 
 __all__ = [
-    "BENDS", "MODELS", "basis", "bumps", "changed", "corner_distance", "corners", "frame", "lens_field", "level_from_full",
-    "parts_of", "spline_field", "splines",
+    "BENDS", "MODELS", "along", "basis", "bumps", "changed", "corner_distance", "corners", "frame", "lens_field", "level_from_full",
+    "parts_of", "spline_field", "spline_near", "splines",
 ]  # fmt: skip
 
 _ENTRIES: Final = {
@@ -103,10 +104,29 @@ def bumps(place: Float[Tensor, "*n"], count: int) -> Float[Tensor, "*n count"]:
     return torch.where(far < 1, near, torch.where(far < 2, (2.0 - far) ** 3 / 6.0, 0.0))
 
 
-def spline_field(control: Float[Tensor, "b 2 m n"], size: Size, spacing: float) -> Float[Tensor, "b 2 h w"]:
+def along(values: Float[Tensor, "b k *n"], matrices: Sequence[Float[Tensor, "l n"] | None]) -> Float[Tensor, "b k *l"]:
+    """Multiply by one matrix along each of the last axes; None leaves an axis alone."""
+    for axis, matrix in reversed(list(enumerate(matrices, values.dim() - len(matrices)))):
+        if matrix is not None and axis == values.dim() - 1:
+            values = values @ matrix.T
+        elif matrix is not None:
+            values = (matrix @ values.flatten(axis + 1)).unflatten(axis + 1, values.shape[axis + 1 :])
+    return values
+
+
+def spline_field(control: Float[Tensor, "b k *m"], size: Sequence[int], spacing: float) -> Float[Tensor, "b k *size"]:
     """Displacements in pixels from control points so many pixels apart; linear in them."""
-    down, across = splines(size[0], spacing, control), splines(size[1], spacing, control)
-    return down @ control @ across.T
+    return along(control, [splines(side, spacing, control) for side in size])
+
+
+def spline_near(field: Float[Tensor, "b k *size"], spacing: float) -> Float[Tensor, "b k *m"]:
+    """The control points whose field is nearest to this one; those beyond the borders, which it hardly shows, lie on a line."""
+    found = []
+    for side in field.shape[2:]:
+        weights = splines(side, spacing, field)
+        second = torch.diff(torch.eye(weights.shape[1], dtype=field.dtype, device=field.device), n=2, dim=0)
+        found.append(torch.linalg.solve(weights.T @ weights + 1e-3 * second.T @ second, weights.T))
+    return along(field, found)
 
 
 def lens_field(lens: Float[Tensor, "b 2"], matrix: Float[Tensor, "b 3 3"], size: Size) -> Float[Tensor, "b 2 h w"]:

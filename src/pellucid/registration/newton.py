@@ -23,6 +23,7 @@ from pellucid.types import Size
 
 __all__ = [
     "_FLAT", "Equations", "Moves", "Pair", "equations", "minimise", "noise_covariance", "normal_equations", "plane_moves", "read",
+    "residuals",
 ]  # fmt: skip
 
 _FLAT = 1e-5
@@ -49,6 +50,18 @@ class Pair(NamedTuple):
     def size(self) -> Size:
         """Of the fixed picture."""
         return self.fixed.shape[-2], self.fixed.shape[-1]
+
+    def covered(self, matrix: Tensor, field: Tensor | None) -> Float[Tensor, "b 1 *size"]:
+        """What counts of the fixed picture: where the moving one is read inside of it."""
+        ones = torch.ones_like(self.moving[:, :1]) if self.moving_mask is None else self.moving_mask
+        with torch.no_grad():
+            return self.mask * warp(ones, matrix.detach(), size=self.size, displacement=None if field is None else field.detach())
+
+    def look(
+        self, matrix: Tensor, field: Tensor | None
+    ) -> tuple[Float[Tensor, "b c n"], Float[Tensor, "b c k n"], Float[Tensor, "b n"]]:
+        """What is read of the moving picture, its slopes to where it is read, and what counts of it."""
+        return *read(self.moving, matrix, self.size, "bicubic", field), self.covered(matrix, field).flatten(1)
 
     def repeated(self, times: int) -> Self:
         """The same pairs several times over."""
@@ -169,13 +182,7 @@ def normal_equations(
     Returns:
         With an overlap and an exponent of 1.
     """
-    shares = weight[:, None] / (value.shape[1] * weight.sum(1)).clamp_min(1e-12)[:, None, None]  # b 1 n, sums to 1 over channels
-    gain, offset, correlation = brightness(value, target, shares)
-    if photometric == "none":
-        gain, offset = torch.ones_like(gain), torch.zeros_like(offset)
-    residual = gain[:, None, None] * value + offset[:, None, None] - target  # b c n
-    robust, weights = (residual.square(), 1.0) if weigh is None else weigh(residual)
-    weights = weights * shares
+    (gain, offset, correlation), residual, weights, loss = residuals(value, target, weight, photometric, weigh)
     left, right = [], []
     for first in range(0, value.shape[2], _PIECE):
         part = slice(first, first + _PIECE)
@@ -190,8 +197,24 @@ def normal_equations(
         right.append((weighed @ residual[..., part, None]).sum(1)[..., 0])
     ones = torch.ones_like(gain)
     products, sides = torch.stack(left).sum(0), torch.stack(right).sum(0)
-    loss = (robust * shares).sum((1, 2))
     return Equations(products, sides, loss, ones, torch.stack((gain, offset, ones), 1), correlation)
+
+
+def residuals(
+    value: Float[Tensor, "b c n"],
+    target: Float[Tensor, "b c n"],
+    weight: Float[Tensor, "b n"],
+    photometric: str,
+    weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None,
+) -> tuple[tuple[Tensor, Tensor, Tensor], Float[Tensor, "b c n"], Float[Tensor, "b c n"], Float[Tensor, "b"]]:
+    """Gain, offset and correlation; what they leave; the weights of its squares, which sum to 1 for least squares; and the loss."""
+    shares = weight[:, None] / (value.shape[1] * weight.sum(1)).clamp_min(1e-12)[:, None, None]  # b 1 n
+    gain, offset, correlation = brightness(value, target, shares)
+    if photometric == "none":
+        gain, offset = torch.ones_like(gain), torch.zeros_like(offset)
+    residual = gain[:, None, None] * value + offset[:, None, None] - target  # b c n
+    robust, weights = (residual.square(), torch.ones_like(residual)) if weigh is None else weigh(residual)
+    return (gain, offset, correlation), residual, weights * shares, (robust * shares).sum((1, 2))
 
 
 def noise_covariance(found: Equations, used: Float[Tensor, "*b"], count: int) -> Float[Tensor, "b n n"]:

@@ -21,9 +21,10 @@ from torch import Tensor
 from pellucid.core.constants import pinned
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import check_choice
+from pellucid.registration.bending import bend_levels
 from pellucid.registration.descent import Run, adam, flat_at_the_end, roughness
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation
-from pellucid.registration.maps import parts_of, splines
+from pellucid.registration.maps import parts_of, spline_field, spline_near
 from pellucid.registration.newton import Equations, minimise, noise_covariance
 from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of, start_of, told, weight_of
 from pellucid.registration.voxels import (
@@ -127,7 +128,7 @@ def align_volumes(
     moving_mask: Float[Tensor, "*b 1 d2 h2 w2"] | None = None,
     width: float = 0.1,
     spacing: float = 8.0,
-    stiffness: float = 1e-5,
+    stiffness: float = 5e-4,
     levels: int | None = None,
     steps: int = 100,
     tolerance: float = 1e-3,
@@ -142,13 +143,13 @@ def align_volumes(
         model: ``translation``, ``rigid`` (turns and shifts), ``affine``, ``bspline``, or a matrix and a B-spline together:
             ``rigid+bspline``.
         loss: as of :func:`align`.
-        method: ``gauss_newton`` (matrices, and the first four losses), ``adam`` (all), or ``auto``: the first where it can.
+        method: ``gauss_newton`` (the first four losses), ``adam`` (all), or ``auto``: the first where it can.
         photometric: ``none`` or ``gain_bias``.
         start: moving voxel from fixed voxel, one or one for each pair; default the identity.
         mask, moving_mask: weights from 0: how much each voxel counts.
         width: of the robust losses, in the volumes' units.
         spacing: voxels between a B-spline's control points.
-        stiffness: weight of their squared second differences, in square voxels.
+        stiffness: as of :func:`align`, in square voxels.
         levels: of the pyramid, each half the size, down to 4 voxels at most; None: to 8.
         steps: on each level; of Gauss-Newton at most.
         tolerance: voxels; a pair whose corners move less in a step of Gauss-Newton is done.
@@ -177,8 +178,8 @@ def align_volumes(
     matrix_model, bends = parts_of(model, VOLUME_MODELS[:-1], VOLUME_MODELS[-1:])
     check_choice("loss", loss, LOSSES)
     check_choice("photometric", photometric, ("none", "gain_bias"))
-    exact = matrix_model is not None and loss in RESIDUAL
-    check_choice("method", method, ("auto", "gauss_newton", "adam") if exact and not bends else ("auto", "adam"))
+    check_choice("method", method, ("auto", "gauss_newton", "adam") if loss in RESIDUAL else ("auto", "adam"))
+    exact = method != "adam" and loss in RESIDUAL
     check_numbers(width=width, spacing=spacing, stiffness=stiffness, levels=levels, steps=steps, tolerance=tolerance)
     pair, problems = _read(fixed, moving, mask, moving_mask)
     still = torch.eye(4, dtype=pair.fixed.dtype, device=pair.fixed.device)
@@ -191,14 +192,18 @@ def align_volumes(
     field, settled, covariance = None, matrix.new_ones(len(matrix), dtype=torch.bool), None
     brightness = matrix.new_tensor([[1.0, 0.0]]).expand(len(matrix), 2)
     history: list[Tensor] = []
-    if exact and method != "adam":
+    if exact:
         with torch.no_grad():
-            matrix, last, settled = run.newton(matrix, levels, history)
-        if not bends:
-            used = last.overlap * pair.mask.flatten(1).sum(1) * pair.fixed.shape[1]
-            covariance = noise_covariance(last, used, parameters_of(matrix_model)) / kept_noise()
-            brightness = last.brightness[:, :2]
-    if bends or covariance is None:
+            if matrix_model:
+                matrix, last, settled = run.newton(matrix, levels, history)
+                used = last.overlap * pair.mask.flatten(1).sum(1) * pair.fixed.shape[1]
+                brightness = last.brightness[:, :2]
+                covariance = None if bends else noise_covariance(last, used, parameters_of(matrix_model)) / kept_noise()
+            if bends:
+                field, bent, steps_of = bend_levels(run, run._sharp, grown, matrix, levels)
+                settled, brightness = bent.settled, bent.slopes.brightness[:, :2]
+                history += [loss for _, loss in steps_of]
+    else:
         matrix, field, settled = run.adam(matrix, levels, history)
     with torch.no_grad():
         where = places(matrix, pair.sides, field)
@@ -222,11 +227,7 @@ class _Run(Run):
         assert self.model is not None
         chain = VOLUME_MODELS[: VOLUME_MODELS.index(self.model) + 1]
         for level in range(levels - 1, -1, -1):
-            pair, from_full = self._level(level, SHARP)
-            moving_from_full = from_full
-            if not level:  # where the map is settled to hundredths of a voxel
-                mask = None if pair.moving_mask is None else F.interpolate(pair.moving_mask, scale_factor=2.0)
-                pair, moving_from_full = Blocks(pair.fixed, doubled(pair.moving), pair.mask, mask), level_from_full(-1, matrix)
+            pair, from_full, moving_from_full = self._sharp(level)
             model = chain[max(0, len(chain) - 1 - level)]
             turns = matrix.new_zeros(1, 6)
             if level == levels - 1 and levels > 1 and self.model != "translation":
@@ -252,6 +253,14 @@ class _Run(Run):
     def _equations(self, pair: Blocks, model: str, matrix: Tensor, _exponent: Tensor) -> Equations:
         return volume_equations(pair, matrix, model, photometric=self.photometric, weigh=self.weigh)
 
+    def _sharp(self, level: int) -> tuple[Blocks, Tensor, Tensor]:
+        """A level of Gauss-Newton, whose finest reads a moving volume of twice the size, and the maps from full voxels."""
+        pair, from_full = self._level(level, SHARP)
+        if level:
+            return pair, from_full, from_full
+        mask = None if pair.moving_mask is None else F.interpolate(pair.moving_mask, scale_factor=2.0)
+        return Blocks(pair.fixed, doubled(pair.moving), pair.mask, mask), from_full, level_from_full(-1, from_full)
+
     def adam(self, matrix: Tensor, levels: int, history: list[Tensor]) -> tuple[Tensor, Tensor | None, Tensor]:
         """(matrix, field, which are settled)."""
         field, settled = None, matrix.new_ones(len(matrix), dtype=torch.bool)
@@ -260,7 +269,7 @@ class _Run(Run):
             here, field, settled, losses = _descend(
                 pair,
                 from_full @ matrix @ torch.linalg.inv(from_full),
-                None if field is None else grown(field, pair.fixed),
+                None if field is None else 2.0 * grown(field, pair.sides),
                 self.measure,
                 matrix_model=self.model,
                 bends=bool(self.bends),
@@ -300,23 +309,19 @@ def _descend(
 ) -> tuple[Tensor, Tensor | None, Tensor, list[Tensor]]:
     """One level: (matrix, field, which are settled, losses)."""
     size, half = pair.sides, max(pair.sides) / 2
-    weights = [splines(side, spacing, matrix) for side in size]
     change = matrix.new_zeros(len(matrix), parameters_of(matrix_model))
-    control = matrix.new_zeros(len(matrix), 3, *(part.shape[1] for part in weights))
-    if field is not None:
-        down = [torch.linalg.pinv(part) for part in weights]
-        control = torch.einsum("bkdhw,zd,yh,xw->bkzyx", field, *down)
+    control = spline_near(matrix.new_zeros(len(matrix), 3, *size) if field is None else field, spacing)
     leaves = [part.detach().clone().requires_grad_() for part in (change, control)]
 
     def placed() -> tuple[Tensor, Tensor | None]:
-        moved = torch.einsum("bkzyx,dz,hy,wx->bkdhw", leaves[1], *weights) if bends else None
+        moved = spline_field(leaves[1], size, spacing) if bends else None
         return matrix @ moved_by(leaves[0], size) if matrix_model else matrix, moved
 
     def each(_step: int) -> Tensor:
         here, moved = placed()
         where = places(here, size, moved)
         found = loss(read_voxels(pair.moving, where), pair.fixed, pair.weight(where.detach()))
-        return found + stiffness * roughness(leaves[1], (2, 3, 4)) if bends and stiffness > 0 else found
+        return found + stiffness * found.detach().abs() * roughness(leaves[1], (2, 3, 4)) if bends else found
 
     used = zip(leaves, (rate / half, rate), (matrix_model, bends), strict=True)
     losses = adam([(leaf, pace) for leaf, pace, changes in used if changes], each, steps=steps)

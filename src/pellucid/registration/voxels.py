@@ -46,6 +46,18 @@ class Blocks(Pair):
         seen = self.mask * inside(where, self.moving)
         return seen if self.moving_mask is None else seen * read_voxels(self.moving_mask, where, "zeros")
 
+    def look(self, matrix: Tensor, field: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """As of pictures, trilinear."""
+        where, values, slopes = places(matrix, self.sides, field), [], []
+        for channel in self.moving.split(1, 1):  # a channel's slopes: one backward pass with ones
+            with torch.enable_grad():
+                leaf = where.detach().requires_grad_()
+                out = read_voxels(channel, leaf)
+                (slope,) = torch.autograd.grad(out, leaf, torch.ones_like(out))
+            values.append(out.detach().flatten(2))
+            slopes.append(slope.flatten(2))
+        return torch.cat(values, 1), torch.stack(slopes, 1), self.weight(where).flatten(1)
+
 
 def volume_equations(
     pair: Blocks,
@@ -56,18 +68,9 @@ def volume_equations(
     weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
 ) -> Equations:
     """Linearise as :func:`equations` does; a change acts before the matrix, as `moved_by` writes it."""
-    size, where = pair.sides, places(matrix, pair.sides, None)
-    half = max(size) / 2
-    weight = pair.weight(where).flatten(1)
-    values, slopes = [], []
-    for channel in pair.moving.split(1, 1):  # a channel's slopes: one backward pass with ones
-        with torch.enable_grad():
-            leaf = where.detach().requires_grad_()
-            out = read_voxels(channel, leaf)
-            (slope,) = torch.autograd.grad(out, leaf, torch.ones_like(out))
-        values.append(out.detach().flatten(2))
-        slopes.append(slope.flatten(2))
-    lead = matrix[:, None, :3, :3].mT @ torch.stack(slopes, 1)  # b c 3 n, to the place in the fixed volume
+    size, half = pair.sides, max(pair.sides) / 2
+    value, slopes, weight = pair.look(matrix, None)
+    lead = matrix[:, None, :3, :3].mT @ slopes  # b c 3 n, to the place in the fixed volume
     middle = matrix.new_tensor([(side - 1) / 2 for side in reversed(size)])
     centred = (
         places(torch.eye(4, dtype=matrix.dtype, device=matrix.device)[None], size, None)[0].flatten(1) - middle[:, None]
@@ -82,7 +85,7 @@ def volume_equations(
             found.append((slope[:, :, :, None] * place).flatten(2, 3))
         return torch.cat(found, 2)
 
-    found = normal_equations(torch.cat(values, 1), pair.fixed.flatten(2), columns, weight, photometric=photometric, weigh=weigh)
+    found = normal_equations(value, pair.fixed.flatten(2), columns, weight, photometric=photometric, weigh=weigh)
     return found._replace(overlap=weight.sum(1) / pair.mask.flatten(1).sum(1).clamp_min(1e-12))
 
 
@@ -183,8 +186,10 @@ def level_from_full(level: int, like: Tensor) -> Float[Tensor, "4 4"]:
     return like.new_tensor([[share, 0.0, 0.0, shift], [0.0, share, 0.0, shift], [0.0, 0.0, share, shift], [0.0, 0.0, 0.0, 1.0]])
 
 
-def grown(field: Tensor, like: Tensor) -> Tensor:
-    """A coarser level's displacements, in this one's voxels; what boxes left out moves as its neighbours do."""
-    fine = 2.0 * F.interpolate(field, scale_factor=2.0, mode="trilinear", align_corners=False)
-    lacks = [part for axis in (-1, -2, -3) for part in (0, like.shape[axis] - fine.shape[axis])]
+def grown(field: Tensor, size: Sides) -> Tensor:
+    """Displacements of a volume of about twice the size; what boxes left out moves as its neighbours do."""
+    if field.shape[2:] == size:
+        return field
+    fine = F.interpolate(field, scale_factor=2.0, mode="trilinear", align_corners=False)
+    lacks = [part for axis in (-1, -2, -3) for part in (0, size[axis] - fine.shape[axis])]
     return F.pad(fine, lacks, mode="replicate")
