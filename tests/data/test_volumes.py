@@ -79,3 +79,31 @@ def test_a_folder_of_pairs(tmp_path):
     (tmp_path / "marks" / "b.nii.gz").unlink()
     (tmp_path / "out" / "labels" / "b_0000_0.nii.gz").unlink()
     assert CliRunner().invoke(app, command).exit_code != 0
+
+
+def test_a_folder_that_does_not_fit_is_refused_by_file(tmp_path):
+    voxels, affine = np.random.default_rng(0).random((6, 7, 8)).astype(np.float32), np.diag([1.0, 1.0, 3.0, 1.0])
+    marks = {"smaller": (voxels[1:] > 0.5, affine), "elsewhere": (voxels > 0.5, np.diag([1.0, 1.0, 2.0, 1.0]))}
+    P.Pipeline([P.RandomFlip3("x")]).save(tmp_path / "augment.toml")
+    for name in (*marks, "unmarked", "broken"):
+        for folder in ("in", "marks"):
+            (tmp_path / name / folder).mkdir(parents=True)
+        saved(tmp_path / name / "in" / "a.nii.gz", voxels, affine)
+        if name in marks:
+            saved(tmp_path / name / "marks" / "z.nii.gz", marks[name][0].astype(np.uint8), marks[name][1])
+            saved(tmp_path / name / "in" / "z.nii.gz", voxels, affine)
+            (tmp_path / name / "in" / "a.nii.gz").unlink()
+    (tmp_path / "broken" / "in" / "a.nii.gz").write_bytes(b"no scan")
+    words = {
+        "smaller": "marks/z.nii.gz",
+        "elsewhere": "differs by 1",
+        "unmarked": "a.nii.gz, the labels of a",
+        "broken": "in/a.nii.gz",
+    }
+    for name, word in words.items():
+        there = [str(tmp_path / name / "in"), str(tmp_path / name / "out"), "-p", str(tmp_path / "augment.toml")]
+        masks = [] if name == "broken" else ["--masks", str(tmp_path / name / "marks")]
+        found = CliRunner().invoke(app, ["augment", *there, *masks])
+        assert isinstance(found.exception, (P.InvalidArgument, SystemExit)), name
+        assert word in f"{found.exception} {found.output}".replace("\n", ""), name
+        assert not (tmp_path / name / "out").exists() or not any((tmp_path / name / "out").rglob("*.nii*")), name

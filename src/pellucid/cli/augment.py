@@ -64,7 +64,7 @@ def augment(
         return
     pictures = pictures_in(source, without=(out, *([masks] if masks else [])))
     if not pictures:
-        raise invalid("IN", expected="a folder with pictures in it", got=str(source))
+        raise invalid("IN", expected="a folder with pictures or NIfTI volumes in it", got=str(source))
     labels = find_annotations(annotations, source, pictures, file=coco, masks=masks)
     check_pipeline(loaded, labels)
     plan = plan_of(source, out, pictures, labels, copies)
@@ -111,4 +111,5 @@ def _augment_volumes(
         shutil.rmtree(out)
     made = augment_volumes(scans, source, out, pipeline, labels=labels, copies=copies, seed=seed)
     written = sum(count for _, count in track(made, "Augmenting", total=len(scans), console=console))
-    console.print(printable(f"Wrote {written} of {copies * len(scans)} volumes to {out}; the others were there."))
+    rest = "" if written == copies * len(scans) else "; the others were there"
+    console.print(printable(f"Wrote {written} of {copies * len(scans)} volumes to {out}{rest}."))

@@ -40,7 +40,8 @@ def read_volume(path: str | os.PathLike[str], *, labels: bool = False) -> tuple[
         length, mostly millimetres.
 
     Errors:
-        InvalidArgument for another kind of file, DICOM among them, and for one with other than three axes, or four with channels;
+        InvalidArgument for another kind of file, DICOM among them, for a broken one, and for one with other than three
+        axes, or four with channels;
         ModuleNotFoundError where nibabel is not installed.
 
     Example:
@@ -52,8 +53,14 @@ def read_volume(path: str | os.PathLike[str], *, labels: bool = False) -> tuple[
         series = file.is_dir() or file.suffix.lower() in (".dcm", ".dicom", ".ima", "")
         fix = "Convert a DICOM series by dcm2niix, or read it by SimpleITK.ImageSeriesReader and pass its array." if series else ""
         raise invalid("path", expected="a NIfTI file, .nii or .nii.gz", got=str(file), fix=fix or "Pass its voxels as an array.")
-    image = _nibabel().load(file)
-    voxels = np.asarray(image.dataobj)
+    nibabel = _nibabel()
+    try:
+        image = nibabel.load(file)
+        voxels = np.asarray(image.dataobj)
+    except (nibabel.filebasedimages.ImageFileError, EOFError, OSError) as error:
+        if not file.exists():
+            raise
+        raise invalid("path", expected="a NIfTI file that nibabel reads", got=f"{file}: {error}") from error
     if voxels.ndim == 5 and voxels.shape[3] == 1:  # NIfTI's fourth axis is time
         voxels = voxels[:, :, :, 0]
     if voxels.ndim not in (3, 4):
@@ -119,20 +126,25 @@ def augment_volumes(
         Each scan, and how many copies of it were written.
 
     Errors:
-        InvalidArgument for a scan without labels in the folder of them.
+        InvalidArgument for a scan without labels in the folder of them, before any is read, and for labels of other voxels.
     """
     running = Pipeline(pipeline.transforms, seed=seed, **{**pipeline.options.settings(), "targets": {}})
-    for scan in scans:
-        stem = scan.name[: -len(next(end for end in _ENDINGS if scan.name.lower().endswith(end)))]
+    stems = [scan.name[: -len(next(end for end in _ENDINGS if scan.name.lower().endswith(end)))] for scan in scans]
+    marked = [labels and _labels_of(labels, scan.parent, stem) for scan, stem in zip(scans, stems, strict=True)]
+    for scan, stem, marks in zip(scans, stems, marked, strict=True):
         ending = scan.name[len(stem) :]
-        marks = None if labels is None else _labels_of(labels, scan.parent, stem)
         wanted = [scan.with_name(f"{stem}_{copy}{ending}") for copy in range(copies)]
         kinds = ("images",) if marks is None else ("images", "labels")
         missing = [copy for copy, name in enumerate(wanted) if not all((out / kind / name).exists() for kind in kinds)]
         if missing:
             volume, affine = read_volume(source / scan)
             batch: dict[str, Any] = {"volume": volume, "affine": affine}
-            batch |= {} if marks is None else {"labelmap": read_volume(marks, labels=True)[0]}
+            if marks is not None:
+                batch["labelmap"], place = read_volume(marks, labels=True)
+                if batch["labelmap"].shape != volume.shape[1:] or (place - affine).abs().max() > 1e-2:
+                    expected = f"{tuple(volume.shape[1:])} voxels at the places of {source / scan}"
+                    got = f"{tuple(batch['labelmap'].shape)}, and a matrix that differs by {(place - affine).abs().max():.3g}"
+                    raise invalid(str(marks), expected=expected, got=got, fix="Resample the labels to the scan.")
         for copy in missing:
             key = Key(seed, copy, torch.tensor([index_of(os.fsencode(scan.as_posix()))]))
             with torch.no_grad():
