@@ -309,9 +309,8 @@ def register(
     With an output folder every row is written as it is measured, and a later call goes on from there.
     """
     need("bench", "skimage")
-    for name in only or ():
-        if name not in PARTS:
-            raise typer.BadParameter(f"expected one of {', '.join(PARTS)}; got {name}", param_hint="--only")
+    if wrong := set(only or ()) - set(PARTS):
+        raise typer.BadParameter(f"expected one of {', '.join(PARTS)}; got {', '.join(sorted(wrong))}", param_hint="--only")
     path = None if output is None else output / "register.json"
     with _setting(threads):
         rows = measure_register(
