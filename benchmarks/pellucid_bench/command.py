@@ -311,15 +311,12 @@ def register(
     need("bench", "skimage")
     if wrong := set(only or ()) - set(PARTS):
         raise typer.BadParameter(f"expected one of {', '.join(PARTS)}; got {', '.join(sorted(wrong))}", param_hint="--only")
-    path = None if output is None else output / "register.json"
+    path, parts = None if output is None else output / "register.json", {"only": only or (), "subjects": subject or ()}
     with _setting(threads):
-        rows = measure_register(
-            draws=draws, photographs=photographs, slow=slow, only=only or (), subjects=subject or (), path=path, say=_say
-        )
+        rows = measure_register(draws=draws, photographs=photographs, slow=slow, path=path, say=_say, **parts)
         data = report("register", {"draws": draws, "photographs": photographs, "slow": slow}, rows)
-    _finish(
-        f"register-{only[0]}" if only in (["volumes"], ["bends"]) else "register", data, register_table(rows), output, docs_page
-    )
+    alone = f"-{only[0]}" if only in (["volumes"], ["bends"]) else ""
+    _finish(f"register{alone}", data, register_table(rows), output, docs_page)
 
 
 @app.command()
