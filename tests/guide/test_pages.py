@@ -28,7 +28,7 @@ PAGES = {
     "trust.md": 2,
     "detectors.md": 0,
     "features.md": 1,
-    "learning.md": 1,
+    "learning.md": 2,
     "policies.md": 0,
     "mixing.md": 0,
 }

@@ -57,9 +57,11 @@ def equal_cost(cell: Cell, arm: str) -> list[tuple[float, float]]:
     names = [name for name in _CURVE if name in cell]
     if len(names) < 2:
         return []
-    seeds = sorted(set.intersection(*(set(cell[name]) for name in (arm, *names))))
-    if not seeds:
+    common = set(cell[arm]) & set(cell["random"]) & set(cell[names[-1]])
+    names = [name for name in names if common <= cell[name].keys()]  # one with fewer seeds would cost the others theirs
+    if not common or names[0] != "random":
         return []
+    seeds = sorted(common)
     at = min(max(cost(cell, arm), 1.0), _CURVE[names[-1]])
     high = next(name for name in names[1:] if at <= _CURVE[name])
     low = names[names.index(high) - 1]
@@ -122,13 +124,13 @@ def _wins(pairs: Sequence[tuple[float, float]], least: float) -> bool:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Differences from RandAugment of the same seed, a dot for each and a bar at the mean; a panel for each table."""
+    """Differences from RandAugment of the same seed, a dot for each and a bar at the mean; a panel for each table with seeds."""
     plt = pyplot()
-    shown = {key: cell for key, cell in cells(rows).items() if "random" in cell}
+    shown = {key: cell for key, cell in cells(rows).items() if len(cell.get("random", ())) > 1 and "floats" not in key[0]}
     if not shown:
         return
-    figure, axes = plt.subplots(1, len(shown), figsize=(3.2 * len(shown) + 2, 4), squeeze=False, layout="constrained")
-    names = [name for name in ARMS if name != "random"]
+    figure, axes = plt.subplots(1, len(shown), figsize=(2.6 * len(shown) + 3, 5), squeeze=False, layout="constrained")
+    names = [name for name in ARMS if name != "random" and any(name in cell for cell in shown.values())]
     for axis, ((data, images, steps), cell) in zip(axes[0], shown.items(), strict=True):
         for place, arm in enumerate(names):
             found = [100 * (one - other) for one, other in _pairs(cell, arm)] if arm in cell else []
