@@ -105,7 +105,7 @@ KORNIA: Table = {
         1.0, None, **{name: (name, 0.0, asis) for name in ("brightness", "contrast", "saturation", "hue")}),
     "RandomSaturation": Near("it scales the saturation of HSV", "RandomSaturation, about the luma", made(
         "RandomSaturation", 1.0, saturation=("saturation", (1.0, 1.0), asis))),
-    "RandomResizedCrop": near(_ANOTHER, "RandomResizedCrop",
+    "RandomResizedCrop": near(f"{_ANOTHER}; under p < 1 the others keep their size", "RandomResizedCrop",
         1.0, size=("size", 256, asis), scale=("scale", (0.08, 1.0), asis), ratio=("ratio", (0.75, 4 / 3), asis)),
     "RandomPerspective": near(_ANOTHER, "RandomPerspective", distortion_scale=("distortion_scale", 0.5, clamped(0.0, 0.99))),
     "RandomErasing": near("its rectangles are of whole pixels", "RandomErasing", 0.5, {"mask_fill": 0.0},  # on masks, too
