@@ -44,6 +44,13 @@ def test_a_crop_before_a_turn_hides_the_rest():
     assert (out - P.Pipeline([crop]).apply(turn(x), record.step(1))).abs().max() < 1e-6
 
 
+@pytest.mark.parametrize("make", [lambda **o: P.Resize3(3, **o), P.RandomAffine3, P.RandomLowResolution])
+def test_antialiasing_of_volumes_is_refused_by_name(make):
+    with pytest.raises(TypeError, match="antialias"):
+        make(antialias=True)
+    assert make()
+
+
 @pytest.mark.parametrize("size", [(5, 9, 7), (12, 16, 14), (3, 2, 4)])
 def test_resize_is_torchs(size):
     x = voxels(2, (6, 8, 7), dtype=torch.float64)
