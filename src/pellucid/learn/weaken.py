@@ -59,7 +59,17 @@ class Weakening(nn.Module):
             raise invalid("stages", expected="at least one pipeline", got="none")
 
     def stage(self, step: int) -> nn.Module:
-        """The pipeline of a step, 0 to ``steps`` - 1."""
+        """Return the pipeline of a step.
+
+        Args:
+            step: 0 to ``steps`` - 1.
+
+        Returns:
+            One of ``stages``.
+
+        Errors:
+            InvalidArgument for a step outside of the training.
+        """
         if not 0 <= step < self.steps:
             raise invalid("step", expected=f"0 to {self.steps - 1}, as the training has {self.steps} steps", got=step)
         return self.stages[step * len(self.stages) // self.steps]
