@@ -33,9 +33,10 @@ from pellucid_bench.memory import peak_of
 __all__ = ["measure_recipe", "recipe_table"]
 
 LIBRARIES = ("pellucid", "batchgeneratorsv2", "monai", "torchio")
-TURN, BENT, WINDOW, MIRROR = (
+TURN, SHARES, BENT, WINDOW, MIRROR = (
     "turns and zooms",
-    "the same, and elastic",
+    "the same, labels by majority",
+    "turns and zooms, and elastic",
     "the same, a window of half the size",
     "mirrors along three axes",
 )
@@ -84,7 +85,9 @@ def _pellucid(volume: Tensor, labels: Tensor) -> dict[str, Callable[[], Any]]:
     often = [replace(one, p=OFTEN[name]) for name, one in intensities.items()]  # type: ignore[type-var]
     steps[PUBLISHED] = [*rare, *often, *(pellucid.RandomFlip3(axis, p=0.5) for axis in ("x", "y", "z"))]
     batch = {"volume": volume[None], "labelmap": labels[None]}
-    return {name: partial(Pipeline(list(taken), seed=0, canvas="image"), batch) for name, taken in steps.items()}
+    shares = Pipeline([turn], seed=0, canvas="image", interpolation={"labelmap": "majority"})
+    calls = {name: partial(Pipeline(list(taken), seed=0, canvas="image"), batch) for name, taken in steps.items()}
+    return {**calls, SHARES: partial(shares, batch)}
 
 
 def _batchgenerators(volume: Tensor, labels: Tensor) -> dict[str, Callable[[], Any]]:
@@ -102,7 +105,8 @@ def _batchgenerators(volume: Tensor, labels: Tensor) -> dict[str, Callable[[], A
 
     def space(side: int, often: float = 1.0, **more: Any) -> Any:
         ranges: dict[str, Any] = {"p_rotation": often, "rotation": (-turn, turn), "p_scaling": often, "scaling": (0.7, 1.4)}
-        return SpatialTransform((side,) * 3, 0, False, **ranges, p_synchronize_scaling_across_axes=1.0, mode_seg="nearest", **more)
+        more = {"mode_seg": "nearest", **more}
+        return SpatialTransform((side,) * 3, 0, False, **ranges, p_synchronize_scaling_across_axes=1.0, **more)
 
     bends = {"p_elastic_deform": 1.0, "elastic_deform_scale": _KNOTS / size, "elastic_deform_magnitude": _SHARE / 2}
     each: dict[str, Any] = {"synchronize_channels": False, "p_per_channel": 1.0}
@@ -117,7 +121,14 @@ def _batchgenerators(volume: Tensor, labels: Tensor) -> dict[str, Callable[[], A
         GAMMA: gamma(p_invert_image=0.0),
     }
     mirror = MirrorTransform((0, 1, 2))  # each axis every other time
-    steps = {TURN: [space(size)], BENT: [space(size, **bends)], WINDOW: [space(size // 2, **bends)], MIRROR: [mirror]}
+    shares = space(size, mode_seg="bilinear")  # each label's share, and the greatest
+    steps = {
+        TURN: [space(size)],
+        SHARES: [shares],
+        BENT: [space(size, **bends)],
+        WINDOW: [space(size // 2, **bends)],
+        MIRROR: [mirror],
+    }
     steps |= {name: [one] for name, one in intensities.items()}
     steps[RECIPE] = [space(size), *intensities.values(), mirror]
     steps[PUBLISHED] = [space(size, 0.2), *(RandomTransform(one, OFTEN[name]) for name, one in intensities.items()), mirror]
@@ -197,7 +208,7 @@ def measure_recipe(*, size: int, budget: float, say: Say = quiet) -> list[Row]:
             ways[library] = make(volume, labels)
         except ImportError as error:
             rows.append({"case": RECIPE, "subject": library, "status": "missing", "note": str(error)})
-    for operation in (TURN, BENT, WINDOW, MIRROR, *OFTEN, RECIPE):
+    for operation in (TURN, SHARES, BENT, WINDOW, MIRROR, *OFTEN, RECIPE):
         say(operation)
         calls = {library: found[operation] for library, found in ways.items() if operation in found}
         for library, timing in interleave(calls, budget=budget, warmup=1).items():

@@ -8,7 +8,7 @@ def test_operations_are_timed_with_labels(monkeypatch):
     rows = recipes.measure_recipe(size=16, budget=0.001)
     ours = {row["case"]: row for row in rows if row["status"] == "ok"}
     assert set(ours) == {
-        *(recipes.TURN, recipes.BENT, recipes.WINDOW, recipes.MIRROR, recipes.RECIPE, recipes.PUBLISHED),
+        *(recipes.TURN, recipes.SHARES, recipes.BENT, recipes.WINDOW, recipes.MIRROR, recipes.RECIPE, recipes.PUBLISHED),
         *recipes.OFTEN,
     }
     assert all(row["median_ms"] > 0 for row in ours.values())
@@ -24,5 +24,5 @@ def test_each_call_of_ours_does_its_work():
         side = 8 if name == recipes.WINDOW else 16
         assert out["volume"].shape == (1, 1, side, side, side)
         assert name == recipes.PUBLISHED or side == 8 or not (out["volume"][0] == volume).all(), name
-        moves = name in {recipes.TURN, recipes.BENT, recipes.MIRROR, recipes.RECIPE}
+        moves = name in {recipes.TURN, recipes.SHARES, recipes.BENT, recipes.MIRROR, recipes.RECIPE}
         assert name in {recipes.PUBLISHED, recipes.WINDOW} or moves != (out["labelmap"][0] == labels).all(), name
