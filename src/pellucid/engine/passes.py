@@ -100,6 +100,8 @@ def apply_alone(
     image = in_planes(image)
     if taped and image.dtype == dtype == torch.uint8 and reads_bytes(segment, image, impl):
         return apply_open(segment, image, scale, impl)
+    if taped and dtype == torch.uint8 and isinstance(segment, Convolve | Grain):
+        segment = segment._replace(clip=False)  # bytes are cut to [0, 1] as they are rounded
     return as_bytes(apply_open(segment, in_units(image), scale, impl, depth), dtype)
 
 
