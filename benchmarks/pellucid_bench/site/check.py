@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
+
+from pellucid_bench.site.contrast import browsed, faint_texts
 
 __all__ = ["check_search", "check_site"]
 
@@ -83,12 +83,7 @@ def check_site(folder: Path) -> list[str]:
 
 def check_search(folder: Path, *, query: str, page: str) -> list[str]:
     """A fault unless the search of a site that is opened from files leads from a word to a page; needs chromium."""
-    with tempfile.TemporaryDirectory() as home:
-        flags = (
-            f"--headless --no-sandbox --disable-gpu --no-first-run --virtual-time-budget=30000 --user-data-dir={home} --dump-dom"
-        )
-        command = ["chromium", *flags.split(), f"{(folder / 'index.html').resolve().as_uri()}?q={query}"]
-        shown = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
+    shown = browsed(f"{(folder / 'index.html').resolve().as_uri()}?q={query}")
     found = re.findall(r'<a href="([^"#?]*)[^"]*" class="md-search-result__link"', shown)
     return (
         [] if any(link.endswith(page) for link in found) else [f"the search from files finds {found[:5]} for {query}, not {page}"]
@@ -101,6 +96,7 @@ def main() -> None:
     faults = check_site(folder)
     if shutil.which("chromium"):
         faults += check_search(folder, query="RandomSunFlare", page="gallery/RandomSunFlare.html")
+        faults += faint_texts(folder, ("index.html", "gallery/index.html", "reference/functional.html"))
     print(*faults, f"{len(list(folder.rglob('*.html')))} pages, {len(faults)} faults", sep="\n")
     raise SystemExit(bool(faults))
 
