@@ -72,6 +72,16 @@ def test_tables_are_looked_up_as_numpy_does(length, dtype):
     assert torch.equal(cpu.look_up(image, torch.from_numpy(tables)), of_numpy(image, tables))
 
 
+@pytest.mark.parametrize("odd", [None, 0, 1, 128, 254, 255])
+def test_tables_that_turn_and_keep_bits_are_told_from_those_that_do_not_quite(odd):
+    random, levels = np.random.default_rng(0), np.arange(256, dtype=np.uint8)
+    tables = np.stack([(levels & kept) ^ turned for kept, turned in random.integers(0, 256, (40, 2), dtype=np.uint8)])[None]
+    if odd is not None:
+        tables[..., odd] ^= 4
+    image = torch.from_numpy(random.permutation(np.resize(levels, 40 * 300)).reshape(1, 40, 1, 300))
+    assert torch.equal(cpu.look_up(image, torch.from_numpy(tables)), of_numpy(image, tables))
+
+
 EVERY_LEVEL = """
 import numpy as np, torch
 from pellucid.kernels.curve import cpu

@@ -8,6 +8,7 @@ Read next: ``curve/cpu/rows.py``.
 from functools import reduce
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
@@ -48,6 +49,17 @@ def _of_16(level: Lanes, table: Lanes, first: int) -> Lanes:
     return _called("x86.avx2.pshuf.b", table, _called("uadd.sat.v32i8", place, level.like(0x70)))  # 0 from 128 on
 
 
+def _by_bits(levels: Any, table: Any, out: Any, count: Any) -> Any:
+    """The same of a table that only keeps some bits and turns some, as a negative or fewer levels do; 0 of others."""
+    kept, turned = table[0] ^ table[255], table[0]
+    for level in range(256):
+        if table[level] != (np.uint8(level) & kept) ^ turned:
+            return 0
+    for u in range(count):
+        out[u] = (levels[u] & kept) ^ turned
+    return count
+
+
 @intrinsic
 def through_registers(context: Any, levels: Any, table: Any, out: Any, count: Any) -> Any:
     """Write what the table has for the first of so many levels, as many as fill registers: how many these are."""
@@ -59,10 +71,11 @@ def through_registers(context: Any, levels: Any, table: Any, out: Any, count: An
         if not lanes:
             return _INT(0)
         x, t, y = (Array(target, builder, *each) for each in zip(kinds, args, strict=False))
+        done = target.compile_internal(builder, _by_bits, signature, args)
         size = 64 if lanes == 64 else 16
         parts = [t.load(Lanes(builder, _INT(first)), size) for first in range(0, 256, size)]
         parts = parts if lanes == 64 else [take(part, part, [*range(16), *range(16)]) for part in parts]
-        whole = builder.sdiv(args[3], _INT(lanes))
+        whole = builder.sdiv(builder.sub(args[3], done), _INT(lanes))
         with cgutils.for_range(builder, whole) as loop:
             at = Lanes(builder, builder.mul(loop.index, _INT(lanes)))
             level = x.load(at, lanes)
@@ -73,6 +86,6 @@ def through_registers(context: Any, levels: Any, table: Any, out: Any, count: An
                 some = [_of_16(level, part, 16 * k).value for k, part in enumerate(parts)]
                 found = Lanes(builder, reduce(builder.or_, some))
             y.store(at, found)
-        return builder.mul(whole, _INT(lanes))
+        return builder.add(done, builder.mul(whole, _INT(lanes)))
 
     return types.int64(levels, table, out, types.int64), codegen
