@@ -9,11 +9,11 @@ from pellucid_bench.measure import Timing, interleave
 
 def test_summary_is_median_and_quartiles():
     timing = Timing.of([5.0, 1.0, 2.0, 4.0, 3.0])
-    assert (timing.low, timing.median, timing.high, timing.rounds) == (2.0, 3.0, 4.0, 5)
+    assert (timing.low, timing.median, timing.high, timing.rounds, timing.least) == (2.0, 3.0, 4.0, 5, 1.0)
 
 
 def test_one_measurement_is_its_own_summary():
-    assert Timing.of([2.0]) == Timing(2.0, 2.0, 2.0, 1)
+    assert Timing.of([2.0]) == Timing(2.0, 2.0, 2.0, 1, 2.0)
 
 
 def test_turns_rotate_after_warm_up():

@@ -423,7 +423,7 @@ _TABLE: Table = {
     "JPEG": lambda given, reader, where: ours.RandomJPEG(integers(given("quality"), "quality"), p=1.0),
     "RandomErasing": _erasing,
     "LinearTransformation": lambda given, reader, where: ours.Lambda(
-        LinearTransformation(*(torch.as_tensor(given(name)) for name in ("transformation_matrix", "mean_vector")))
+        LinearTransformation(*(torch.as_tensor(given(name, ())) for name in ("transformation_matrix", "mean_vector")))
     ),
     **dict.fromkeys(("Grayscale", "Normalize"), _colors),
     "ToTensor": _floating,
