@@ -33,6 +33,7 @@ def test_the_default_is_randaugment_of_fewer_and_fewer_operations():
     augment, images, key = Weakening(8), torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8), Key(1, 6)
     assert [augment.stage(step)[0].n for step in range(8)] == [4, 4, 3, 3, 2, 2, 1, 1]
     assert torch.equal(augment(images, key=key), Pipeline([RandAugment(1)])(images, key=key))
+    assert torch.equal(augment(images, key=key), Weakening(8, [RandAugment(2), RandAugment(1)])(images, key=key))
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from pellucid.pipeline import Pipeline
 from pellucid.policy import RandAugment
 from pellucid.random import Key
 from pellucid.random.arguments import whole_number
+from pellucid.transforms.base import Transform
 
 __all__ = ["Weakening"]
 
@@ -29,8 +30,8 @@ class Weakening(nn.Module):
 
     Args:
         steps: of the training, at least 1.
-        stages: the pipelines, from the first to the last; by default RandAugment of 4, 3, 2 and 1 operations, in pictures (B, C,
-            H, W), uint8 or floats in [0, 1].
+        stages: pipelines or transforms, from the first to the last; by default RandAugment of 4, 3, 2 and 1 operations, in pictures
+            (B, C, H, W), uint8 or floats in [0, 1].
 
     What pipelines learn is in the ``state_dict``. The step is that of the key, so a loop that resumes goes on exactly.
 
@@ -51,10 +52,11 @@ class Weakening(nn.Module):
         [4, 4, 3, 1]
     """
 
-    def __init__(self, steps: int, stages: Sequence[nn.Module] | None = None) -> None:
+    def __init__(self, steps: int, stages: Sequence[nn.Module | Transform] | None = None) -> None:
         super().__init__()
         self.steps = whole_number("steps", steps, 1, 1 << 40)
-        self.stages = nn.ModuleList([Pipeline([RandAugment(n)]) for n in (4, 3, 2, 1)] if stages is None else stages)
+        given = [RandAugment(n) for n in (4, 3, 2, 1)] if stages is None else stages
+        self.stages = nn.ModuleList(one if isinstance(one, nn.Module) else Pipeline([one]) for one in given)
         if not len(self.stages):
             raise invalid("stages", expected="at least one pipeline", got="none")
 
