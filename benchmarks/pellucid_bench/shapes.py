@@ -22,7 +22,7 @@ from pellucid_bench.runs import Row, each
 
 __all__ = ["ABOUT", "ARMS", "as_markdown", "run", "scans"]
 
-SIZE, TRAINING, TEST, STEPS, BATCH = 20, 4, 24, 160, 2
+SIZE, TRAINING, TEST, STEPS, BATCH = 20, 4, 24, 600, 2
 ABOUT: Row = {"size": SIZE, "training": TRAINING, "test": TEST, "steps": STEPS, "batch": BATCH, "version": 1}
 TARGETS = {"image": "volume"}
 
