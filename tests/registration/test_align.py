@@ -386,7 +386,7 @@ def test_photographs_that_do_not_belong_together_are_told_so():
 def test_light_that_differs_from_place_to_place(model):
     """A lamp from one side, a shadow with an edge: what one gain and one offset do not make up for.
 
-    A field bends to make up for the edge, too, and is told to be wrong: a third of its pixels are off by more than one.
+    A field bends to make up for the edge, too, but little: three pixels of a hundred are off by more than one.
     """
     fixed, moving = pair(KNOWN["affine"], gain=1.0, offset=0.0)
     x = torch.linspace(0, 1, SIDE)
@@ -396,7 +396,8 @@ def test_light_that_differs_from_place_to_place(model):
     placed, right = ((matrix @ torch.cat((places, torch.ones_like(places[:1])))) for matrix in (found.matrix[0], KNOWN["affine"]))
     bent = 0.0 if found.field is None else found.field[0].flatten(1)
     off = (placed[:2] / placed[2:] + bent - right[:2] / right[2:]).norm(dim=0)
-    assert bool(found.converged) == (model == "homography") == (float((off > 1).float().mean()) < 0.1)
+    assert bool(found.converged)
+    assert float((off > 1).float().mean()) < 0.1
     assert float(corner_distance(found.matrix, KNOWN["affine"][None], (SIDE, SIDE))) < 0.5
     assert float(corner_distance(align(lit, moving, model="affine").matrix, KNOWN["affine"][None], (SIDE, SIDE))) > 1.0
     covered_up = lit.clone()

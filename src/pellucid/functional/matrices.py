@@ -8,7 +8,6 @@ Read next: ``opencv.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,7 +37,6 @@ def read_matrix(
     return (matrix, True) if matrix.dim() == 3 else (matrix[None], False)
 
 
-@cache
 def _shapes(rows: tuple[int, ...]) -> str:
     return f"numbers of shape {' or '.join(f'({row}, 3)' for row in rows)}, or {' or '.join(f'(B, {row}, 3)' for row in rows)}"
 

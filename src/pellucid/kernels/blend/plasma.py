@@ -62,7 +62,8 @@ def plasma_of(
     """The cloud of two words per sample; each of its fields has words of its own. Small ones are made together, as the first places
     of larger ones.
     """
-    asked, made = 0, list[Tensor]()
+    asked = 0
+    made: list[Tensor] = []
 
     def uniform(side: int) -> Tensor:
         nonlocal asked, made
