@@ -1,10 +1,12 @@
-"""The compiled codec has the reference's bits, also of numbers, and its slopes are PyTorch's."""
+"""The compiled codec's slopes are the reference's, which torch differentiates."""
 
 import pytest
 import torch
 
 from pellucid.kernels.codec import jpeg
-from pellucid.kernels.codec.tables import SUBSAMPLINGS
+from pellucid.kernels.codec.tables import SLOPES, SUBSAMPLINGS
+from tests.compare import within_budget
+from tests.kernels.primitives import Kernel, contract
 
 SIZES = ((37, 53), (8, 8), (17, 16), (16, 17), (1, 1), (33, 4), (2, 6), (15, 33), (5, 3), (48, 64))
 
@@ -21,13 +23,47 @@ def pictures(batch=3, channels=3, size=(21, 34), rows=None, dtype=torch.float64,
     return image.to(dtype), torch.rand(rows or batch, generator=generator, dtype=dtype) * 90 + 5
 
 
-@pytest.mark.parametrize("subsampling", SUBSAMPLINGS)
+CODEC = Kernel(decoded, pictures, "pellucid::cpu_codec", ("4:2:0", "proximity"))
+
+
+@pytest.mark.parametrize("slope", SLOPES)
+@pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("size", SIZES)
-def test_values_of_numbers_are_those_of_their_bytes(size, subsampling):
+def test_slopes_are_the_references(size, channels, slope):
+    for subsampling in [*SUBSAMPLINGS][: 1 if channels == 1 else 3]:
+        found = {}
+        for dtype in (torch.float64, torch.float32):
+            image, quality = pictures(channels=channels, size=size, dtype=dtype)
+            along = torch.randn(image.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype)
+            for impl in ("reference", "cpu"):
+                leaf = image.clone().requires_grad_()
+                out = decoded(leaf, quality, subsampling=subsampling, slope=slope, impl=impl)
+                found[dtype, impl] = out.detach(), *torch.autograd.grad(out, leaf, along)
+        for double, fine in zip(found[torch.float64, "cpu"], found[torch.float64, "reference"], strict=True):
+            torch.testing.assert_close(double, fine, rtol=0, atol=1e-10 * float(fine.abs().max()) + 1e-15)
+        truth = found[torch.float64, "reference"][1]
+        assert within_budget(found[torch.float32, "cpu"][1], found[torch.float32, "reference"][1], truth)
+
+
+@pytest.mark.parametrize("subsampling", SUBSAMPLINGS)
+def test_values_of_numbers_are_those_of_their_bytes(subsampling):
     for dtype in (torch.float32, torch.float64):
-        image, quality = pictures(size=size, dtype=dtype)
+        image, quality = pictures(dtype=dtype)
         ours, theirs = (decoded(image, quality, subsampling=subsampling, impl=impl) for impl in ("cpu", "reference"))
         assert torch.equal(ours, theirs)
+
+
+# Those that ask for a gradient to every tensor, or for an error in forward mode, where this codec is tensor code.
+_OTHERS = {
+    "second_derivatives_go_through_the_reference",
+    "forward_mode_and_nested_transforms_name_the_way_out",
+    "compiles_to_one_graph_that_keeps_the_operator",
+}
+
+
+@pytest.mark.parametrize("check", [c for c in contract if c.__name__ not in _OTHERS], ids=lambda c: c.__name__)
+def test_contract(check):
+    check(CODEC)
 
 
 def test_a_mapped_axis_joins_the_batch():
@@ -39,6 +75,18 @@ def test_a_mapped_axis_joins_the_batch():
         leaf = image.clone().requires_grad_()
         (wanted,) = torch.autograd.grad(decoded(leaf, rows).square().sum(), leaf)
         torch.testing.assert_close(found.flatten(0, 1), wanted)
+
+
+def test_second_derivatives_are_the_surrogates():
+    """A cubic slope has one; a gradient that is differentiated again goes through the reference."""
+    found = []
+    for impl in ("reference", "cpu"):
+        image, quality = pictures()
+        leaf = image.clone().requires_grad_()
+        (first,) = torch.autograd.grad(decoded(leaf, quality, slope="cubic", impl=impl).square().sum(), leaf, create_graph=True)
+        found.append(torch.autograd.grad(first.square().sum(), leaf)[0])
+    assert found[0].abs().max() > 0
+    torch.testing.assert_close(found[1], found[0])
 
 
 def test_half_precision_keeps_the_tensor_code():
@@ -53,3 +101,12 @@ def test_an_empty_batch():
     image, quality = pictures(batch=0, rows=1)
     leaf = image.requires_grad_()
     assert torch.autograd.grad(decoded(leaf, quality).sum(), leaf)[0].shape == image.shape
+
+
+def test_strided_pictures_and_gradients():
+    image, quality = pictures(dtype=torch.float32)
+    found = []
+    for laid in (image, image.contiguous(memory_format=torch.channels_last)):
+        leaf = laid.clone(memory_format=torch.preserve_format).requires_grad_()
+        found.append(torch.autograd.grad(decoded(leaf, quality).mT.square().sum(), leaf)[0])
+    assert torch.equal(*found)

@@ -126,4 +126,6 @@ def listed(primitive: Primitive, places: tuple[tuple[int, ...], ...], others: in
     def forward(*given: Any) -> Tensor:
         return primitive.direct(*whole(given))
 
-    return primitive._replace(reference=reference, direct=forward, forward=forward, backward=backward, linear=lambda *_: None)
+    return primitive._replace(
+        reference=reference, direct=forward, forward=forward, backward=backward, dual=None, linear=lambda *_: None
+    )

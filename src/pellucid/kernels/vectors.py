@@ -8,7 +8,7 @@ Read next: ``warp/cpu/quads.py``.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -62,10 +62,10 @@ class Lanes:
         how = {(True, True): "zext", (True, False): "uitofp", (False, False): "fpext"}[self.whole, like.whole]
         return self._made(getattr(self.builder, how)(self.value, kind))
 
-    def like(self, number: float | Sequence[float]) -> Lanes:
+    def like(self, number: float | list[float]) -> Lanes:
         """A constant beside it, or one for each lane."""
         return self._made(
-            ir.Constant(self.value.type, [number] * self.count if self.count and not isinstance(number, Sequence) else number)
+            ir.Constant(self.value.type, [number] * self.count if self.count and not isinstance(number, list) else number)
         )
 
     def choose(self, this: Lanes, other: Lanes) -> Lanes:

@@ -14,12 +14,12 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.codec import cpu, reference
 from pellucid.kernels.codec.reference import Rounding
 from pellucid.kernels.codec.tables import SPREAD
-from pellucid.kernels.derivatives import needs_grad
+from pellucid.kernels.derivatives import forward_mode, needs_grad
 from pellucid.kernels.dispatch import choose
+from pellucid.kernels.explicit import Primitive, run
 
 __all__ = ["AVAILABLE", "compress", "jpeg"]
 
@@ -48,15 +48,19 @@ def jpeg(
             a coefficient can change), ``cubic`` (3 d^2 at distance d from the stored value), ``straight_through`` (1) or ``none``.
         surrogate: ``secant`` (the difference of the results at ``quality + h`` and ``quality - h``) or ``none`` (zero).
         h: reach of the secant.
-        impl: who computes the values; their slopes are PyTorch's.
+        impl: who computes the values, and their slopes where they are compiled: in reverse mode, of float32 and float64.
 
     Gradient:
         image, quality: as chosen. gate: exact.
     """
     still, plain = quality.detach(), image.detach()
-    result = _round_trip(plain, still, subsampling, impl)
-    if image_gradient != "none" and needs_grad(image):
-        result = _with_slopes(result, image, still, subsampling, image_gradient)
+    wanted = image_gradient != "none" and needs_grad(image)
+    compiled = image.dtype in _COMPILED and choose(impl, available=AVAILABLE, device=image.device.type) == "cpu"
+    if compiled and not forward_mode():
+        result = run(_CODEC, (subsampling, image_gradient), image if wanted else plain, still)
+    else:
+        result = _round_trip(plain, still, subsampling, impl)
+        result = _with_slopes(result, image, still, subsampling, image_gradient) if wanted else result
     if surrogate == "secant" and needs_grad(quality):
         more, less = (_round_trip(plain, still + step, subsampling, impl) for step in (h, -h))
         slope = (more - less) / (2.0 * h)
@@ -73,15 +77,12 @@ def compress(
     """See :func:`pellucid.kernels.codec.reference.compress`, of bytes; ``impl`` says who computes it. The bits are the same."""
     if choose(impl, available=AVAILABLE, device=levels.device.type) == "reference":
         return reference.compress(levels.to(torch.float64), quality, subsampling).to(torch.uint8)
-    found: Tensor = cpu.CODEC[1](levels, quality, subsampling)
+    found: Tensor = cpu.CODEC[1](levels, quality, subsampling, "none")
     return found
 
 
 def _round_trip(image: Tensor, quality: Tensor, subsampling: str, impl: str) -> Tensor:
     """The codec on images of [0, 1], without a gradient."""
-    if image.dtype in _READ and choose(impl, available=AVAILABLE, device=image.device.type) == "cpu":
-        result: Tensor = (cpu.CODEC[0] if is_plain_eager() else cpu.CODEC[1])(image, quality, subsampling)
-        return result
     levels = torch.floor(image * 255.0 + 0.5).clamp(0.0, 255.0).to(torch.uint8)
     return compress(levels, quality, subsampling, impl).to(image.dtype) / 255.0
 
@@ -93,7 +94,13 @@ def _with_slopes(result: Tensor, image: Tensor, quality: Tensor, subsampling: st
     return result + (smooth - smooth.detach()).to(image.dtype)
 
 
-_READ = (torch.float32, torch.float64)
+def _again(image: Tensor, quality: Tensor, subsampling: str, image_gradient: str) -> Tensor:
+    """What the compiled codec computed, by the reference: for second derivatives."""
+    return _with_slopes(_round_trip(image.detach(), quality, subsampling, "reference"), image, quality, subsampling, image_gradient)
+
+
+_CODEC = Primitive("jpeg", _again, *cpu.CODEC)
+_COMPILED = (torch.float32, torch.float64)
 
 
 def _divided(value: Tensor, bits: int, bias: Tensor | float) -> Tensor:

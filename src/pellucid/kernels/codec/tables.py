@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pellucid.core.constants import constant
 
-__all__ = ["CHROMINANCE", "COSINES", "LUMINANCE", "SPREAD", "SUBSAMPLINGS", "quantisation"]
+__all__ = ["CHROMINANCE", "COSINES", "LUMINANCE", "SLOPES", "SPREAD", "SUBSAMPLINGS", "quantisation"]
 
 LUMINANCE = (
     (16, 11, 10, 16, 24, 40, 51, 61),
@@ -54,6 +54,9 @@ transform come out. That transform rounds once per pass, so that a pass is this 
 
 SUBSAMPLINGS = {"4:4:4": (1, 1), "4:2:2": (1, 2), "4:2:0": (2, 2)}
 """Pixels per chroma sample, (vertical, horizontal)."""
+
+SLOPES = ("proximity", "cubic", "straight_through")
+"""How a coefficient passes its rounding (``surrogate.py``)."""
 
 SPREAD = 0.2
 """Standard deviation of the Gaussian at each jump, in quantisation steps."""

@@ -1,8 +1,8 @@
 """Two blocks of 8 x 8 side by side through the cosine transform, in registers.
 
-Owns: `transform` and `untransform`, in 32-bit integers, rounded as libjpeg rounds.
+Owns: `transform` and `untransform`, in 32-bit integers, rounded as libjpeg rounds, and in floating point, where nothing rounds.
 Must not: quantise.
-Read next: ``sweep.py``.
+Read next: ``sweep.py``, ``slopes.py``.
 
 The rows of the transform's matrix are symmetric (those of even number) or antisymmetric, so that sums and differences of what lies
 opposite come first and halve the products: down the columns by rows, along the rows by lanes.
@@ -26,13 +26,16 @@ LANES = 16  # the columns of two blocks
 
 def _sum(vectors: list[Lanes], weights: list[list[int]]) -> Lanes:
     """The sum of products with numbers of the matrix; one for each of eight columns, or one for all."""
-    pairs = zip(vectors, weights, strict=True)
-    return reduce(add, [vector * vector.like(numbers * (LANES // len(numbers))) for vector, numbers in pairs])
+    products = []
+    for vector, numbers in zip(vectors, weights, strict=True):
+        lanes = [number if vector.whole else number / 8192 for number in numbers * (LANES // len(numbers))]
+        products.append(vector * vector.like(lanes))
+    return reduce(add, products)
 
 
 def _shifted(row: Lanes, bits: int) -> Lanes:
-    """Divided by 2 ** bits and rounded."""
-    return (row + (1 << (bits - 1))).shifted(bits)
+    """Divided by 2 ** bits and rounded; numbers that are not whole were divided before."""
+    return (row + (1 << (bits - 1))).shifted(bits) if row.whole else row
 
 
 def _lanes(first: Lanes, second: Lanes, order: list[int]) -> Lanes:
@@ -78,7 +81,7 @@ def _there(rows: list[Lanes]) -> list[Lanes]:
 def _back(rows: list[Lanes]) -> list[Lanes]:
     """Whole numbers stay within the range of levels, whose middle is 0."""
     found = [_shifted(_along_back(_shifted(row, 11)), 18) for row in _down_back(rows)]
-    return [row.at_least(-128).at_most(127) for row in found]
+    return [row.at_least(-128).at_most(127) if row.whole else row for row in found]
 
 
 def _tile(function: Callable[[list[Lanes]], list[Lanes]]) -> Any:
@@ -102,5 +105,5 @@ def transform(plane, at, pitch, tile):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def untransform(tile, plane, at, pitch):  # type: ignore[no-untyped-def]
-    """A tile of coefficients back into the plane: whole numbers from -128 to 127."""
+    """A tile of coefficients back into the plane: whole numbers from -128 to 127, or eight times what they stand for."""
     _untransform(tile, np.int64(0), np.int64(LANES), plane, at, pitch)

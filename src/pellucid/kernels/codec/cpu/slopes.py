@@ -1,0 +1,323 @@
+"""The codec's declared slopes to the picture, one sample after the other.
+
+Owns: `slopes`: the gradient of ``reference.compress`` where shifts only divide and coefficients pass their rounding as declared.
+Must not: know of tensors; everything comes as contiguous arrays of float32 or float64.
+Read next: ``sweep.py``, ``../surrogate.py``.
+
+Levels are counted from their middle, so that a level of 128 is 0. Clips and roundings have to be known, so
+the picture goes through the codec again, without integers, and then its gradient the other way.
+"""
+
+import math
+
+import numpy as np
+
+from pellucid.kernels.codec.cpu.blocks import LANES, transform, untransform
+from pellucid.kernels.codec.cpu.sweep import repeat_edges
+from pellucid.kernels.codec.tables import SLOPES, SPREAD
+from pellucid.kernels.jit import entry, fused
+
+__all__ = ["PLANES", "slopes"]
+
+PLANES = 10
+_LUMA, _BLUE, _RED = 0, 1, 2  # what goes through blocks, at full size; then the slopes there
+_DECODED = 3  # and the two behind it: what blocks come to, unclipped; then its gradient
+_SHOWN = 6  # and the next: colour differences at full size; then their gradients, halved along the rows
+_SHARES = 8  # and the next: the gradients of colour differences at full size
+_LOW, _HIGH = -128, 127
+PROXIMITY, CUBIC = SLOPES.index("proximity"), SLOPES.index("cubic")
+_TO_YCC = tuple(x / 65536 for x in (19595, 38470, 7471, 11059, 21709, 32768, 27439, 5329))
+_TO_RGB = tuple(x / 65536 for x in (91881, 22554, 46802, 116130))
+_EXP = tuple(
+    (-0.125) ** k / math.factorial(k) for k in range(11)
+)  # exp(-u / 8), so that its eighth power is good to 1e-11, for u < 3.2
+
+
+@fused
+def _clipped(x, slope, low, high):  # type: ignore[no-untyped-def]
+    """The slope within the range of levels, beyond it 0."""
+    return slope if (x >= low) & (x <= high) else type(slope)(0.0)
+
+
+@fused.noinline
+def _planes_of(image, planes):  # type: ignore[no-untyped-def]
+    """Luma and colour differences of what is clipped to [0, 1]."""
+    cast = image.dtype.type
+    zero, one, scale, middle = cast(0.0), cast(1.0), cast(255.0), cast(128.0)
+    a, b, c, d, e, f, g, h = _TO_YCC
+    ya, yb, yc, ba, bb, half, rb, rc = cast(a), cast(b), cast(c), cast(d), cast(e), cast(f), cast(g), cast(h)
+    for y in range(image.shape[1]):
+        reds, greens, blues = image[0, y], image[len(image) // 2, y], image[len(image) - 1, y]
+        luma, cb, cr = planes[_LUMA, y], planes[_BLUE, y], planes[_RED, y]
+        for x in range(len(reds)):
+            red, green, blue = min(max(reds[x], zero), one), min(max(greens[x], zero), one), min(max(blues[x], zero), one)
+            red, green, blue = scale * red, scale * green, scale * blue
+            luma[x] = (ya * red + yb * green + yc * blue if len(image) > 1 else red) - middle
+            cb[x] = half * blue - ba * red - bb * green
+            cr[x] = half * red - rb * green - rc * blue
+
+
+@fused.noinline
+def _passed(kind, tile, steps, slope):  # type: ignore[no-untyped-def]
+    """Eight times the coefficients to an eighth of what is stored; its slopes by 64, by which two transforms are too large."""
+    cast = tile.dtype.type
+    half, one, eighth, share = cast(0.5), cast(1.0), cast(0.125), cast(1.0 / 64.0)
+    peak, sharp = cast(1.0 / (64.0 * SPREAD * math.sqrt(2.0 * math.pi))), cast(0.5 / SPREAD**2)
+    a, b, c, d, e, f, g, h, i, j, k = _EXP
+    e0, e1, e2, e3, e4, e5 = cast(a), cast(b), cast(c), cast(d), cast(e), cast(f)
+    e6, e7, e8, e9, e10 = cast(g), cast(h), cast(i), cast(j), cast(k)
+    for u in range(len(tile)):
+        step = cast(steps[u])
+        level = tile[u] * eighth / step
+        nearest = np.rint(level)
+        rest = level - nearest
+        if kind == CUBIC:
+            slope[u] = cast(3.0) * share * rest * rest
+            nearest += rest * rest * rest
+        elif kind == PROXIMITY:
+            from_jump = half - abs(rest)
+            v = sharp * from_jump * from_jump
+            vv = v * v
+            low, high = (e0 + v * e1) + vv * (e2 + v * e3), (e4 + v * e5) + vv * (e6 + v * e7)
+            root = low + (vv * vv) * (high + (vv * vv) * ((e8 + v * e9) + vv * e10))
+            root = root * root
+            root = root * root
+            slope[u] = peak * root * root
+        else:
+            slope[u] = one * share
+        tile[u] = nearest * step * eighth
+
+
+@fused.noinline
+def _through(kind, plane, height, width, steps, decoded, tiles):  # type: ignore[no-untyped-def]
+    """Repeat the last row and column to whole tiles; the plane turns into slopes, tile by tile, beside what is decoded."""
+    rows, columns, pitch = (height + 7) // 8 * 8, (width + LANES - 1) // LANES * LANES, plane.shape[1]
+    repeat_edges(plane, height, width, rows, columns)
+    flat, into, tile, slope = plane.reshape(plane.size), decoded.reshape(decoded.size), tiles[0], tiles[1]
+    for y in range(0, rows, 8):
+        for x in range(0, columns, LANES):
+            at = y * pitch + x
+            transform(flat, at, pitch, tile)
+            _passed(kind, tile, steps, slope)
+            untransform(tile, into, at, pitch)
+            for v in range(8):
+                flat[at + v * pitch : at + v * pitch + LANES] = slope[LANES * v : LANES * v + LANES]
+
+
+@fused.noinline
+def _back(slope, grad, height, width, tile):  # type: ignore[no-untyped-def]
+    """The gradient of what is decoded, in place to that of the plane; what was repeated adds to the edge."""
+    rows, columns, pitch = (height + 7) // 8 * 8, (width + LANES - 1) // LANES * LANES, grad.shape[1]
+    flat, factors = grad.reshape(grad.size), slope.reshape(slope.size)
+    zero = grad.dtype.type(0.0)
+    for y in range(rows):
+        grad[y, (width if y < height else 0) : columns] = zero
+    for y in range(0, rows, 8):
+        for x in range(0, columns, LANES):
+            at = y * pitch + x
+            transform(flat, at, pitch, tile)
+            for v in range(8):
+                for u in range(LANES):
+                    tile[LANES * v + u] *= factors[at + v * pitch + u]
+            untransform(tile, flat, at, pitch)
+    _fold_edges(grad, height, width, rows, columns)
+
+
+@fused
+def _fold_edges(grad, height, width, rows, columns):  # type: ignore[no-untyped-def]
+    """The adjoint of ``repeat_edges``."""
+    for y in range(height, rows):
+        for x in range(columns):
+            grad[height - 1, x] += grad[y, x]
+    for y in range(height):
+        for x in range(width, columns):
+            grad[y, width - 1] += grad[y, x]
+
+
+@fused.noinline
+def _halve(plane, height, width, down, into):  # type: ignore[no-untyped-def]
+    """Means of pairs (or of two by two), as in ``sweep.py``, in place."""
+    columns, share = (width + 15) // 16 * 8, plane.dtype.type(0.5 / down)
+    repeat_edges(plane, height, width, height, 2 * columns)
+    for y in range((height + down - 1) // down):
+        upper, lower, means = plane[y * down], plane[min(y * down + 1, height - 1)], into[y]
+        for x in range(columns):
+            total = upper[2 * x] + upper[2 * x + 1]
+            if down == 2:
+                total += lower[2 * x] + lower[2 * x + 1]
+            means[x] = share * total
+
+
+@fused.noinline
+def _spread(grad, height, width, down, into):  # type: ignore[no-untyped-def]
+    """The adjoint of ``_halve``."""
+    columns, share = (width + 15) // 16 * 8, grad.dtype.type(0.5 / down)
+    for y in range(height):
+        row, means = into[y], grad[y // down]
+        part = share + share if down == 2 and y == height - 1 and y % 2 == 0 else share
+        for x in range(columns):
+            row[2 * x] = part * means[x]
+            row[2 * x + 1] = part * means[x]
+        for x in range(width, 2 * columns):
+            row[width - 1] += row[x]
+
+
+@fused
+def _limited(x, low, high):  # type: ignore[no-untyped-def]
+    return min(max(x, low), high)
+
+
+@fused.noinline
+def _enlarge(halves, height, width, down, plane, line):  # type: ignore[no-untyped-def]
+    """Three parts of the nearest sample and one of the next nearest, per axis, as in ``sweep.py``; of clipped samples."""
+    cast = plane.dtype.type
+    low, high, three, part = cast(_LOW), cast(_HIGH), cast(3.0), cast(0.0625 if down == 2 else 0.25)
+    rows, columns = (height + down - 1) // down, (width + 1) // 2
+    for y in range(height):
+        near, row = halves[y // down], plane[y]
+        if columns <= 2:
+            for x in range(width):
+                row[x] = _limited(near[x // 2], low, high)
+            continue
+        if down == 2:
+            far = halves[max(y // 2 - 1, 0)] if y % 2 == 0 else halves[min(y // 2 + 1, rows - 1)]
+            for x in range(columns):
+                line[x + 1] = three * _limited(near[x], low, high) + _limited(far[x], low, high)
+        else:
+            for x in range(columns):
+                line[x + 1] = _limited(near[x], low, high)
+        line[0], line[columns + 1] = line[1], line[columns]
+        for x in range(columns):
+            row[2 * x] = part * (three * line[x + 1] + line[x])
+            row[2 * x + 1] = part * (three * line[x + 1] + line[x + 2])
+
+
+@fused.noinline
+def _gathered(grad, height, width, down, wait, halves):  # type: ignore[no-untyped-def]
+    """The adjoint of ``_enlarge``: the gradient of the samples that ``halves`` holds, in their place."""
+    cast = grad.dtype.type
+    low, high, three, zero, part = cast(_LOW), cast(_HIGH), cast(3.0), cast(0.0), cast(0.0625 if down == 2 else 0.25)
+    rows, columns = (height + down - 1) // down, (width + 1) // 2
+    for y in range(height):
+        row, line = grad[y], wait[y]
+        row[width] = zero  # where an odd number of columns was cut off
+        if columns <= 2:
+            for x in range(columns):
+                line[x] = row[2 * x] + row[2 * x + 1]
+            continue
+        for x in range(1, columns - 1):
+            line[x] = part * (three * (row[2 * x] + row[2 * x + 1]) + row[2 * x + 2] + row[2 * x - 1])
+        end = 2 * columns - 2
+        line[0] = part * (three * (row[0] + row[1]) + row[0] + row[2])
+        line[columns - 1] = part * (three * (row[end] + row[end + 1]) + row[end + 1] + row[end - 1])
+    for y in range(rows):
+        into = halves[y]
+        if down == 1:
+            for x in range(columns):
+                into[x] = _clipped(into[x], wait[y, x], low, high)
+            continue
+        # The rows of which this one is the nearest, and the next to either side, which are its own at the edges.
+        upper, lower, before, after = wait[2 * y], wait[min(2 * y + 1, height - 1)], wait[max(2 * y - 1, 0)], wait[2 * y + 2]
+        near, both = three if columns > 2 else cast(1.0), cast(1.0 if 2 * y + 1 < height else 0.0)
+        first = cast(1.0 if columns > 2 else 0.0)
+        last = first if 2 * y + 2 < height else zero
+        end = first if y == rows - 1 else zero
+        for x in range(columns):
+            total = near * (upper[x] + both * lower[x]) + first * before[x]
+            total += (last * after[x] if 2 * y + 2 < height else zero) + end * both * lower[x]
+            into[x] = _clipped(into[x], total, low, high)
+
+
+@fused.noinline
+def _colors_back(grad, planes, blue, red):  # type: ignore[no-untyped-def]
+    """The gradient of colours to that of luma, in its place, and of colour differences, in the planes ``_SHARES``.
+
+    Args:
+        blue, red: the planes of colour differences as they are shown, clipped or not.
+    """
+    cast = grad.dtype.type
+    low, high = cast(_LOW), cast(_HIGH)
+    p, q, s, t = _TO_RGB
+    ra, ga, gb, ba = cast(p), cast(q), cast(s), cast(t)
+    for y in range(grad.shape[1]):
+        reds, greens, blues = grad[0, y], grad[1, y], grad[2, y]
+        luma, cb, cr = planes[_DECODED, y], planes[blue, y], planes[red, y]
+        to_blue, to_red = planes[_SHARES, y], planes[_SHARES + 1, y]
+        for x in range(len(reds)):
+            light, b, r = _limited(luma[x], low, high), _limited(cb[x], low, high), _limited(cr[x], low, high)
+            to_r = _clipped(light + ra * r, reds[x], low, high)
+            to_g = _clipped(light - ga * b - gb * r, greens[x], low, high)
+            to_b = _clipped(light + ba * b, blues[x], low, high)
+            to_blue[x] = ba * to_b - ga * to_g
+            to_red[x] = ra * to_r - gb * to_g
+            luma[x] = _clipped(luma[x], to_r + to_g + to_b, low, high)
+
+
+@fused.noinline
+def _to_image(image, planes, blue, out):  # type: ignore[no-untyped-def]
+    """The gradient of luma and of colour differences, the planes from ``blue`` on, to that of the picture."""
+    cast = image.dtype.type
+    zero, one = cast(0.0), cast(1.0)
+    a, b, c, d, e, f, g, h = _TO_YCC
+    ya, yb, yc, ba, bb, half, rb, rc = cast(a), cast(b), cast(c), cast(d), cast(e), cast(f), cast(g), cast(h)
+    for y in range(image.shape[1]):
+        luma, cb, cr = planes[_DECODED, y], planes[blue, y], planes[blue + 1, y]
+        for x in range(image.shape[2]):
+            out[0, y, x] = _clipped(image[0, y, x], ya * luma[x] - ba * cb[x] + half * cr[x], zero, one)
+            out[1, y, x] = _clipped(image[1, y, x], yb * luma[x] - bb * cb[x] - rb * cr[x], zero, one)
+            out[2, y, x] = _clipped(image[2, y, x], yc * luma[x] + half * cb[x] - rc * cr[x], zero, one)
+
+
+@entry
+def slopes(kind, grad, image, steps, down, across, out, planes, tiles, line, start, stop):  # type: ignore[no-untyped-def]
+    """Samples [start, stop).
+
+    Args:
+        kind: one of ``SLOPES``.
+        grad, image, out: (batch, channels, height, width), of one dtype; grad: of the decoded picture, out: of the image.
+        steps: (batch or 1, 2, 128), of luma and of colour differences, for two blocks side by side.
+        down, across: pixels per colour difference.
+        planes: (PLANES, rows, columns) for this thread's use, both sizes rounded up to 16, and further ones.
+        tiles: (2, 128).
+        line: a row and two numbers.
+    """
+    channels, height, width = image.shape[1:]
+    cast = image.dtype.type
+    low, high, zero, one = cast(_LOW), cast(_HIGH), cast(0.0), cast(1.0)
+    rows, columns = ((height + down - 1) // down, (width + 15) // 16 * 8) if across == 2 else (height, width)
+    for b in range(start, stop):
+        table = steps[b if len(steps) > 1 else 0]
+        _planes_of(image[b], planes)
+        _through(kind, planes[_LUMA], height, width, table[0], planes[_DECODED], tiles)
+        if channels == 1:
+            for y in range(height):
+                row = planes[_DECODED, y]
+                for x in range(width):
+                    row[x] = _clipped(row[x], grad[b, 0, y, x], low, high)
+            _back(planes[_LUMA], planes[_DECODED], height, width, tiles[0])
+            for y in range(height):
+                for x in range(width):
+                    out[b, 0, y, x] = _clipped(image[b, 0, y, x], planes[_DECODED, y, x], zero, one)
+            continue
+        for c in range(1, 3):
+            if across == 2:
+                _halve(planes[c], height, width, down, planes[c])
+            _through(kind, planes[c], rows, columns, table[1], planes[_DECODED + c], tiles)
+            if across == 2:
+                _enlarge(planes[_DECODED + c], height, width, down, planes[_SHOWN - 1 + c], line)
+        shown = _SHOWN if across == 2 else _DECODED + 1
+        _colors_back(grad[b], planes, shown, shown + 1)
+        _back(planes[_LUMA], planes[_DECODED], height, width, tiles[0])
+        for c in range(1, 3):
+            shares, decoded = planes[_SHARES - 1 + c], planes[_DECODED + c]
+            if across == 2:
+                _gathered(shares, height, width, down, planes[_SHOWN - 1 + c], decoded)
+                decoded[:rows, (width + 1) // 2 : columns] = zero
+                _back(planes[c], decoded, rows, columns, tiles[0])
+                _spread(decoded, height, width, down, shares)
+            else:
+                for y in range(height):
+                    for x in range(width):
+                        decoded[y, x] = _clipped(decoded[y, x], shares[y, x], low, high)
+                _back(planes[c], decoded, height, width, tiles[0])
+        _to_image(image[b], planes, _SHARES if across == 2 else _DECODED + 1, out[b])
