@@ -49,6 +49,8 @@ class Primitive(NamedTuple):
         backward: (gradient of the result, tensors, static, what is needed) -> one gradient per tensor, empty where it is not
             needed. The first has the first tensor's dtype and shape; the others have one row per sample, most of them in float64.
         impl: who computes, for errors.
+        dual: (tensors, their tangents or None, static) -> the result and its tangent, or None where this call has no such
+            pass; None where no call has.
         back: backward past the dispatcher; it and ``direct`` take `Pictures` for the first tensor, whose gradient is flat then.
             None where they do not.
         linear: (tensors, static) -> the tensors but the first with which the primitive is its own derivative to the first, or None
@@ -61,6 +63,7 @@ class Primitive(NamedTuple):
     forward: Callable[..., Tensor]
     backward: Callable[..., tuple[Tensor, ...]]
     impl: str = "cpu"
+    dual: Callable[..., tuple[Tensor, Tensor] | None] | None = None
     linear: Callable[..., Tensors | None] = lambda *_: None
     back: Callable[..., tuple[Tensor, ...]] | None = None
 
@@ -123,11 +126,13 @@ def _carried(primitive: Primitive, static: tuple[Any, ...], duals: Sequence[Any]
     tangents = [None if dual is None else dual.tangent for dual in duals]
     if torch.is_grad_enabled() and any(t is not None and learns(t) for t in (*tensors, *tangents)):
         raise ImplementationError("A jvp of compiled operators has no gradient. Use impl='reference' for tangents that need one.")
-    others = primitive.linear(*tensors, *static) if all(tangent is None for tangent in tangents[1:]) else None
-    if others is None:
-        raise NotImplementedError(f"impl={primitive.impl!r} of {primitive.name} has no jvp. Use impl='reference'.")
-    result, along = primitive.forward(*tensors, *static), primitive.forward(tangents[0], *others, *static)
-    out: Tensor = forward_ad.make_dual(result, along)
+    found = None if primitive.dual is None else primitive.dual(tensors, tangents, static)
+    if found is None:
+        others = primitive.linear(*tensors, *static) if all(tangent is None for tangent in tangents[1:]) else None
+        if others is None:
+            raise NotImplementedError(f"impl={primitive.impl!r} of {primitive.name} has no jvp. Use impl='reference'.")
+        found = primitive.forward(*tensors, *static), primitive.forward(tangents[0], *others, *static)
+    out: Tensor = forward_ad.make_dual(*found)
     return out
 
 

@@ -73,6 +73,12 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
         found = primitive.backward(grad, image, *others, *static, rest) if any(rest) or not soft else soft
         return (*(soft[place] if need else found[place] for place, need in enumerate(here)), none)
 
+    rule = primitive.dual
+
+    def dual(tensors: Any, tangents: Any, static: Any) -> tuple[Tensor, Tensor] | None:
+        assert rule is not None
+        return rule(tensors[:count], tangents[:count], static)
+
     def linear(*given: Any) -> tuple[Tensor | None, ...] | None:
         others = primitive.linear(*given[:count], *given[count + 1 :])
         return None if others is None else (*others, None)
@@ -80,6 +86,7 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
     return primitive._replace(
         reference=lambda *given: with_slopes(primitive.reference, moves, blur, given[:count], given[count], given[count + 1 :]),
         backward=backward,
+        dual=None if rule is None else dual,
         linear=linear,
         back=None if primitive.back is None else back,
     )

@@ -25,18 +25,10 @@ from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.stages.chain import has_curve, has_stages
 from pellucid.kernels.warp import stages_by
-from pellucid.kernels.warp.around import (
-    between_stages,
-    blurred_colors,
-    compiled,
-    has_tangent,
-    mixed_after,
-    mixes_many,
-    parts,
-    takes_pictures,
-)
+from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts, takes_pictures
 from pellucid.kernels.warp.operators import Compiled, backwards, compiled_call, forwards, without_fills
 from pellucid.kernels.warp.packing import Opened, Recipe, Resample
+from pellucid.kernels.warp.tangents import has_tangent, tangents
 
 __all__ = ["AVAILABLE", "call_of", "compute", "resize", "settled", "settled_of", "settles"]
 
@@ -47,8 +39,8 @@ def resize(image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, i
     """See :func:`pellucid.kernels.resize.reference.resize`; ``impl`` says who computes it.
 
     The compiled ones read bytes as they are, and 16-bit floats as float32 (the CPU's after a copy). A second derivative to the
-    picture is the pass again, and so is its tangent; others go through the reference. The same bits in every run, for any number
-    of threads: a sample, or on CUDA a pixel, has one owner. The CPU's read pictures of several sizes in one call.
+    picture is the pass again, and one pass gives the CPU's tangents; others go through the reference. The same bits in every run,
+    for any number of threads: a sample, or on CUDA a pixel, has one owner. The CPU's read pictures of several sizes in one call.
     """
     carried = isinstance(image, Tensor) and forward_mode() and has_tangent(image, resample)
     unsupported = "forward-mode differentiation" if forward_mode() and not carried else ""
@@ -113,16 +105,26 @@ def _again(image: Tensor, *given: Any) -> Tensor:
     return reference.resize(image, Resample(given[-1], *given[:-1]))
 
 
+def _forward(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, *rest: Any) -> Tensor:
+    """The operator as `tangents` calls a warp's, without field, links and table."""
+    return cpu.forward(image, mapping, window, params, *rest[3:])
+
+
+def _dual(*given: Any) -> tuple[Tensor, Tensor]:
+    """The same of the operator with a tangent, without a field and its change."""
+    return cpu.dual(*given[:6], *given[7:9], *given[10:])
+
+
 _PLACES = (1, 2)
 _PRIMITIVES = {
     name: softened(
         Primitive(
-            *("the resize", _again, forwards(by.direct, 4), forwards(by.forward, 4), backwards(by.backward), name, without_fills),
+            *("the resize", _again, forwards(by.direct, 4), forwards(by.forward, 4), backwards(by.backward), name, rule, without_fills),
             None if by is triton else backwards(cpu.back),
         ),
         4,
         _PLACES,
         blurred_colors,
     )
-    for name, by in (("cpu", cpu), ("triton", triton))
+    for name, by, rule in (("cpu", cpu, tangents(_forward, _dual)), ("triton", triton, None))
 }

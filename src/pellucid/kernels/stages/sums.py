@@ -7,7 +7,7 @@ Read next: ``../color/cpu/rows.py``.
 
 from pellucid.kernels.jit import fused, summing
 
-__all__ = ["copy", "copy_rows", "dot", "load", "mask_row", "row_sum", "store"]
+__all__ = ["add_rows", "copy", "copy_rows", "dot", "load", "mask_row", "row_sum", "store"]
 
 
 @summing.wide
@@ -49,6 +49,15 @@ def copy_rows(source, target, rows):  # type: ignore[no-untyped-def]
     """Copy a row set."""
     for o in range(rows):
         copy(source[o], target[o])
+
+
+@fused.noinline
+def add_rows(source, target):  # type: ignore[no-untyped-def]
+    """Add a row set to another."""
+    for o in range(len(target)):
+        x, y = source[o], target[o]
+        for u in range(len(y)):
+            y[u] += x[u]
 
 
 @fused.noinline

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid.core.constants import constant
 from pellucid.kernels import color
-from pellucid.kernels.derivatives import forward_mode, needs_grad
+from pellucid.kernels.derivatives import first_moves_alone, forward_mode, needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive
 from pellucid.kernels.several import Pictures
@@ -31,6 +31,7 @@ from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.operators import Compiled, backwards, compiled_call, copy_labels, forwards, without_fills
 from pellucid.kernels.warp.packing import Link, Recipe, Resample, pack, unpack
 from pellucid.kernels.warp.pairs import paired
+from pellucid.kernels.warp.tangents import has_tangent, tangents
 from pellucid.kernels.warp.taps import FILLED_MODES
 from pellucid.segments.chain import ClipStage, Stage
 from pellucid.types import Size
@@ -54,7 +55,7 @@ def implementation(impl: str, image: Tensor | Pictures, resample: Resample) -> s
     """Who computes a call of :func:`warp`."""
     recipe = resample.recipe
     what = unsupported(image.dtype, recipe.interpolation, recipe.dtype)
-    if not what and forward_mode() and not (isinstance(image, Tensor) and around.has_tangent(image, resample)):
+    if not what and forward_mode() and not (isinstance(image, Tensor) and has_tangent(image, resample)):
         what = "forward-mode differentiation"
     return choose(impl, available=AVAILABLE, device=image.device.type, unsupported=what)
 
@@ -63,8 +64,8 @@ def warp(image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, imp
     """See :func:`pellucid.kernels.warp.reference.warp`; ``impl`` says who computes it.
 
     The compiled ones read 16-bit floats and bytes as they are and compute in float32 at least. A second derivative to the picture
-    is the pass again where that is linear, and so is its tangent; others go through the reference. Bit for bit the same in every
-    run, for any number of threads. The CPU's read pictures of several sizes in one call.
+    is the pass again where that is linear; others go through the reference, and so does forward mode where `has_tangent` says no.
+    Bit for bit the same in every run, for any number of threads. The CPU's read pictures of several sizes in one call.
     """
     return compute(implementation(impl, image, resample), image, resample)
 
@@ -146,7 +147,7 @@ def _compiled(chosen: str, image: Tensor | Pictures, resample: Resample) -> Tens
     if not isinstance(image, Tensor):
         return around.compiled(_PRIMITIVES[chosen], image, resample)
     recipe = resample.recipe
-    if resample.links is not None and chosen == "triton" and not _holds(image, resample):
+    if resample.links is not None and (_moves_links(image, resample) if chosen == "cpu" else not _holds(image, resample)):
         return _across(partial(_compiled, chosen), image, resample)
     if has_stages(recipe.flags) if forward_mode() else chosen == "triton" and has_curve(recipe.flags):
         found = _compiled(chosen, image, resample.without_stages(image.shape[1]))
@@ -154,6 +155,12 @@ def _compiled(chosen: str, image: Tensor | Pictures, resample: Resample) -> Tens
     if chosen == "triton" and around.mixes_many(image, resample):
         return around.mixed_after(partial(_compiled, chosen), image, resample)
     return around.compiled(_PRIMITIVES[chosen], image, resample)
+
+
+def _moves_links(image: Tensor, resample: Resample) -> bool:
+    """Whether tangents go through canvases that are not linear in the picture alone."""
+    moves = resample.mapping, resample.window, resample.params, resample.field, resample.links, resample.table
+    return forward_mode() and (has_stages(resample.recipe.flags) or not first_moves_alone(image, *moves))
 
 
 def _holds(image: Tensor, resample: Resample) -> bool:
@@ -200,9 +207,12 @@ _PLACES = (1, 2, 4, 5, 6)
 """Which of those tensors say where the image is read: mapping, window, field, links, table."""
 _LABELS = {"cpu": cpu.labels, "triton": triton.labels}
 _PRIMITIVES = {
-    name: softened(Primitive("the warp", _again, *computes, name, without_fills, back), 7, _PLACES, around.blurred_colors)
-    for name, computes, back in (
-        (*("cpu", (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward)), backwards(cpu.back)),),
-        ("triton", (forwards(triton.forward), forwards(triton.forward), backwards(triton.backward)), None),
+    name: softened(Primitive("the warp", _again, *computes, name, rule, without_fills, back), 7, _PLACES, around.blurred_colors)
+    for name, computes, rule, back in (
+        (
+            *("cpu", (forwards(cpu.direct), forwards(cpu.forward), backwards(cpu.backward))),
+            *(tangents(cpu.forward, cpu.dual), backwards(cpu.back)),
+        ),
+        ("triton", (forwards(triton.forward), forwards(triton.forward), backwards(triton.backward)), None, None),
     )
 }

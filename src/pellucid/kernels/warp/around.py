@@ -19,7 +19,6 @@ from torch import Tensor
 from pellucid.core.constants import constant
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels import color
-from pellucid.kernels.derivatives import first_moves_alone, forward_alone
 from pellucid.kernels.explicit import Primitive, run
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import blurred
@@ -29,8 +28,8 @@ from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 from pellucid.segments.chain import Stage
 
 __all__ = [
-    *("Stages", "between_stages", "blurred_colors", "by_torch", "compiled", "has_tangent", "mixed_after"),
-    *("mixes_many", "parts", "takes_pictures"),
+    *("Stages", "between_stages", "blurred_colors", "by_torch", "compiled", "mixed_after", "mixes_many"),
+    *("parts", "takes_pictures"),
 ]
 
 Stages: TypeAlias = Callable[[Tensor, Sequence[Stage], torch.dtype, bool], Tensor]
@@ -79,13 +78,6 @@ def compiled(
     if recipe.dtype == torch.uint8:  # which has no derivative
         image, tensors = image.detach(), tuple(None if tensor is None else tensor.detach() for tensor in tensors)
     return run(primitive, (recipe,), image, *tensors)
-
-
-def has_tangent(image: Tensor, resample: Resample) -> bool:
-    """Whether forward mode is all that asks for a derivative, and images move alone through what is linear in them."""
-    stages = [part for stage in (*resample.prologue, *resample.epilogue) for part in stage if isinstance(part, Tensor)]
-    moves = resample.mapping, resample.window, resample.params, resample.field, resample.links, resample.table
-    return image.is_floating_point() and forward_alone(image, *moves, *stages) and first_moves_alone(image, *moves)
 
 
 def takes_pictures(chosen: str, resample: Resample) -> bool:

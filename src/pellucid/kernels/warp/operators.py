@@ -25,7 +25,7 @@ from pellucid.kernels.warp.layout import CANVASES, MODES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
 __all__ = [
-    *("Compiled", "Gradients", "arguments", "backwards", "compiled_call", "copy_labels", "define"),
+    *("Compiled", "Gradients", "arguments", "backwards", "compiled_call", "copy_labels", "define", "define_dual"),
     *("empty_gradients", "forwards", "without_fills"),
 ]
 
@@ -78,6 +78,18 @@ def define(
         ),
         operator(f"{name}_labels", plain, labels, lambda x, *given: x.new_empty((*x.shape[:2], *given[5])), 6, 0, keys),
     )
+
+
+def define_dual(name: str, dual: Callable[..., tuple[Tensor, Tensor]]) -> Any:
+    """Register ``pellucid::{name}_warp_dual``: a linear pass's result, and how it changes with the picture and the points.
+
+    It takes (image, its change or None, mapping, window, params, the same with offset - fill for offsets and without fills, field),
+    the changes of mapping, window and field (or None), and what the warp takes after its tensors. Without canvases or table; not
+    nearest where points change.
+    """
+    tensors = "Tensor image, Tensor? by_image, Tensor mapping, Tensor? window, Tensor params, Tensor differences, Tensor? field"
+    schema = f"({tensors}, Tensor? by_mapping, Tensor? by_window, Tensor? by_field, {_STATIC}) -> (Tensor, Tensor)"
+    return operator(f"{name}_warp_dual", schema, dual, lambda *given: tuple(_empty(given[0], *given[10:]) for _ in range(2)), 10)
 
 
 def arguments(image: Tensor, mapping: Tensor, recipe: Recipe) -> tuple[list[int], list[int], float, torch.dtype]:

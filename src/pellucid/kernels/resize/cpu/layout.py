@@ -7,7 +7,7 @@ Read next: ``op.py``.
 
 from typing import Any, NamedTuple
 
-__all__ = ["BackwardRows", "Backwards", "Call", "ForwardRows", "Given", "Room", "Sums", "Tables"]
+__all__ = ["BackwardRows", "Backwards", "Call", "DualRows", "ForwardRows", "Given", "Room", "Sums", "Tables"]
 
 
 class Call(NamedTuple):
@@ -99,6 +99,20 @@ class ForwardRows(NamedTuple):
     ones: int
     source: int
     result: int
+    height: int
+
+
+class DualRows(NamedTuple):
+    """Beside them nothing, how what was read changes, what is made of that, and its part from moving along a line."""
+
+    cover: int
+    ones: int
+    source: int
+    result: int
+    nothing: int
+    changed: int
+    shown: int
+    near: int
     height: int
 
 

@@ -18,22 +18,26 @@ from torch import Tensor
 from pellucid.kernels.explicit import operator
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import turns_of
-from pellucid.kernels.resize.cpu.layout import BackwardRows, Backwards, Call, ForwardRows, Given, Room, Sums, Tables
+from pellucid.kernels.resize.cpu.layout import BackwardRows, Backwards, Call, DualRows, ForwardRows, Given, Room, Sums, Tables
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, sources_of
 from pellucid.kernels.stages.chain import colors_of, has_curve, is_sharp, of_levels
 from pellucid.kernels.stages.strip import laid
-from pellucid.kernels.threads import elements, run_loop, run_split, scratch, written
+from pellucid.kernels.threads import elements, memory, run_loop, run_split, scratch, written
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import empty_gradients
 from pellucid.kernels.warp.packing import Opened, Recipe
 
-__all__ = ["back", "backward", "direct", "forward", "prepared", "settled", "settled_in_memory"]
+__all__ = ["back", "backward", "direct", "dual", "forward", "prepared", "settled", "settled_in_memory"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
 _REST = "SymInt[] size, int[] options, float cubic, ScalarType dtype"
 _COMMON = f"Tensor image, Tensor mapping, Tensor window, Tensor params, {_REST}"
+_CHANGING = (
+    "Tensor image, Tensor? by_image, Tensor mapping, Tensor window, Tensor params, Tensor others, Tensor? by_mapping, "
+    f"Tensor? by_window, {_REST}"
+)
 _STRIP = 1024  # pixels that go through all colour stages together: few enough for a close cache, enough to forget the calls
 _PIXELS = 1 << 15  # the fewest pixels worth handing to another thread
 
@@ -265,6 +269,35 @@ def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
     return results
 
 
+def _dual(*given: Any) -> tuple[Tensor, Tensor]:
+    image, by_image, mapping, window, params, others, by_mapping, by_window, size, options, _, dtype = given
+    from pellucid.kernels.resize.cpu.sweep import dual
+
+    if by_image is not None and by_image.stride() != image.stride():
+        image, by_image = image.contiguous(), by_image.contiguous()
+    out, along = (in_large_pages(_empty(image, size, options, dtype)) for _ in range(2))
+    if out.numel() == 0:
+        return out, along
+    call = _Call.of(image, mapping, window, params, size, options)
+    samples = 0 if by_mapping is None and by_window is None else image.shape[0]
+    moves = tuple(
+        (like.new_zeros((1, 1)) if by is None else by).expand(samples, like.shape[1]).contiguous().numpy()
+        for by, like in ((by_mapping, mapping), (by_window, window))
+    )
+    img, colors = call.given.img, others.contiguous().numpy()
+    change = img[:0] if by_image is None else elements(by_image)
+    planes = tuple(memory(found.view(-1, size[0] * size[1])) for found in (out, along))
+    lay = laid(DualRows, 1, 0, call.wide, call.wide, 1, *(3 * [call.wide]))
+
+    def room() -> tuple[Any, ...]:
+        found = call.room(lay, call.lines(3))
+        return found, tuple(np.empty_like(found.tables[k]) for k in (0, 2, 4))
+
+    grain = _PIXELS // (call.rows * size[1]) + 1
+    run_loop(dual, image.shape[0] * call.strips, grain, call.given, change, call.call, colors, moves, *planes, room=room)
+    return out, along
+
+
 forward = operator(
     "cpu_resize",
     f"({_COMMON}) -> Tensor",
@@ -288,3 +321,11 @@ backward = operator("cpu_resize_backward", _BACKWARD, back, lambda _, *given: em
 Returns the gradients of image, mapping, window and params; the last three in float64 and one row per sample, whatever the arguments
 had. What is not needed has no elements.
 """
+
+dual = operator(
+    *("cpu_resize_dual", f"({_CHANGING}) -> (Tensor, Tensor)", _dual),
+    lambda *given: tuple(_empty(given[0], given[8], given[9], given[11]) for _ in range(2)),
+    8,
+)
+"""The output and how it changes, with (image, its change or None, mapping, window, params, the same of which the matrix alone
+counts, the changes of mapping and window or None, and the rest)."""

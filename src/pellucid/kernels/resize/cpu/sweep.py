@@ -1,4 +1,4 @@
-"""The entry points: the output strip by strip, forward and backward.
+"""The entry points: the output strip by strip, forward, with its tangent, and backward.
 
 Owns: the order of steps in a strip, and, backward, the recomputation of what forward did.
 Must not: know of tensors; everything comes as flat arrays, and named numbers.
@@ -17,10 +17,10 @@ from pellucid.kernels.interleaving import together
 from pellucid.kernels.jit import entry, fused
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.resize.cpu.lines import FEW, across, across_many, add_row, by_output, combine, correlate, dot_row, scatter
-from pellucid.kernels.resize.cpu.weights import spread, spread_backward, turn
-from pellucid.kernels.stages.sums import load
+from pellucid.kernels.resize.cpu.weights import spread, spread_backward, spread_moved, turn
+from pellucid.kernels.stages.sums import add_rows, load, store
 
-__all__ = ["backward", "forward", "give", "prepare", "read", "strip_at"]
+__all__ = ["backward", "dual", "forward", "give", "prepare", "read", "strip_at"]
 
 
 class Sample(NamedTuple):
@@ -204,6 +204,86 @@ def give(turns, count, out, at):  # type: ignore[no-untyped-def]
     """Write a strip of so many pixels to those of a sample from one on, channel by channel in turn."""
     cells, made = turns
     together(made.reshape(made.size), 0, made.shape[1], count, cells, out[at * len(cells) :])
+
+
+@fused.inlined
+def _read_moved(given, change, call, sample, v, room, moves, moved, found, follow, near):  # type: ignore[no-untyped-def]
+    """Read a strip into ``found``, and how it changes into ``follow``."""
+    img, channels, width, tables = given.img, given.colors.channels, call.width, room.tables
+    line, other, last, moving = room.lines[0], room.lines[1], room.lines[2], len(moves[0]) > 0
+    for row in range(len(found[0]) // width):
+        at, follows = row * width, other
+        _read_row(img, call, sample, channels, v + row, room, tables.down, line)
+        _sum_across(line, sample, room, tables.across, tables.turned, channels, found, at)
+        if moving:
+            _sum_across(line, sample, room, moved[0], moved[2], channels, near, at)
+            _read_row(img, call, sample, channels, v + row, room, moved[1], other)
+        if len(change) > 0:
+            _read_row(change, call, sample, channels, v + row, room, tables.down, last)
+            if moving:
+                add_rows(room.lines[2:3], room.lines[1:2])
+            else:
+                follows = last
+        _sum_across(follows, sample, room, tables.across, tables.turned, channels, follow, at)
+        if moving:
+            for c in range(channels):
+                add_rows(near[c : c + 1, at : at + width], follow[c : c + 1, at : at + width])
+
+
+@fused
+def _move_tables(call, given, sample, moves, b, room, moved):  # type: ignore[no-untyped-def]
+    """How a sample's weights change with its map and window."""
+    by, edge, (across, down, turned) = moves[0][b], moves[1][b], moved
+    for axis in range(2):
+        (scale, shift, low, high), (first, count) = _placed(call, given, b, room, axis)
+        spread_moved(
+            scale, shift, low, high, by[4 * axis], by[2 + 3 * axis], edge[axis], edge[2 + axis], call.cubic, call.sharp,
+            first, count, sample.taps[axis], across if axis == 0 else down,
+        )  # fmt: skip
+    if sample.taps[0] > FEW:
+        by_output(across, sample.taps[0], turned[: call.width * ((sample.taps[0] + 7) // 8 * 8)])
+
+
+@entry
+def dual(given, change, call, others, moves, out, along, room, moved, start, stop):  # type: ignore[no-untyped-def]
+    """The same as forward, and how the result changes, ``along``, while the image, the map and the window do.
+
+    Args:
+        change: of the image, laid out as it is; empty where there is none.
+        others: parameters of which the matrix alone counts.
+        moves: of maps and windows, a row per sample; without rows where they do not change.
+        room: with three lines.
+        moved: room for the changes of the tables: of x, of y, of x output by output.
+    """
+    colors, rows, width, out, along = given.colors, room.rows, call.width, steps(out), steps(along)
+    one, before, known = room.floats.dtype.type(1.0), np.int64(0), np.int64(-1)
+    sample = prepare(call, given, strip_at(call, start)[0], room, room.lines)
+    for r in range(start, stop):
+        b, v, count = strip_at(call, r)
+        here = count * width
+        strip = room.floats[: here * rows.height].reshape(rows.height, here)
+        cover, nothing, near = strip[rows.cover], strip[rows.nothing], strip[rows.near :]
+        source, result = strip[rows.source : rows.result], strip[rows.result : rows.nothing]
+        changed, shown = strip[rows.changed : rows.shown], strip[rows.shown : rows.near]
+        if b != known:
+            sample = prepare(call, given, b, room, room.lines)
+            if len(moves[0]) > 0:
+                _move_tables(call, given, sample, moves, b, room, moved)
+        if b != known or here != before:
+            cover[:] = one
+            nothing[:] = one - one
+            known, before = b, here
+        found, follow = (source, changed) if colors.mixes else (result, shown)
+        _read_moved(given, change, call, sample, v, room, moves, moved, found, follow, near)
+        cover_strip(sample, room.tables, v, width, cover)
+        uncover(sample, cover, found, colors.channels)
+        uncover(sample, cover, follow, colors.channels)
+        if colors.mixes:
+            first_mix(colors, given.params[b * call.param_step], cover, source, result)
+            first_mix(colors, others[b * call.param_step], nothing, changed, shown)
+        place = b * colors.outputs, v * width, width, width
+        store(result, out, place, colors.outputs)
+        store(shown, along, place, colors.outputs)
 
 
 @fused.inlined

@@ -12,7 +12,7 @@ import numpy as np
 
 from pellucid.kernels.jit import exact
 
-__all__ = ["round_up", "spread", "spread_backward", "turn"]
+__all__ = ["round_up", "spread", "spread_backward", "spread_moved", "turn"]
 
 
 @exact
@@ -217,3 +217,37 @@ def spread_backward(scale, shift, low, high, cubic, sharp, first, count, sums, t
         to_map[4 * axis] += to_centre * u
         if abs(scale) >= 1.0 and not sharp:
             to_map[4 * axis] += to_size if scale > 0.0 else -to_size
+
+
+@exact.noinline
+def spread_moved(  # type: ignore[no-untyped-def]
+    scale, shift, low, high, by_scale, by_shift, by_low, by_high, cubic, sharp, first, count, taps, moved
+):
+    """How the table of :func:`spread` changes with the map and the window of one axis: its ``taps`` rows, laid out alike."""
+    outputs = len(first)
+    size, a, b = 1.0 if sharp else max(abs(np.float64(scale)), 1.0), np.float64(low) - 0.5, np.float64(high) + 0.5
+    by_size = 0.0
+    if abs(scale) >= 1.0 and not sharp:
+        by_size = np.float64(by_scale) if scale > 0.0 else -np.float64(by_scale)
+    moved[: taps * outputs] = moved.dtype.type(0.0)
+    for u in range(outputs):
+        unheld = np.float64(scale * type(scale)(u) + shift)
+        _, held, _ = _place(scale, shift, low, high, u)
+        centre, kept = np.float64(held), _before(a, unheld)
+        by_centre = kept * (by_scale * u + by_shift) + (1.0 - kept) * by_low
+        kept = _before(max(unheld, a), b)
+        by_centre = kept * by_centre + (1.0 - kept) * by_high
+        total = rise = 0.0
+        for k in range(count[u]):
+            pixel = np.float64(first[u] + k)
+            t, share = (pixel - centre) / size, _share(pixel, a + 0.5, b - 0.5)
+            by_share = by_high * _before(b, pixel + 0.5)
+            by_share -= by_low * _before(pixel - 0.5, a)
+            change = _kernel(t, cubic) * by_share - share * _slope(t, cubic) * (by_centre + t * by_size) / size
+            total += _kernel(t, cubic) * share
+            rise += change
+            moved[k * outputs + u] = change
+        for k in range(count[u]):
+            weight = _kernel((first[u] + k - centre) / size, cubic) * _share(np.float64(first[u] + k), a + 0.5, b - 0.5) / total
+            change = (moved[k * outputs + u] - weight * rise) / total
+            moved[k * outputs + u] = change if total > 0.0 else 0.0

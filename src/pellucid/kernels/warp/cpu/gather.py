@@ -11,11 +11,13 @@ from pellucid.kernels.jit import fused
 from pellucid.kernels.warp.cpu.quads import (
     BLOCK,
     cubic,
+    cubic_moved,
     cubic_slopes,
     cubic_spread,
     drop,
     lerp,
     lerps,
+    moved,
     pick,
     slopes,
     slopes_of,
@@ -23,7 +25,7 @@ from pellucid.kernels.warp.cpu.quads import (
     spread,
 )
 
-__all__ = ["LINE", "gather_staged", "scatter_staged", "weigh"]
+__all__ = ["LINE", "gather_moved", "gather_staged", "scatter_staged", "weigh"]
 
 LINE = 64  # bytes that memory comes in
 
@@ -119,6 +121,21 @@ def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cove
     else:
         _lerp_all(pixels, row, index, tx, ty, out[0], out[min(1, len(out) - 1)], out[len(out) - 1], cover, soon)
         return
+    _take_apart(quads, out, cover)
+
+
+@fused.noinline
+def gather_moved(pixels, columns, index, tx, ty, dx, dy, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
+    """How what :func:`gather_staged` reads changes while its points move by (dx, dy); not of the nearest pixel."""
+    row, count = np.uint64(4 * columns), np.uint64(len(index))
+    if cubics is not None:
+        for u in range(len(index)):
+            i, at = np.uint64(index[u]), np.uint64(4 * u)
+            cubic_moved(pixels, i, row, cubics, count, np.uint64(u), (dx[u], dy[u]), quads, at)
+    else:
+        for u in range(len(index)):
+            i = np.uint64(index[u])
+            moved(pixels, i, i + row, tx[u], ty[u], (dx[u], dy[u]), quads, np.uint64(4 * u))
     _take_apart(quads, out, cover)
 
 

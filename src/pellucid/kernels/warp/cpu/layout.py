@@ -16,7 +16,7 @@ from pellucid.kernels.stages.strip import laid
 __all__ = [
     *("COLUMNS", "FRAME", "LEFT", "LINES", "PLANE", "RING", "ROWS", "STAGED", "TOP", "ACROSS", "CAPACITY", "COVER"),
     *("DENOMINATOR", "DOWN", "ONES", "QUADS", "SHARED", "SPLINES", "US", "VS", "X", "Y", "BackwardRows", "Call", "Chain"),
-    *("ForwardRows", "Room", "Rows", "Sample", "Spot", "Strip", "Sums", "backward_rows", "forward_rows"),
+    *("DualRows", "ForwardRows", "Room", "Rows", "Sample", "Spot", "Strip", "Sums", "backward_rows", "forward_rows"),
 ]
 
 
@@ -175,6 +175,19 @@ def backward_rows(flags: int, channels: int, outputs: int, canvases: int, *, tra
     own = channels, outputs, outputs, 4 if has_curve(flags) else 1
     kept = channels, outputs * colors.mixes, outputs * links, outputs * max(len(colors.steps) - 1, 0)
     return laid(BackwardRows, 1, 2, 1, 1, *own, *kept, 2 * links, _canvas_rows(colors, canvases, kept=traces), after=SHARED)
+
+
+class DualRows(NamedTuple):
+    """How places and the coverage change; what was read, how that changes with the picture and with the place, and the result."""
+
+    moves: int
+    moved_cover: int
+    source: int
+    changed: int
+    moved: int
+    result: int
+    canvases: int
+    height: int
 
 
 class Sums(NamedTuple):

@@ -21,13 +21,14 @@ from pellucid.kernels.pixels import HALVES, cells_of, empty_like, in_planes, pla
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, own_memory, sources_of
 from pellucid.kernels.stages.chain import FIRST_MIX, colors_of, has_curve, of_levels
+from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_loop, run_split, scratch, written
 from pellucid.kernels.warp.cpu import layout
 from pellucid.kernels.warp.cpu.shifts import Shifts, may_shift, shifts, undone, whole
 from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
-from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
+from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
 
-__all__ = ["back", "backward", "copied", "direct", "forward", "labels", "prepared"]
+__all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels", "prepared"]
 
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
 _BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
@@ -364,6 +365,39 @@ def back(grad: Tensor, *given: Any) -> Gradients:
     return results
 
 
+def _dual(*given: Any) -> tuple[Tensor, Tensor]:
+    image, by_image, mapping, window, params, differences, field, by_mapping, by_window, by_field, *sizes, dtype = given
+    size, options, cubic = sizes
+    from pellucid.kernels.warp.cpu.tangent import tangent
+
+    if by_image is not None and by_image.stride() != image.stride():
+        image, by_image = image.contiguous(), by_image.contiguous()
+    call, batch = _Call(_Asked(image, mapping, window, params, field, None, None, size, options, cubic)), image.shape[0]
+    out, along = (in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device)) for _ in range(2))
+    if out.numel():
+        edges, pixels = mapping.new_zeros((1, 4 if window is not None else 0)), size[0] * size[1]
+        still = all(part is None for part in (by_mapping, by_window, by_field))
+        rows = (
+            (like.new_zeros((1, 1)) if by is None else by).expand(0 if still else batch, like.shape[1]).contiguous().numpy()
+            for by, like in ((by_mapping, mapping), (by_window, edges))
+        )
+        bends = np.empty((1, 0), call.work)
+        if by_field is not None:
+            bends = by_field.expand(batch, -1, -1, -1).contiguous().view(-1, pixels).numpy()
+        img, numbers, rows_of, fields, *_ = call.arguments
+        wide = max(call.colors.channels, call.colors.outputs)
+        lay = laid(layout.DualRows, 2, 1, wide, wide, wide, wide, 0, after=layout.SHARED)
+        change, moves = img[:0] if by_image is None else elements(by_image), (*rows, bends)
+        others, planes = differences.contiguous().numpy(), (memory(out.view(-1, pixels)), memory(along.view(-1, pixels)))
+
+        def task(start: int, stop: int) -> None:
+            room, cubics, _ = call.scratch(lay, gradients=by_image is not None)
+            tangent(img, change, numbers, rows_of, others, fields, moves, *planes, room, cubics, start, stop)
+
+        run_split(task, batch * call.strips, _PIXELS // call.strip + 1)
+    return out, along
+
+
 _UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 
@@ -392,3 +426,4 @@ def copied(image: Tensor | Pictures, *given: Any) -> Tensor:
 
 
 forward, backward, labels = define("cpu", lambda *given: direct(*given).contiguous(), back, copied)
+dual = define_dual("cpu", _dual)

@@ -7,11 +7,12 @@ Read next: ``staged.py``.
 """
 
 from functools import reduce
+from typing import Any
 
 from pellucid.kernels.vectors import Array, Lanes, take, together, woven
 
 __all__ = [
-    *("BLOCK", "cubic", "cubic_slopes", "cubic_spread", "drop", "lerp", "lerps", "lift", "meet"),
+    *("BLOCK", "cubic", "cubic_moved", "cubic_slopes", "cubic_spread", "drop", "lerp", "lerps", "lift", "meet", "moved"),
     *("pick", "slopes", "slopes_of", "soon_read", "soon_written", "spread"),
 ]
 
@@ -59,6 +60,13 @@ def slopes(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, grad
     """(along x, along y): the gradient ``grad`` of what :func:`lerp` wrote, times its slopes, summed over the four."""
     g, (across, down) = grad.load(at, 4), _steps(pixels, upper, lower, tx, ty)
     return _totals(g * across, g * down)
+
+
+@woven()
+def moved(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, move: Any, out: Array, at: Lanes) -> None:
+    """Write to ``out`` how what :func:`lerp` wrote changes while its point moves by ``move``, (dx, dy)."""
+    across, down = _steps(pixels, upper, lower, tx, ty)
+    out.store(at, move[0] * across + move[1] * down)
 
 
 @woven()
@@ -145,6 +153,15 @@ def cubic_slopes(
     """(along x, along y) of what :func:`cubic` wrote, as :func:`slopes`."""
     g, (across, down) = grad.load(at, 4), _cubic_steps(pixels, index, row, weights, count, u)
     return _totals(g * across, g * down)
+
+
+@woven()
+def cubic_moved(
+    pixels: Array, index: Lanes, row: Lanes, weights: Array, count: Lanes, u: Lanes, move: Any, out: Array, at: Lanes
+) -> None:
+    """Write to ``out`` how what :func:`cubic` wrote changes, likewise."""
+    across, down = _cubic_steps(pixels, index, row, weights, count, u)
+    out.store(at, move[0] * across + move[1] * down)
 
 
 @woven()
