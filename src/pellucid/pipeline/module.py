@@ -40,7 +40,7 @@ from pellucid.pipeline.ragged import (
     key_of_list,
     valid_masks,
 )
-from pellucid.pipeline.recipes import Deciding, Recipe, Recipes, kind_of_call, shares
+from pellucid.pipeline.recipes import Recipe, Recipes, SettledRecipes, any_shared, kind_of_call
 from pellucid.pipeline.records import Record, read_record, record_agrees, record_is_of
 from pellucid.pipeline.scenes import Scene, settings_of
 from pellucid.pipeline.serialization import (
@@ -256,7 +256,7 @@ class Pipeline(nn.Module):
             return self._scene.forward(batch, key, return_record, gradient_scale)
         kind = kind_of_call(batch) if gradient_scale.__class__ is float and gradient_scale == 0.0 else None
         recipe = None if kind is None else self._recipes.get(kind)
-        if recipe.__class__ is Deciding:
+        if recipe.__class__ is SettledRecipes:
             recipe, key = recipe.chosen(self._buffers, key)
         if recipe is not None:
             drawn, out = recipe(batch, self._buffers, key)
@@ -272,7 +272,7 @@ class Pipeline(nn.Module):
         if kind is not None and not self.learned.distributions and self._look.saw(parsed):
             spec = self._spec(parsed) if self._decides(parsed) else None
             if spec is None or record.samples == 1:
-                deciding = None if spec is None else Deciding(self.transforms, spec, self.options, self._plans.streams)
+                deciding = None if spec is None else SettledRecipes(self.transforms, spec, self.options, self._plans.streams)
                 self._recipes.keep(kind, Recipe.of(record.plan, parsed, self.options), deciding)
         return (out, record) if return_record else out
 
@@ -883,7 +883,7 @@ class Pipeline(nn.Module):
             plan = self._planned(parsed) if plan is None and not self._settles else plan
             if torch.compiler.is_exporting() and plan is not None and not plan.draws:  # a graph of standard operators
                 return torch.zeros_like(self._seed), torch.zeros_like(self._step), default_index(samples, device)
-            shared = shares(self.transforms, self.options) if plan is None else self.same_on_batch or any(plan.shared)
+            shared = any_shared(self.transforms, self.options) if plan is None else self.same_on_batch or any(plan.shared)
             return *claim(self._seed, self._step, shared=shared), default_index(samples, device)
         return key_for(key, samples, device)
 

@@ -36,7 +36,7 @@ from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import steps_of
 from pellucid.types import ImageSpec
 
-__all__ = ["Deciding", "Recipe", "Recipes", "kind_of_call", "shares"]
+__all__ = ["Recipe", "Recipes", "SettledRecipes", "any_shared", "kind_of_call"]
 
 _MOST = 64
 _LARGE = 1 << 20  # bytes of a result from which its memory is torch's, large pages and shared memory among it
@@ -168,12 +168,12 @@ class Recipe:
         return image_of(Lowered(self.plan, drawn, _CPU), image, self._options)
 
 
-def shares(transforms: Sequence[Transform], options: Options) -> bool:
+def any_shared(transforms: Sequence[Transform], options: Options) -> bool:
     """Whether some draw is the same for all samples and ranks."""
     return options.same_on_batch or any(getattr(step.transform, "same_on_batch", False) for step in steps_of(transforms))
 
 
-class Deciding(dict[tuple[Transform, ...], Recipe]):
+class SettledRecipes(dict[tuple[Transform, ...], Recipe]):
     """The recipes of single pictures of a kind whose draw decides the size of the result, by the transforms that it settles.
 
     Args:
@@ -185,7 +185,7 @@ class Deciding(dict[tuple[Transform, ...], Recipe]):
     def __init__(self, transforms: tuple[Transform, ...], spec: ImageSpec, options: Options, streams: Sequence[str]) -> None:
         super().__init__()
         self._settle = partial(settle_each, transforms, [spec], same_on_batch=options.same_on_batch, streams=streams)
-        self._shared = shares(transforms, options)
+        self._shared = any_shared(transforms, options)
 
     def chosen(self, stream: Mapping[str, Any], key: Key | None) -> tuple[Recipe | None, Key]:
         """The recipe of a call, if it is known, and the key to draw with; arguments as of a recipe."""
@@ -197,12 +197,12 @@ class Deciding(dict[tuple[Transform, ...], Recipe]):
 
 
 class Recipes(dict[tuple[Any, ...], Any]):
-    """A pipeline's, by kind of call: a `Recipe`, or several that are `Deciding`."""
+    """A pipeline's, by kind of call: a `Recipe`, or several that are `SettledRecipes`."""
 
     def __reduce__(self) -> Any:  # a copy makes its own
         return Recipes, ()
 
-    def keep(self, kind: tuple[Any, ...], recipe: Recipe | None, deciding: Deciding | None = None) -> None:
+    def keep(self, kind: tuple[Any, ...], recipe: Recipe | None, deciding: SettledRecipes | None = None) -> None:
         """Remember the recipe of a kind, if it has one; of so many that pictures seem to differ each time, none stays."""
         if len(self) >= _MOST:
             self.clear()
