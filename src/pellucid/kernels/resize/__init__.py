@@ -119,8 +119,8 @@ _PLACES = (1, 2)
 _PRIMITIVES = {
     name: softened(
         Primitive(
-            *("the resize", _again, *(forwards(one, 4) for one in (by.direct, by.forward))),
-            *(backwards(by.backward), name, rule, without_fills),
+            *("the resize", _again, forwards(by.direct, 4), forwards(by.forward, 4), backwards(by.backward)),
+            *(name, rule, without_fills),
             None if by is triton else backwards(cpu.back),
         ),
         4,
