@@ -23,6 +23,7 @@ ALLOWED = [
     ("kernels/interleaving.py", "*", "subscript assignment", "Numba kernels fill buffers that their caller has just allocated"),
     ("engine/drawing.py", "_drawn", "subscript assignment", "rows of words that the function's two callers have just made"),
     ("kernels/levels.py", "*", "subscript assignment", "Numba kernels fill buffers that their caller has just allocated"),
+    ("kernels/lookups.py", "_by_bits", "subscript assignment", "Numba kernels fill buffers that their caller has just allocated"),
     ("kernels/explicit.py", "back", "zero_", "gradients that the function has just allocated"),
     ("kernels/explicit.py", "add_up", "copy_", "gradients that the function has just allocated"),
     ("kernels/*/triton/__init__.py", "_fill", "out=", "a result that the caller has just allocated"),
