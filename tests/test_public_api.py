@@ -14,6 +14,7 @@ NAMES = {
         "ALL",
         "Bernoulli",
         "Beta",
+        "Blocks",
         "Categorical",
         "CenteredUniform",
         "Constant",

@@ -12,6 +12,7 @@ from pellucid.core.foreign_names import names_here as _names_here
 from pellucid.errors import ImplementationError, InvalidArgument, InvalidType
 from pellucid.pipeline import Pipeline
 from pellucid.pipeline import transform_calls as transform_calls  # lets transforms be called on their own
+from pellucid.pipeline.blocks import Blocks
 from pellucid.pipeline.ragged import RaggedRecord
 from pellucid.pipeline.records import Record
 from pellucid.pipeline.serialization import register
@@ -39,6 +40,7 @@ __all__ = [
     "ALL",
     "Bernoulli",
     "Beta",
+    "Blocks",
     "Categorical",
     "CenteredUniform",
     "Constant",

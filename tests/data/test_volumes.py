@@ -107,3 +107,45 @@ def test_a_folder_that_does_not_fit_is_refused_by_file(tmp_path):
         assert isinstance(found.exception, (P.InvalidArgument, SystemExit)), name
         assert word in f"{found.exception} {found.output}".replace("\n", ""), name
         assert not (tmp_path / name / "out").exists() or not any((tmp_path / name / "out").rglob("*.nii*")), name
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.float32])
+def test_blocks_write_the_files_of_whole_volumes(tmp_path, kind):
+    voxels = (100 * np.random.default_rng(0).random((13, 11, 9))).astype(kind)
+    for folder, name, part in (
+        ("in", "a_0000", voxels),
+        ("in", "b", np.stack((voxels, 2 * voxels), -1)),
+        ("marks", "a", voxels > 50),
+    ):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        saved(tmp_path / folder / f"{name}.nii", part.astype(kind if folder == "in" else np.uint8), np.diag([1.0, 1.0, 2.0, 1.0]))
+    saved(tmp_path / "marks" / "b.nii", (voxels > 50).astype(np.uint8), np.diag([1.0, 1.0, 2.0, 1.0]))
+    P.Pipeline([P.RandomAffine3(20, 0.1), P.RandomElastic3(5, 0.3), P.RandomBrightness((0.8, 1.2), clip="none")]).save(
+        tmp_path / "augment.toml"
+    )
+    for out, more in (("whole", []), ("blocks", ["--block", "5"])):
+        command = ["augment", str(tmp_path / "in"), str(tmp_path / out), "-p", str(tmp_path / "augment.toml"), *more]
+        found = CliRunner().invoke(app, [*command, "--masks", str(tmp_path / "marks")])
+        assert "Wrote 2 of 2 volumes" in found.output, found.output
+    for name in ("images/a_0000_0", "images/b_0", "labels/a_0000_0", "labels/b_0"):
+        whole, blocks = (nibabel().load(tmp_path / out / f"{name}.nii") for out in ("whole", "blocks"))
+        assert whole.shape == blocks.shape
+        assert whole.get_data_dtype() == blocks.get_data_dtype()
+        assert np.array_equal(whole.get_fdata(), blocks.get_fdata())
+        assert np.array_equal(whole.affine, blocks.affine)
+
+
+def test_the_others_of_a_folder_are_augmented(tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("a", "c", "packed"):
+        saved(tmp_path / "in" / f"{name}.nii{'.gz' * (name == 'packed')}", np.ones((5, 6, 7), np.float32), np.eye(4))
+    (tmp_path / "in" / "b.nii").write_bytes((tmp_path / "in" / "a.nii").read_bytes()[:500])  # its voxels are missing
+    P.Pipeline([P.RandomFlip3("x")]).save(tmp_path / "augment.toml")
+    command = ["augment", str(tmp_path / "in"), str(tmp_path / "out"), "-p", str(tmp_path / "augment.toml")]
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 1
+    said = found.output.replace("\n", "")
+    assert "Wrote 3 of 4 volumes" in said
+    assert "1 of 4 could not be augmented" in said
+    assert "b.nii: path: expected a NIfTI file" in said
+    assert "packed.nii.gz: " in CliRunner().invoke(app, [*command, "--overwrite", "--block", "4"]).output

@@ -47,6 +47,7 @@ ALLOWED = [
     ("random/stream.py", "claim", "copy_", "the step counter is a buffer of the pipeline that draws"),
     ("pipeline/*.py", "_save_to_state_dict", "subscript assignment", "torch hands over the dict to fill"),
     ("pipeline/estimators/parameters.py", "take", "copy_", "parameters are set to those of another pipeline"),
+    ("data/volumes.py", "write", "subscript assignment", "voxels of a file that the function writes"),
     ("core/slabs.py", "by_slabs", "subscript assignment", "rows of a result that the function has just allocated, or was lent"),
     ("kernels/pages.py", "_shared", "set_", "an empty tensor that was just made gets its memory"),
     ("core/tape/machine.py", "play", "subscript assignment", "a Numba function fills a buffer that its caller has just allocated"),

@@ -13,7 +13,7 @@ PAGES = {
     "how-do-i.md": 55,
     "two-frames.md": 2,
     "clips.md": 3,
-    "volumes.md": 6,
+    "volumes.md": 7,
     "worst-case.md": 1,
     "polygons.md": 5,
     "start.md": 5,

@@ -8,8 +8,9 @@ Read next: ``../data/folders.py``.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,6 +36,7 @@ def augment(
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="Every N-th picture; default that of torchrun.")] = None,
     quality: Annotated[int, typer.Option(min=1, max=100, help="Of JPEG and WebP files.")] = 95,
     gray: Annotated[bool, typer.Option("--gray", help="Read and write one channel; default three.")] = False,
+    block: Annotated[int | None, typer.Option(min=1, help="Voxels along each axis at a time, for volumes above memory.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove what OUT holds first.")] = False,
     allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
 ) -> None:
@@ -60,7 +62,10 @@ def augment(
     if scans := volumes_in(source, without=(out, *([masks] if masks else []))):
         if workers:
             raise invalid("--workers", expected="0 for volumes", got=workers, fix="Start several processes with --shard I/N.")
-        _augment_volumes(scans[first::every], source, out, loaded, masks, copies, seed, overwrite)
+        if overwrite and out.exists():
+            shutil.rmtree(out)
+        how: dict[str, Any] = {"labels": masks, "copies": copies, "seed": seed, "block": block}
+        _augment_volumes(scans[first::every], source, out, loaded, how)
         return
     pictures = pictures_in(source, without=(out, *([masks] if masks else [])))
     if not pictures:
@@ -85,31 +90,37 @@ def augment(
     if turned and labels.form != "none":
         said = "picture was turned as its camera noted" if turned == 1 else "pictures were turned as their cameras noted"
         console.print(f"{turned} {said}; annotations are read as of what is seen then.")
-    wrong = [outcome for outcome in outcomes if outcome.wrong]
-    if wrong:
-        errors.print(f"{len(wrong)} of {len(mine)} could not be augmented:", style="bold red")
-        for outcome in wrong:
-            errors.print(printable(f"  {outcome.picture}: {outcome.wrong}"), style="red")
     faults = labels.faults()
     for fault in faults:
         errors.print(printable(f"{coco}: {fault}."), style="red")
-    if wrong or faults:
+    _complain(len(mine), [(outcome.picture, outcome.wrong) for outcome in outcomes if outcome.wrong])
+    if faults:
         raise typer.Exit(1)
 
 
-def _augment_volumes(
-    scans: list[Path], source: Path, out: Path, pipeline: Pipeline, labels: Path | None, copies: int, seed: int, overwrite: bool
-) -> None:
+def _augment_volumes(scans: list[Path], source: Path, out: Path, pipeline: Pipeline, how: dict[str, Any]) -> None:
     """The same for volumes."""
     from rich.console import Console
     from rich.progress import track
 
     from pellucid.data.volumes import augment_volumes
 
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    if overwrite and out.exists():
-        shutil.rmtree(out)
-    made = augment_volumes(scans, source, out, pipeline, labels=labels, copies=copies, seed=seed)
-    written = sum(count for _, count in track(made, "Augmenting", total=len(scans), console=console))
-    rest = "" if written == copies * len(scans) else "; the others were there"
-    console.print(printable(f"Wrote {written} of {copies * len(scans)} volumes to {out}{rest}."))
+    console, total = Console(highlight=False, markup=False, soft_wrap=True), how["copies"] * len(scans)
+    made = augment_volumes(scans, source, out, pipeline, **how)
+    outcomes = list(track(made, "Augmenting", total=len(scans), console=console))
+    written, wrong = sum(count for _, count, _ in outcomes), [(scan, said) for scan, _, said in outcomes if said]
+    rest = "" if written == total or wrong else "; the others were there"
+    console.print(printable(f"Wrote {written} of {total} volumes to {out}{rest}."))
+    _complain(len(scans), wrong)
+
+
+def _complain(many: int, wrong: Sequence[tuple[object, str]]) -> None:
+    from rich.console import Console
+
+    errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    if wrong:
+        errors.print(f"{len(wrong)} of {many} could not be augmented:", style="bold red")
+    for name, said in wrong:
+        errors.print(printable(f"  {name}: {said}"), style="red")
+    if wrong:
+        raise typer.Exit(1)

@@ -8,8 +8,10 @@ Read next: ``folders.py``.
 from __future__ import annotations
 
 import gzip
+import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,16 @@ from torch import Tensor
 
 from pellucid.core.files import written
 from pellucid.data.samples import index_of
-from pellucid.errors import invalid
+from pellucid.errors import InvalidArgument, InvalidType, invalid
 from pellucid.pipeline import Pipeline
+from pellucid.pipeline.blocks import Blocks
 from pellucid.random.key import Key
 
 __all__ = ["augment_volumes", "read_volume", "volumes_in", "write_volume"]
 
 _ENDINGS = (".nii.gz", ".nii")
+_HEADER = 352
+"""Bytes of a NIfTI file before its voxels."""
 
 
 def read_volume(path: str | os.PathLike[str], *, labels: bool = False) -> tuple[Tensor, Tensor]:
@@ -53,21 +58,40 @@ def read_volume(path: str | os.PathLike[str], *, labels: bool = False) -> tuple[
         series = file.is_dir() or file.suffix.lower() in (".dcm", ".dicom", ".ima", "")
         fix = "Convert a DICOM series by dcm2niix, or read it by SimpleITK.ImageSeriesReader and pass its array." if series else ""
         raise invalid("path", expected="a NIfTI file, .nii or .nii.gz", got=str(file), fix=fix or "Pass its voxels as an array.")
-    nibabel = _nibabel()
-    try:
-        image = nibabel.load(file)
-        voxels = np.asarray(image.dataobj)
-    except (nibabel.filebasedimages.ImageFileError, EOFError, OSError) as error:
-        if not file.exists():
-            raise
-        raise invalid("path", expected="a NIfTI file that nibabel reads", got=f"{file}: {error}") from error
-    if voxels.ndim == 5 and voxels.shape[3] == 1:  # NIfTI's fourth axis is time
-        voxels = voxels[:, :, :, 0]
-    if voxels.ndim not in (3, 4):
-        raise invalid(str(file), expected="three axes, or four with channels", got=f"shape {voxels.shape}")
-    turned = np.ascontiguousarray(voxels.T).astype(np.int32 if labels else np.float32)  # c z y x
-    found = torch.from_numpy(turned if turned.ndim == 4 or labels else turned[None])
-    return (found[0] if labels and found.dim() == 4 else found), torch.from_numpy(np.array(image.affine, dtype=np.float64))
+    scan = _Scan(file, labels=labels)
+    found = torch.from_numpy(np.ascontiguousarray(scan[(slice(None),) * 3]))
+    return found, scan.affine
+
+
+class _Scan:
+    """A NIfTI file, (C, D, H, W) or labels (D, H, W), whose voxels are read where they are asked for."""
+
+    def __init__(self, file: Path, *, labels: bool) -> None:
+        self._file, self.dtype = file, np.dtype(np.int32 if labels else np.float32)
+        with self._reading():
+            image = _nibabel().load(file)
+        self._voxels, shape = image.dataobj, image.shape
+        still = len(shape) == 5 and shape[3] == 1  # NIfTI's fourth axis is time
+        if len(shape) not in (3, 4) and not still:
+            raise invalid(str(file), expected="three axes, or four with channels", got=f"shape {shape}")
+        channels = 0 if labels else slice(None)
+        self._rest = (0, channels) if still else (channels,) * (len(shape) - 3)
+        self.shape = (*(() if labels else (shape[-1] if len(shape) > 3 else 1,)), *reversed(shape[:3]))
+        self.affine = torch.from_numpy(np.array(image.affine, dtype=np.float64))
+
+    def __getitem__(self, place: tuple[Any, ...]) -> Any:
+        with self._reading():
+            voxels = np.asarray(self._voxels[(*reversed(place[-3:]), *self._rest)]).T.astype(self.dtype)  # c z y x
+        return voxels if voxels.ndim == len(self.shape) else voxels[None]
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # nibabel raises what it met
+            if not self._file.exists() or isinstance(error, ModuleNotFoundError):
+                raise
+            raise invalid("path", expected="a NIfTI file that nibabel reads", got=f"{self._file}: {error}") from error
 
 
 def write_volume(path: str | os.PathLike[str], volume: Tensor, affine: Tensor) -> None:
@@ -95,6 +119,25 @@ def write_volume(path: str | os.PathLike[str], volume: Tensor, affine: Tensor) -
     written(file, lambda draft: draft.write_bytes(packed))
 
 
+def _write_blocks(file: Path, blocks: Blocks, source: _Scan) -> None:
+    """The same for a result above memory, into a file that is not packed."""
+    dtype, affine = source.dtype, blocks.others["affine"].cpu().numpy()
+    shape = (*blocks.size[::-1], *source.shape[:-3])
+    shape = shape[:3] if shape[3:] == (1,) else shape
+
+    def write(draft: Path) -> None:
+        header = _nibabel().Nifti1Image(np.broadcast_to(np.zeros((), dtype), shape), affine).header
+        header["vox_offset"] = _HEADER
+        draft.write_bytes(header.binaryblock.ljust(_HEADER, b"\0"))
+        os.truncate(draft, _HEADER + math.prod(shape) * dtype.itemsize)
+        for place, part in blocks:
+            entry = part["labelmap" if "labelmap" in part else "volume"]
+            into = np.memmap(draft, dtype, "r+", _HEADER, shape, order="F")  # for each block, such that no other stays in memory
+            into.T[(..., *place)] = entry.numpy()
+
+    written(file, write)
+
+
 def volumes_in(folder: Path, *, without: Sequence[Path] = ()) -> list[Path]:
     """The NIfTI files in a folder and its folders, but for those of some, relative to it, in order."""
     found = (path for path in folder.rglob("*") if path.name.lower().endswith(_ENDINGS))
@@ -111,7 +154,8 @@ def augment_volumes(
     labels: Path | None = None,
     copies: int = 1,
     seed: int = 0,
-) -> Iterator[tuple[Path, int]]:
+    block: int | None = None,
+) -> Iterator[tuple[Path, int, str]]:
     """Write copies of scans, and of their labels, to ``out/images`` and ``out/labels``; what is there stays.
 
     Args:
@@ -121,12 +165,14 @@ def augment_volumes(
         labels: a folder with label volumes of the scans' names, or with nnU-Net's, which end before ``_0000``.
         copies: of each scan; copy c is the draw of step c.
         seed: of the draws; the index is that of the scan's relative path.
+        block: read and write so many voxels along each axis at a time (:meth:`pellucid.Pipeline.blocks`); default all of a volume.
 
     Returns:
-        Each scan, and how many copies of it were written.
+        Each scan, how many copies of it were written, and what was wrong with it, such as a broken file or labels of other voxels;
+        the others are augmented.
 
     Errors:
-        InvalidArgument for a scan without labels in the folder of them, before any is read, and for labels of other voxels.
+        InvalidArgument for a scan without labels in the folder of them, before any is read.
     """
     running = Pipeline(pipeline.transforms, seed=seed, **{**pipeline.options.settings(), "targets": {}})
     stems = [scan.name[: -len(next(end for end in _ENDINGS if scan.name.lower().endswith(end)))] for scan in scans]
@@ -136,23 +182,52 @@ def augment_volumes(
         wanted = [scan.with_name(f"{stem}_{copy}{ending}") for copy in range(copies)]
         kinds = ("images",) if marks is None else ("images", "labels")
         missing = [copy for copy, name in enumerate(wanted) if not all((out / kind / name).exists() for kind in kinds)]
-        if missing:
-            volume, affine = read_volume(source / scan)
-            batch: dict[str, Any] = {"volume": volume, "affine": affine}
-            if marks is not None:
-                batch["labelmap"], place = read_volume(marks, labels=True)
-                if batch["labelmap"].shape != volume.shape[1:] or (place - affine).abs().max() > 1e-2:
-                    expected = f"{tuple(volume.shape[1:])} voxels at the places of {source / scan}"
-                    got = f"{tuple(batch['labelmap'].shape)}, and a matrix that differs by {(place - affine).abs().max():.3g}"
-                    raise invalid(str(marks), expected=expected, got=got, fix="Resample the labels to the scan.")
-        for copy in missing:
-            key = Key(seed, copy, torch.tensor([index_of(os.fsencode(scan.as_posix()))]))
-            with torch.no_grad():
-                found = running(batch, key=key)
-            for kind, entry in zip(reversed(kinds), reversed(("volume", "labelmap")[: len(kinds)]), strict=True):
-                (out / kind / scan.parent).mkdir(parents=True, exist_ok=True)
-                write_volume(out / kind / wanted[copy], found[entry], found["affine"])
-        yield scan, len(missing)
+        try:
+            sources = _sources(source / scan, marks, block is not None) if missing else {}
+            for copy in missing:
+                key = Key(seed, copy, torch.tensor([index_of(os.fsencode(scan.as_posix()))]))
+                into = [out / kind / wanted[copy] for kind in kinds]
+                with torch.no_grad():
+                    _augment(running, sources, key, into, block)
+        except (InvalidArgument, InvalidType) as error:
+            yield scan, 0, str(error)
+        else:
+            yield scan, len(missing), ""
+
+
+def _sources(scan: Path, marks: Path | None, by_block: bool) -> dict[str, _Scan]:
+    """The files of a scan, its labels first, which are of the same voxels."""
+    for path in (scan, marks) if by_block else ():
+        if path is not None and path.name.lower().endswith(".gz"):
+            raise invalid(
+                str(path), expected="a file that is not packed, .nii, for --block", got=path.name, fix="Unpack it by gunzip."
+            )
+    found = _Scan(scan, labels=False)
+    if marks is None:
+        return {"volume": found}
+    labels = _Scan(marks, labels=True)
+    away = (labels.affine - found.affine).abs().max()
+    if labels.shape != found.shape[1:] or away > 1e-2:
+        expected = f"{found.shape[1:]} voxels at the places of {scan}"
+        got = f"{labels.shape}, and a matrix that differs by {away:.3g}"
+        raise invalid(str(marks), expected=expected, got=got, fix="Resample the labels to the scan.")
+    return {"labelmap": labels, "volume": found}
+
+
+def _augment(running: Pipeline, sources: Mapping[str, _Scan], key: Key, into: Sequence[Path], block: int | None) -> None:
+    """Write one copy; the scan last, by which a reader knows that all is there."""
+    for path in into:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    affine = {"affine": sources["volume"].affine}
+    if block is not None:
+        record = running.blocks({**sources, **affine}, block, key=key).record
+        for path, (kind, scan) in zip(reversed(into), sources.items(), strict=True):
+            _write_blocks(path, running.blocks({kind: scan, **affine}, block, record=record), scan)
+        return
+    volumes = {kind: torch.from_numpy(np.ascontiguousarray(scan[(slice(None),) * 3])) for kind, scan in sources.items()}
+    found = running({**volumes, **affine}, key=key)
+    for path, kind in zip(reversed(into), sources, strict=True):
+        write_volume(path, found[kind], found["affine"])
 
 
 def _labels_of(folder: Path, parent: Path, stem: str) -> Path:

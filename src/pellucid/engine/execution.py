@@ -229,7 +229,7 @@ def _through(
     groups: Sequence[Group], lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Send images through these passes, the last of which makes numbers of this dtype."""
-    openings = Openings.of(lowered, image, groups)
+    openings = None if lowered.blocks is not None else Openings.of(lowered, image, groups)
     if openings is not None:
         return _apply_sparsely(openings, lowered, image, impl, dtype)
     for group, after in pairwise(groups):
@@ -379,7 +379,10 @@ def _pass_of(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float)
         image = in_units(image) if isinstance(image, Tensor) else image.each(in_units)
     frame = lowered.frame(run) if run.framing else None
     image, mean = color.with_mean(image, frame) if run.pivot else (image, None)
-    return image, lowered.resample(run, mean, scale, computed)
+    resample = lowered.resample(run, mean, scale, computed)
+    if lowered.blocks is not None:  # colours of a part
+        resample = resample._replace(recipe=resample.recipe._replace(size=(image.shape[2], image.shape[3])))
+    return image, resample
 
 
 def _settled(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:

@@ -1,6 +1,6 @@
 """Maps of volumes, executed: voxels, and what points go through.
 
-Owns: a pass over volumes, forwards and backwards, and the hops of their points.
+Owns: a pass over volumes, forwards and backwards, blocks of them, and the hops of their points.
 Must not: know kinds of targets.
 Read next: ``execution.py``.
 """
@@ -8,6 +8,7 @@ Read next: ``execution.py``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, cast
@@ -20,15 +21,15 @@ from torch import Tensor
 from pellucid.core.constants import constant, wide_dtype
 from pellucid.engine.lowering import Lowered
 from pellucid.engine.passes import compute_dtype, in_units
-from pellucid.engine.plan import Space
+from pellucid.engine.plan import Group, Space
 from pellucid.geometry.space import Bent3, follow3, inverse4, voxel_centres
 from pellucid.kernels.conversion import as_bytes
 from pellucid.kernels.derivatives import needs_grad
-from pellucid.kernels.volume import majority, volume
+from pellucid.kernels.volume import Block, Window, block_of, majority, volume
 from pellucid.segments import Warp3Spec
 from pellucid.types import Size3
 
-__all__ = ["apply_space", "field_through", "hops_in_space", "total_in_space", "unwarp_volume"]
+__all__ = ["apply_space", "blocks_of", "field_through", "hops_in_space", "total_in_space", "unwarp_volume"]
 
 
 def apply_space(
@@ -63,12 +64,9 @@ def field_through(
 
 def _elected(run: Space, lowered: Lowered, labels: Tensor, fill: float, padding_mode: str | None, impl: str) -> Tensor:
     """Labels by majority: their bits, less those of the fill, as what lies outside counts for 0."""
-    (step, lattice), *windows = lowered.space(run)
+    maps, control, window = _maps(run, lowered)
     mode = "border" if run.outside is None else padding_mode or _spec(lowered, run).padding_mode
-    maps, window, covered = step.src_from_dst, None, [1.0, 1.0, 1.0]
-    if windows:
-        after = windows[0][0].src_from_dst
-        maps, window = maps @ after, (after[:, :3, 3], lattice)
+    covered, block = [1.0, 1.0, 1.0], (lowered.blocks or {}).get(run)
     for index in run.indices:
         spec = lowered.plan.segments[index]
         assert isinstance(spec, Warp3Spec)
@@ -78,30 +76,54 @@ def _elected(run: Space, lowered: Lowered, labels: Tensor, fill: float, padding_
     bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[labels.itemsize]
     outside = torch.full((), fill, dtype=labels.dtype, device=labels.device).view(bits)
     how: dict[str, Any] = {"size": run.size_out, "points": (deep, tall, wide), "border": mode == "border", "impl": impl}
-    inside = (labels.contiguous().view(bits) ^ outside).unflatten(2, run.size_in[:2])
-    return (majority(inside, maps[:, :3], step.control, window=window, **how).flatten(2, 3) ^ outside).view(labels.dtype)
+    inside = (labels.contiguous().view(bits) ^ outside).unflatten(2, _rows(run, block))
+    found = majority(inside, maps, control, window=window, block=block, **how).flatten(2, 3)
+    return (found ^ outside).view(labels.dtype)
+
+
+def _maps(run: Space, lowered: Lowered) -> tuple[Tensor, Tensor | None, Window | None]:
+    """A pass as the kernel takes it: its map, its field, and the window behind that."""
+    (step, lattice), *windows = lowered.space(run)
+    if not windows:
+        return step.src_from_dst[:, :3], step.control, None
+    after = windows[0][0].src_from_dst
+    return (step.src_from_dst @ after)[:, :3], step.control, (after[:, :3, 3], lattice)
+
+
+def _rows(run: Space, block: Block | None) -> tuple[int, int]:
+    return (run.size_in if block is None else block.held)[:2]
+
+
+def blocks_of(
+    groups: Sequence[Group], lowered: Lowered, first: Size3, size: Size3
+) -> tuple[dict[Space, Block], tuple[Size3, Size3]]:
+    """What each of these passes computes for some voxels of their result, and the part of the volume that the first one reads."""
+    found = {}
+    for group in reversed(groups):
+        if isinstance(group, Space):
+            maps, control, window = _maps(group, lowered)
+            block = block_of(first, size, group.size_in, maps, control, size=group.size_out, window=window)
+            found[group], first, size = block, block.corner, block.held
+    return found, (first, size)
 
 
 def _read(
     run: Space, lowered: Lowered, voxels: Tensor, interpolation: str, fill: tuple[float, ...], padding_mode: str | None, impl: str
 ) -> Tensor:
     (step, lattice), *windows = lowered.space(run)
-    maps, window = step.src_from_dst, None
+    maps, control, window = _maps(run, lowered)
+    block = (lowered.blocks or {}).get(run)
     mode = "border" if run.outside is None else padding_mode or _spec(lowered, run).padding_mode
-    nearest = interpolation == "nearest" or not (run.resamples or needs_grad(maps, *(part.src_from_dst for part, _ in windows)))
+    nearest = interpolation == "nearest" or not (run.resamples or needs_grad(maps))
     filled = mode == "zeros" and any(fill)
     if filled:  # the kernel shows zeros, and tells here how much of each voxel they are
         voxels = torch.cat((voxels, torch.ones_like(voxels[:, :1])), 1)
     how: dict[str, Any] = {"border": mode == "border", "nearest": nearest, "impl": impl}
-    voxels = voxels.unflatten(2, run.size_in[:2])
-    if windows:
-        after = windows[0][0].src_from_dst
-        if needs_grad(after):  # which the kernel has none for
-            voxels = volume(voxels, maps[:, :3], step.control, size=lattice, **how)
-            maps, step = after, windows[0][0]
-        else:
-            maps, window = maps @ after, (after[:, :3, 3], lattice)
-    found = volume(voxels, maps[:, :3], step.control, size=run.size_out, window=window, **how).flatten(2, 3)
+    voxels = voxels.unflatten(2, _rows(run, block))
+    if window is not None and block is None and needs_grad(window[0]):  # which the kernel has none for
+        voxels = volume(voxels, step.src_from_dst[:, :3], control, size=lattice, **how)
+        maps, control, window = windows[0][0].src_from_dst[:, :3], None, None
+    found = volume(voxels, maps, control, size=run.size_out, window=window, block=block, **how).flatten(2, 3)
     if not filled:
         return found
     shown = constant(fill, wide_dtype(voxels.device), voxels.device).reshape(-1, 1, 1)

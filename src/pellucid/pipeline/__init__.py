@@ -6,6 +6,7 @@ Read next: ``module.py``.
 """
 
 from pellucid.core.docstrings import introduce
+from pellucid.pipeline.blocks import Blocks
 from pellucid.pipeline.maps import ViewMap
 from pellucid.pipeline.module import Pipeline
 from pellucid.pipeline.ragged import RaggedRecord
@@ -13,4 +14,4 @@ from pellucid.pipeline.records import Record
 
 __all__ = ["Pipeline"]
 
-introduce(Pipeline, RaggedRecord, Record, ViewMap)
+introduce(Blocks, Pipeline, RaggedRecord, Record, ViewMap)

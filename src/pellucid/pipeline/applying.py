@@ -58,7 +58,8 @@ from pellucid.transforms.choices import exclude
 from pellucid.types import ImageSpec, Size
 
 __all__ = [
-    "apply_targets", "dtype_of_result", "finished", "image_of", "invert_targets", "inverted", "results_of", "targets_seen",
+    "apply_targets", "dtype_of_result", "exchanged", "field_of", "finished", "image_of", "invert_targets", "inverted", "results_of",
+    "targets_seen",
 ]  # fmt: skip
 
 
@@ -102,7 +103,7 @@ def results_of(
         elif entry.kind in IMAGES:
             out = image_of(lowered, flat, options, over)
         else:
-            out = _field(lowered, entry, flat, options)
+            out = field_of(lowered, flat, options, entry)
         if turns(entry, options):
             following = _following(lowered, entry, len(flat))
             ways = (backwards(lowered), forwards(hops(following))) if plan.bends or following is not lowered else None
@@ -252,7 +253,8 @@ def dtype_of_result(plan: Plan, options: Options, dtype: torch.dtype) -> torch.d
     return torch.float32
 
 
-def _field(lowered: Lowered, entry: Entry, flat: Tensor, options: Options) -> Tensor:
+def field_of(lowered: Lowered, flat: Tensor, options: Options, entry: Entry) -> Tensor:
+    """What becomes of masks, labels, heatmaps or depth."""
     mode = options.interpolation_of(entry.kind)
     masks = entry.kind.name in ("mask", "labelmap")
     fill = options.mask_fill if masks else 0.0
@@ -305,7 +307,7 @@ def _turned(
     if not pairs:
         return out
     if entry.kind.name == "labelmap":
-        return _exchanged(out, pairs, mirrors3(src_from_dst))
+        return exchanged(out, pairs, mirrors3(src_from_dst))
     rows, flag = out.shape[1], f"{entry.key}_{VALID}"
     count = entry.points or rows
     if max(map(max, pairs)) >= count:
@@ -321,7 +323,7 @@ def _turned(
     return _swapped(out, order, mirrored)
 
 
-def _exchanged(labels: Tensor, pairs: Sequence[tuple[int, int]], where: Tensor) -> Tensor:
+def exchanged(labels: Tensor, pairs: Sequence[tuple[int, int]], where: Tensor) -> Tensor:
     """Labels of which pairs have changed places, for the samples that are to have it."""
     found = labels
     for left, right in pairs:

@@ -24,6 +24,7 @@ from pellucid.engine.overlays import check_nothing_over, read_sticker
 from pellucid.engine.plan import Plan, Plans
 from pellucid.errors import invalid, wrong_type
 from pellucid.pipeline.applying import apply_targets, invert_targets, targets_seen
+from pellucid.pipeline.blocks import blocks
 from pellucid.pipeline.estimators import LearnedParameters, LossesSeen, Site, evaluations, expected_loss, frozen_tree, sites_of
 from pellucid.pipeline.explanation import explain, lacking
 from pellucid.pipeline.figures import show
@@ -152,7 +153,7 @@ class Pipeline(nn.Module):
     same_on_batch = property(lambda self: self.options.same_on_batch, doc="Whether every draw is shared across the batch.")
     fuse = property(lambda self: self.options.fuse, doc="Whether runs are composed into one resample.")
     canvas = property(lambda self: self.options.canvas, doc="The part of its source that a run sees: ``each`` or ``image``.")
-    show, _repr_html_, to_onnx = show, pipeline_html, to_onnx
+    blocks, show, _repr_html_, to_onnx = blocks, show, pipeline_html, to_onnx
 
     @formerly()
     def __init__(

@@ -25,6 +25,7 @@ from pellucid.engine.lowering.segments_of import Segments
 from pellucid.engine.lowering.slopes import play_along, play_open
 from pellucid.engine.lowering.tapes import Lowering, Params, RunTape, WordsTape
 from pellucid.engine.plan import Plan, Plans, Run, Space, make_plan
+from pellucid.kernels.volume import Block
 from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.packing import Opened, Resample, pack
 from pellucid.segments import BlendSpec, CurveSpec, Segment, Warp, Warp3, Warp3Spec
@@ -70,7 +71,7 @@ class Lowered:
 
     Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs are composed by playing a tape. A field,
     which has too many numbers for one, is put in afterwards. ``cutouts`` holds, by step, what pasting layers paste: whoever has the
-    masks fills it in, before any picture is laid.
+    masks fills it in, before any picture is laid. ``blocks`` holds, by pass, the part of a volume that is computed, if not all.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Lowered:
         self._parts = parts
         self._sizes = _sizes(parts) if parts else None
         self.cutouts: dict[int, Cutout] = {}
+        self.blocks: dict[Space, Block] | None = None
         self._segments = Segments(plan, params, device)
         self._singles: dict[int, Segment] = {}
         self._geometry: dict[tuple[tuple[int, ...], torch.dtype | None], Geometry] = {}

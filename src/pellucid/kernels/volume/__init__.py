@@ -7,6 +7,8 @@ Read next: ``reference.py``.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
@@ -15,10 +17,12 @@ from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation, run
 from pellucid.kernels.volume import cpu, reference
+from pellucid.kernels.volume.blocks import Block, reach
+from pellucid.types import Size3
 
-__all__ = ["AVAILABLE", "majority", "volume"]
+__all__ = ["AVAILABLE", "Block", "Window", "block_of", "majority", "volume"]
 
-Window = tuple[Float[Tensor, "b_or_1 3"], tuple[int, int, int]]
+Window: TypeAlias = tuple[Float[Tensor, "b_or_1 3"], Size3]
 
 
 def volume(
@@ -30,21 +34,38 @@ def volume(
     window: Window | None = None,
     border: bool = False,
     nearest: bool = False,
+    block: Block | None = None,
     impl: str = "auto",
 ) -> Float[Tensor, "b c d2 h2 w2"]:
     """See :func:`pellucid.kernels.volume.reference.volume`; ``impl`` says who computes it. The field is A times ``control``: a
     spline of displacements in voxels of the output, before the map. ``window`` is (start, lattice), if they are not (0, size);
-    no gradient goes to it.
+    no gradient goes to it. ``block`` computes a part of the result from a part of the volume, as :func:`block_of` finds it.
 
     The compiled one's second derivative goes through the reference; forward mode raises. Bit for bit the same for any number of
     threads: forwards they share slices, backwards each sample has one.
     """
     field = _field(src_from_dst, control)
     start, lattice = (None, size) if window is None else (window[0].detach(), window[1])
-    static = (list(size), list(lattice), border, nearest)
+    part, inside = (size, []) if block is None else (block.size, block.numbers)
+    static = (list(part), list(lattice), border, nearest, inside)
     if implementation(impl, image.device) == "reference":
         return reference.volume(image, src_from_dst, field, start, *static)
     return run(_VOLUME, static, image, src_from_dst, field, start)
+
+
+def block_of(
+    first: Size3,
+    part: Size3,
+    whole: Size3,
+    src_from_dst: Float[Tensor, "b_or_1 3 4"],
+    control: Float[Tensor, "b_or_1 3 gd gh gw"] | None = None,
+    *,
+    size: Size3,
+    window: Window | None = None,
+) -> Block:
+    """The block of a volume of the size ``whole`` for ``part`` voxels of what :func:`volume` makes of it, from the ``first`` on."""
+    start, lattice = (None, size) if window is None else window
+    return reach(first, part, whole, src_from_dst, _field(src_from_dst, control), start, lattice)
 
 
 def majority(
@@ -56,6 +77,7 @@ def majority(
     points: tuple[int, int, int] = (1, 1, 1),
     window: Window | None = None,
     border: bool = False,
+    block: Block | None = None,
     impl: str = "auto",
 ) -> Shaped[Tensor, "b c d2 h2 w2"]:
     """Labels (whole numbers) of which each voxel shows most, where each is read as :func:`volume` reads its share; no gradient.
@@ -70,7 +92,8 @@ def majority(
     start, lattice = (torch.zeros_like(each)[None], size) if window is None else (window[0].detach(), window[1])
     begin = (start.to(maps.dtype) - 0.5) * each + 0.5
     whole = [(length - 1) * many + 1 for length, many in zip(lattice, points, strict=True)]
-    given = labels, finer, _field(maps, control), begin, list(size), whole, border, list(points)
+    part, inside = (size, []) if block is None else (block.size, block.numbers)
+    given = labels, finer, _field(maps, control), begin, list(part), whole, border, list(points), inside
     if implementation(impl, labels.device) == "reference" or needs_grad(labels):
         return reference.majority(*given)
     direct, forward, _ = cpu.MAJORITY

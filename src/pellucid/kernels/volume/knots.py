@@ -1,17 +1,19 @@
-"""A uniform cubic B-spline along one axis, as every implementation has it.
+"""A uniform cubic B-spline along one axis, and what a block of a volume is, as every implementation has them.
 
-Owns: `knots` and `starts`.
+Owns: `knots`, `opened` and `starts`.
 Must not: import a compiler.
 Read next: ``cpu/sweep.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-__all__ = ["knots", "starts"]
+__all__ = ["knots", "opened", "starts"]
 
 
 def knots(count: int, numbers: int, start: Float[Tensor, "b"], lattice: int) -> tuple[Int64[Tensor, "b n"], Float[Tensor, "b n 4"]]:
@@ -30,7 +32,12 @@ def knots(count: int, numbers: int, start: Float[Tensor, "b"], lattice: int) -> 
     return first.long(), torch.stack(weights, 2) / 6.0
 
 
-def starts(start: Float[Tensor, "b 3"] | None, like: Tensor) -> list[Float[Tensor, "b"]]:
-    """Where the output begins along z, y and x."""
+def opened(block: Sequence[int], image: Tensor) -> tuple[tuple[int, ...], ...]:
+    """(z, y, x) of the first voxel of the output and of the image, and the size of the volume that this is a block of."""
+    return (tuple(block[:3]), tuple(block[3:6]), tuple(block[6:])) if block else ((0, 0, 0), (0, 0, 0), tuple(image.shape[2:]))
+
+
+def starts(start: Float[Tensor, "b 3"] | None, first: Sequence[int], like: Tensor) -> list[Float[Tensor, "b"]]:
+    """Where the output, or a block of it that has this ``first`` voxel (z, y, x), begins along z, y and x."""
     given = torch.zeros(1, 3, dtype=like.dtype, device=like.device) if start is None else start.to(like.dtype)
-    return list(given.flip(1).unbind(1))
+    return [each + offset for each, offset in zip(given.flip(1).unbind(1), first, strict=True)]

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from pellucid.kernels.volume.knots import knots, starts
+from pellucid.kernels.volume.knots import knots, opened, starts
 
 __all__ = ["majority", "volume"]
 
@@ -27,6 +27,7 @@ def volume(
     lattice: Sequence[int],
     border: bool,
     nearest: bool,
+    block: Sequence[int] = (),
 ) -> Float[Tensor, "b c d2 h2 w2"]:
     """Output voxel p takes the value of the input at A p + d(p), linear between the eight voxels around it.
 
@@ -38,6 +39,8 @@ def volume(
         size: (depth, height, width) of the output.
         border: what lies outside is the nearest voxel of the border; else zero.
         nearest: one voxel instead of eight: floor(x + 0.5).
+        block: (z, y, x) of the output's first voxel in a larger output, the same of the image in a larger volume, and the size of
+            that. The image holds what these voxels read: they are those of the whole.
 
     A point that is not finite reads zero.
 
@@ -45,7 +48,7 @@ def volume(
         image: exact. src_from_dst, field: almost everywhere, from the right where a point lies on a voxel's centre; none with
         ``nearest``. Twice differentiable.
     """
-    known, taps = _around(image, src_from_dst, field, start, size, lattice, border, nearest)
+    known, taps = _around(image, src_from_dst, field, start, size, lattice, border, nearest, block)
     total = image.new_zeros(())
     for value, share in taps:
         share = share.to(image.dtype) if image.is_floating_point() else share
@@ -62,13 +65,15 @@ def majority(
     lattice: Sequence[int],
     border: bool,
     points: Sequence[int],
+    block: Sequence[int] = (),
 ) -> Shaped[Tensor, "b c d2 h2 w2"]:
     """The label that each voxel shows most of, at so many points (z, y, x) of it; what shows nothing counts for 0.
 
     The map, the field and ``lattice`` are of a lattice that is so many times finer, where the points are voxels.
     """
     finer = [length * many for length, many in zip(size, points, strict=True)]
-    known, taps = _around(labels, src_from_dst, field, start, finer, lattice, border, False)
+    inner = [first * many for first, many in zip(block, points, strict=False)] + list(block[3:])
+    known, taps = _around(labels, src_from_dst, field, start, finer, lattice, border, False, inner)
     shares = torch.stack([share for _, share in taps]) * known
     shares = torch.cat((shares, 1.0 - shares.sum(0, keepdim=True))).expand(-1, -1, labels.shape[1], *finer)
     values = torch.stack([*(value for value, _ in taps), torch.zeros_like(taps[0][0])])  # 9 b c, and the finer lattice
@@ -92,19 +97,18 @@ def _around(
     lattice: Sequence[int],
     border: bool,
     nearest: bool,
+    block: Sequence[int],
 ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
     """Which points are finite, (b, 1, d2, h2, w2); of each voxel around them what it holds, (b, c, d2, h2, w2), and its share."""
-    points = _places(size, src_from_dst)  # 3 d2 h2 w2
+    first, corner, whole = opened(block, image)
+    points = _places(size, first, src_from_dst)  # 3 d2 h2 w2
     moved = torch.einsum("bij,jzyx->bizyx", src_from_dst[:, :, :3], points) + src_from_dst[:, :, 3, None, None, None]
     if field is not None:
-        z, y, x = (_dense(*each) for each in zip(size, field.shape[2:], starts(start, src_from_dst), lattice, strict=True))
+        z, y, x = (_dense(*each) for each in zip(size, field.shape[2:], starts(start, first, src_from_dst), lattice, strict=True))
         moved = moved + torch.einsum("bcijk,bzi,byj,bxk->bczyx", field.to(moved.dtype), z, y, x)
     known = torch.isfinite(moved).all(1, keepdim=True)
     moved = torch.where(known, moved, 0.0).expand(image.shape[0], *moved.shape[1:])
-    taps = [
-        _taps(moved[:, axis], length, border, nearest)
-        for axis, length in ((2, image.shape[2]), (1, image.shape[3]), (0, image.shape[4]))
-    ]
+    taps = [_taps(moved[:, 2 - axis], whole[axis], corner[axis], image.shape[2 + axis], border, nearest) for axis in range(3)]
     flat, found = image.flatten(2), []
     for k, front in taps[0]:
         for j, over in taps[1]:
@@ -121,14 +125,14 @@ def _dense(count: int, numbers: int, start: Tensor, lattice: int) -> Float[Tenso
     return torch.zeros(len(start), count, numbers, dtype=start.dtype, device=start.device).scatter(2, places, weights)
 
 
-def _places(size: Sequence[int], like: Tensor) -> Float[Tensor, "3 d h w"]:
+def _places(size: Sequence[int], first: Sequence[int], like: Tensor) -> Float[Tensor, "3 d h w"]:
     """x, y and z of every voxel."""
-    z, y, x = (torch.arange(length, dtype=like.dtype, device=like.device) for length in size)
+    z, y, x = (at + torch.arange(length, dtype=like.dtype, device=like.device) for at, length in zip(first, size, strict=True))
     return torch.stack(torch.broadcast_tensors(x, y[:, None], z[:, None, None]))
 
 
-def _taps(at: Tensor, length: int, border: bool, nearest: bool) -> list[tuple[Tensor, Tensor]]:
-    """Neighbours along an axis, each with its weight."""
+def _taps(at: Tensor, length: int, corner: int, held: int, border: bool, nearest: bool) -> list[tuple[Tensor, Tensor]]:
+    """Neighbours along an axis, each with its weight; of the axis so many voxels are held, from a corner on."""
     if border:
         inside = (at >= 0.0) & (at < length - 1.0)
         at = torch.where(inside, at, torch.where(at < 0.0, 0.0, length - 1.0))
@@ -137,6 +141,6 @@ def _taps(at: Tensor, length: int, border: bool, nearest: bool) -> list[tuple[Te
     share = torch.where(near, at, -2.0) - first
     weights = [(0, torch.ones_like(at))] if nearest else [(0, 1.0 - share), (1, share)]
     return [
-        ((first.long() + k).clamp(0, length - 1), torch.where((first + k >= 0) & (first + k < length), weight, 0.0))
+        ((first.long() + (k - corner)).clamp(0, held - 1), torch.where((first + k >= 0) & (first + k < length), weight, 0.0))
         for k, weight in weights
     ]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid.kernels.explicit import register
 from pellucid.kernels.threads import run_loop
-from pellucid.kernels.volume.knots import knots, starts
+from pellucid.kernels.volume.knots import knots, opened, starts
 
 __all__ = ["MAJORITY", "VOLUME"]
 
@@ -34,6 +34,8 @@ def _call(
     size: list[int],
     lattice: list[int],
     border: bool,
+    *,
+    block: list[int],
 ) -> Any:
     """What the compiled functions share, as NumPy arrays and numbers."""
     from pellucid.kernels.volume.cpu.sweep import Call
@@ -41,7 +43,8 @@ def _call(
     maps = src_from_dst.double().contiguous()
     grid = maps.new_zeros((1, 3, 0, 0, 0)) if field is None else field.double().contiguous()
     counts = [max(4, numbers) for numbers in grid.shape[2:]]
-    tables = [knots(*each) for each in zip(size, counts, starts(start, maps), lattice, strict=True)]
+    first_voxel, corner, whole = opened(block, image)
+    tables = [knots(*each) for each in zip(size, counts, starts(start, first_voxel, maps), lattice, strict=True)]
     first, weights = tables[2]
     basis = maps.new_zeros(len(first), counts[2], size[2] + 8)
     taps = first[..., None] + torch.arange(4, device=maps.device)
@@ -51,8 +54,7 @@ def _call(
     shift, unit = maps[:, :, 3], torch.eye(3, dtype=torch.float64, device=maps.device)
     copies = (maps[:, :, :3].abs() == unit).flatten(1).all(1) & ((shift == shift.round()) & (shift.abs() < _FAR)).all(1)
     copies = copies & ~grid.flatten(1).any(1)
-    wide = image.shape[4]
-    voxels = (F.pad(image, (0, 1)) if wide == 1 else image).contiguous()  # pairs are read at once
+    voxels = (F.pad(image, (0, 1)) if image.shape[4] == 1 else image).contiguous()  # pairs are read at once
     return Call(
         voxels.view(*image.shape[:2], -1).numpy(),
         tuple(voxels.shape[2:]),
@@ -65,8 +67,11 @@ def _call(
         spans.numpy(),
         copies.numpy(),
         tuple(size),
-        np.arange(float(size[2])),
-        wide,
+        np.arange(float(size[2])) + first_voxel[2],
+        first_voxel,
+        whole,
+        corner,
+        tuple(image.shape[2:]),
         border,
         np.empty(0, np.int32 if voxels[0, 0].numel() < 1 << 31 else np.int64),
     )
@@ -76,32 +81,36 @@ def _fill(out: Tensor, image: Tensor, *given: Any) -> None:
     from pellucid.kernels.volume.cpu.sweep import pick, sample
 
     depth, height, width = out.shape[2:]
-    nearest = given[-1]
+    *places, nearest, block = given
     if nearest:  # which moves bits, whatever they mean
         image, out = image.view(_BITS[image.itemsize]), out.view(_BITS[out.itemsize])
     into = out.view(*out.shape[:2], -1).numpy()
-    call = _call(image, *given[:-1])
+    call = _call(image, *places, block=block)
     run_loop(pick if nearest else sample, len(into) * depth, _VOXELS // (height * width) + 1, call, into)
 
 
 def _count(out: Tensor, labels: Tensor, *given: Any) -> None:
     from pellucid.kernels.volume.cpu.sweep import elect
 
-    src_from_dst, field, start, size, lattice, border, points = given
+    src_from_dst, field, start, size, lattice, border, points, block = given
     finer = [length * many for length, many in zip(size, points, strict=True)]
     depth, height, width = out.shape[2:]
-    call, into = _call(labels, src_from_dst, field, start, finer, lattice, border), out.view(*out.shape[:2], -1).numpy()
+    finer_block = [first * many for first, many in zip(block, points, strict=False)] + block[3:]
+    call, into = (
+        _call(labels, src_from_dst, field, start, finer, lattice, border, block=finer_block),
+        out.view(*out.shape[:2], -1).numpy(),
+    )
     run_loop(elect, len(into) * depth, _VOXELS // (height * width * math.prod(points)) + 1, call, tuple(points), into)
 
 
 def _back(found: list[Tensor], grad: Tensor, *given: Any) -> None:
     from pellucid.kernels.volume.cpu.sweep import unsample
 
-    batch, (nearest, _) = len(grad), given[-2:]
-    call, rows = _call(*given[:-2]), grad.contiguous().view(*grad.shape[:2], -1).numpy()
+    *places, nearest, block, _ = given
+    batch, call, rows = len(grad), _call(*places, block=block), grad.contiguous().view(*grad.shape[:2], -1).numpy()
     parts = [part.zero_() for part in found[:3]]
     needs = tuple(part.numel() > 0 for part in parts)
-    whole = needs[0] and call.wide == 1
+    whole = needs[0] and call.held[2] == 1
     to_image = F.pad(parts[0], (0, 1)) if whole else parts[0]
     into = to_image.flatten(2).numpy() if needs[0] else rows[:, :, :0]
     others = (
@@ -114,7 +123,8 @@ def _back(found: list[Tensor], grad: Tensor, *given: Any) -> None:
 
 VOLUME = register(
     "cpu_volume",
-    "Tensor image, Tensor src_from_dst, Tensor? field, Tensor? start, SymInt[] size, SymInt[] lattice, bool border, bool nearest",
+    "Tensor image, Tensor src_from_dst, Tensor? field, Tensor? start, SymInt[] size, SymInt[] lattice, bool border, bool nearest, "
+    "SymInt[] block",
     _fill,
     _back,
     empty=lambda image, *given: image.new_empty((*image.shape[:2], *given[3])),
@@ -123,7 +133,8 @@ VOLUME = register(
 
 MAJORITY = register(
     "cpu_majority",
-    "Tensor labels, Tensor maps, Tensor? field, Tensor start, SymInt[] size, SymInt[] lattice, bool border, SymInt[] points",
+    "Tensor labels, Tensor maps, Tensor? field, Tensor start, SymInt[] size, SymInt[] lattice, bool border, SymInt[] points, "
+    "SymInt[] block",
     _count,
     empty=lambda labels, *given: labels.new_empty((*labels.shape[:2], *given[3])),
 )

@@ -35,7 +35,9 @@ class Call(NamedTuple):
         copies: of each sample (b or 1), whether it only moves whole voxels along the axes, or mirrors them.
         size: of the output.
         columns: the numbers of its columns, as float64.
-        wide: the width without columns that were added.
+        first_voxel: the output's first voxel (depth, height, width) of a larger one.
+        whole, corner, held: of each axis of the volume that the image is a block of, how long it is, where the block begins, and
+            how many voxels it has there, without columns that were added.
         border: as the reference takes it.
         places: of no elements, and the dtype of voxels' places.
     """
@@ -52,7 +54,10 @@ class Call(NamedTuple):
     copies: Any
     size: Any
     columns: Any
-    wide: int
+    first_voxel: Any
+    whole: Any
+    corner: Any
+    held: Any
     border: bool
     places: Any
 
@@ -100,12 +105,12 @@ def _locate(call, b, z, y, rows, enters, spline, at):  # type: ignore[no-untyped
     """Where some rows' voxels read; ``enters``: the rows before were of another slice."""
     noinline()
     m, width, (gd, gh, gw), (plane, line) = call.maps[b % len(call.maps)], call.size[2], call.grid, spline
-    t = b % len(call.basis)
+    t, (before, above, _) = b % len(call.basis), call.first_voxel
     if gw > 0 and enters:
         _blend(call.control[b % len(call.control)], call.first[0][t, z], call.weights[0][t, z], gd * gh * gw, gh * gw, plane)
     for r in range(rows):
         for i in range(3):
-            start = m[4 * i + 1] * (y + r) + m[4 * i + 2] * z + m[4 * i + 3]
+            start = m[4 * i + 1] * (y + r + above) + m[4 * i + 2] * (z + before) + m[4 * i + 3]
             _straight(m[4 * i], call.columns, start, at[i, r * width : (r + 1) * width])
         if gw > 0:
             _blend(plane, call.first[1][t, y + r], call.weights[1][t, y + r], gh * gw, gw, line)
@@ -113,25 +118,27 @@ def _locate(call, b, z, y, rows, enters, spline, at):  # type: ignore[no-untyped
 
 
 @fused
-def _nearest(at, length, border, place, seen):  # type: ignore[no-untyped-def]
-    """The nearest voxel along an axis, and whether there is one."""
+def _nearest(at, axis, border, place, seen):  # type: ignore[no-untyped-def]
+    """The nearest voxel along an axis, and whether the block holds it."""
     noinline()
-    last = np.float64(length - 1)
+    length, corner, held = axis
+    last, least, most = np.float64(length - 1), np.float64(corner), np.float64(corner + held - 1)
     for u in range(len(at)):
         known = abs(at[u]) < np.inf
         a = at[u] if known else 0.0
         low = np.floor((min(max(a, 0.0), last) if border else a) + 0.5)
-        inside = known & (low >= 0.0) & (low <= last)
-        place[u], seen[u] = np.int32(low if inside else 0.0), np.int32(1) if inside else np.int32(0)
+        inside = known & (low >= least) & (low <= most)
+        place[u], seen[u] = np.int32(low - least if inside else 0.0), np.int32(1) if inside else np.int32(0)
 
 
 @fused
-def _taps(at, length, border, place, low, high):  # type: ignore[no-untyped-def]
+def _taps(at, axis, border, place, low, high):  # type: ignore[no-untyped-def]
     """Along an axis the first of two voxels, and what both count: 1 less their distance, and 0 from 1 on, which no-number is."""
     noinline()
-    cast = low.dtype.type
+    cast, (length, corner, held) = low.dtype.type, axis
     zero, one, last = cast(0.0), cast(1.0), np.float64(length - 1)
-    top, reach = max(last - 1.0, 0.0), one if length > 1 else zero  # of one voxel the second counts nothing
+    least, reach = np.float64(corner), one if held > 1 else zero  # of one voxel the second counts nothing
+    top = least + max(np.float64(held) - 2.0, 0.0)
     for u in range(len(at)):
         a = at[u]
         if border:
@@ -139,23 +146,23 @@ def _taps(at, length, border, place, low, high):  # type: ignore[no-untyped-def]
             a = 0.0 if a < 0.0 else a
             a = last if a > last else a
         base = np.floor(a)
-        base = base if base > 0.0 else 0.0
+        base = base if base > least else least
         base = base if base < top else top
         share = cast(a - base)
         left, right = abs(share), abs(share - one)
         low[u] = one - left if left < one else zero
         high[u] = one - right if right < reach else zero
-        place[u] = np.int32(base)
+        place[u] = np.int32(base - least)
 
 
 @fused
-def _slopes(at, length, border, place, down, up):  # type: ignore[no-untyped-def]
+def _slopes(at, axis, border, place, down, up):  # type: ignore[no-untyped-def]
     """How both weights of :func:`_taps` grow with the coordinate, to the right."""
     noinline()
-    cast = down.dtype.type
-    zero, one, last, reach = cast(0.0), cast(1.0), np.float64(length - 1), 1.0 if length > 1 else -1.0
+    cast, (length, corner, held) = down.dtype.type, axis
+    zero, one, last, reach = cast(0.0), cast(1.0), np.float64(length - 1), 1.0 if held > 1 else -1.0
     for u in range(len(at)):
-        share = at[u] - np.float64(place[u])
+        share = at[u] - (np.float64(place[u]) + np.float64(corner))
         moves = (at[u] >= 0.0) & (at[u] < last) if border else abs(at[u]) < np.inf
         down[u] = (-one if share >= 0.0 else one) if moves & (share >= -1.0) & (share < 1.0) else zero
         up[u] = (-one if share >= 1.0 else one) if moves & (share >= 0.0) & (share < 1.0 + reach) else zero
@@ -178,11 +185,16 @@ def _hide(seen, base):  # type: ignore[no-untyped-def]
 
 
 @fused
+def _axis(call, i):  # type: ignore[no-untyped-def]
+    return call.whole[i], call.corner[i], call.held[i]
+
+
+@fused
 def _find_nearest(call, at, count, room):  # type: ignore[no-untyped-def]
     """The voxel that each point reads, or -1."""
     _, whole, base = room
     for i in range(3):
-        _nearest(at[i, :count], call.shape[2 - i] if i else call.wide, call.border, whole[i], whole[3 + i])
+        _nearest(at[i, :count], _axis(call, 2 - i), call.border, whole[i], whole[3 + i])
     _join(whole[0, :count], whole[1], whole[2], call.shape, base[:count])
     _hide(whole[3:], base[:count])
 
@@ -192,10 +204,10 @@ def _find(call, at, count, room, slopes):  # type: ignore[no-untyped-def]
     """The first of the voxels around each point, what they count, and perhaps how that grows."""
     floats, whole, base = room
     for i in range(3):
-        length = call.shape[2 - i] if i else call.wide
-        _taps(at[i, :count], length, call.border, whole[i], floats[2 * i], floats[2 * i + 1])
+        axis = _axis(call, 2 - i)
+        _taps(at[i, :count], axis, call.border, whole[i], floats[2 * i], floats[2 * i + 1])
         if slopes:
-            _slopes(at[i, :count], length, call.border, whole[i], floats[6 + 2 * i], floats[7 + 2 * i])
+            _slopes(at[i, :count], axis, call.border, whole[i], floats[6 + 2 * i], floats[7 + 2 * i])
     _join(whole[0, :count], whole[1], whole[2], call.shape, base[:count])
 
 
@@ -234,10 +246,12 @@ def _rows(call):  # type: ignore[no-untyped-def]
 def _copied(call, b, z, y, rows, out):  # type: ignore[no-untyped-def]
     """Some rows of a sample whose map moves whole voxels along the axes, or mirrors them."""
     noinline()
-    m, (depth, height, line), wide, width = call.maps[b % len(call.maps)], call.shape, call.wide, call.size[2]
-    k, i, step = np.int64(m[10] * z + m[11]), np.int64(m[3]), np.int64(m[0])
+    m, (depth, height, line), wide, width = call.maps[b % len(call.maps)], call.shape, call.held[2], call.size[2]
+    (before, above, left), (front, over, beside) = call.first_voxel, call.corner
+    step = np.int64(m[0])
+    k, i = np.int64(m[10] * (z + before) + m[11]) - front, np.int64(m[3]) + step * left - beside
     for r in range(rows):
-        j = np.int64(m[5] * (y + r) + m[7])
+        j = np.int64(m[5] * (y + r + above) + m[7]) - over
         shown = call.border or ((0 <= k < depth) and (0 <= j < height))
         at = (min(max(k, 0), depth - 1) * height + min(max(j, 0), height - 1)) * line
         first = min(max(-i if step > 0 else i - wide + 1, 0), width) if shown else width  # of the columns that read voxels
@@ -404,16 +418,16 @@ def _unlocate(call, b, z, y, rows, g, spline, needs, to_map, to_control):  # typ
     """Add the gradient of where some rows' voxels read to those of the map and of the spline's numbers."""
     noinline()
     (needs_map, needs_control), width, (gd, gh, gw), (plane, line) = needs[1:], call.size[2], call.grid, spline
-    t = b % len(call.basis)
+    t, (before, above, left) = b % len(call.basis), call.first_voxel
     spans, basis = call.spans[t], call.basis[t]
     for r in range(rows):
         row = g[:, r * width : (r + 1) * width]
         for i in range(3):
             if needs_map:
                 with_x, alone = _sums(row[i])
-                to_map[4 * i] += with_x
-                to_map[4 * i + 1] += (y + r) * alone
-                to_map[4 * i + 2] += z * alone
+                to_map[4 * i] += with_x + left * alone
+                to_map[4 * i + 1] += (y + r + above) * alone
+                to_map[4 * i + 2] += (z + before) * alone
                 to_map[4 * i + 3] += alone
             if needs_control:
                 for k in range(gw):
