@@ -156,9 +156,12 @@ class Recipe:
         lead = (batch,) if self.lead else ()
         if self._given == "image" and (pixels or channels == 1):
             return lambda flat: flat.reshape(*lead, height, width, channels)
+        shape, n = (*lead, height, width, channels) if pixels else (*lead, channels, height, width), len(lead)
         if not self._given and pixels == self._last:
-            shape = (*lead, height, width, channels) if pixels else (*lead, channels, height, width)
             return lambda flat: torch.from_numpy(flat.reshape(shape))
+        if not self._given:  # arrays turn their axes in a fraction of the time of tensors
+            order = (*range(n), n + 2, n, n + 1) if pixels else (*range(n), n + 1, n + 2, n)
+            return lambda flat: torch.from_numpy(flat.reshape(shape).transpose(order))
         if pixels:
             return lambda flat: self._form(torch.from_numpy(flat.reshape(batch, height, width, channels)).movedim(-1, 1))
         return lambda flat: self._form(torch.from_numpy(flat.reshape(batch, channels, height, width)))

@@ -158,6 +158,11 @@ def _moves_rows(mapping: Tensor) -> bool:
     return mapping.shape[1] == 6 and bool(((abs(a) == 1.0) & (b == 0.0) & (np.floor(c) == c) & (d == 0.0)).all())
 
 
+def _turns_or_scales(maps: Any) -> bool:
+    """Whether no map of these moves whole pixels, by one look at each: then pixels whose numbers follow one another stay so."""
+    return all(first % 1 for first in maps[:, 0].tolist())
+
+
 def _keeps_size(asked: _Asked) -> bool:
     """Whether a pass has nothing but a map, of a batch of the result's size."""
     image, still = asked.image, asked.window is asked.field is asked.links is asked.table is None
@@ -179,7 +184,7 @@ def direct(*given: Any) -> Tensor:
     """The operator's kernel, for pictures of several sizes, too."""
     *most, dtype = given
     asked = _Asked(*most)
-    image, mapping, window, _, *others, size, options, _ = asked
+    image, mapping, window, _, *others, table, size, options, _ = asked
     if isinstance(image, Tensor) and _may_look_up(image, size, options) and _keeps_size(asked):
         colored = asked.params.numpy(), options[2], options[3]
         if stays_apart(mapping.numpy(), *colored):
@@ -187,7 +192,7 @@ def direct(*given: Any) -> Tensor:
             by_levels(planes_of(image)[0], *colored, *reversed(planes_of(out)))
             return out
     sources = sources_of(image, apart=image.dtype != mapping.dtype)
-    if dtype == image.dtype and {*map(type, others)} <= {type(None)}:
+    if dtype == image.dtype and {*map(type, (*others, table))} <= {type(None)}:
         maps = shifts(image.shape, sources.table, *_arrays(mapping, window, asked.params), size, options)
         if maps is not None:
             cells = cells_of(image) if isinstance(image, Tensor) else 1
@@ -196,7 +201,8 @@ def direct(*given: Any) -> Tensor:
             return _moved(sources, maps, size, out, cells)
     cells, still = cells_of(image) if isinstance(image, Tensor) else 1, _moves_nothing(asked)
     turns = len(turns_of(image, options[3], dtype) or (0,))
-    if isinstance(image, Tensor) and cells > 1 and (turns == 1 or not still):  # what is staged lies in planes
+    lies = cells == 3 and table is None and _turns_or_scales(mapping.numpy())
+    if cells > 1 and not lies and (turns == 1 or not still):  # what is copied by whole pixels, or spans many, lies in planes
         asked = asked._replace(image=in_planes(image, kept=True))
         sources = sources_of(asked.image, apart=image.dtype != mapping.dtype)
     call = _Call(asked, still=still, sources=sources)
@@ -270,9 +276,10 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
     table, levels = sources_of(image).table, of_levels(options[2])
     if dtype == image.dtype and may_shift(shape, options):
         moving = _mover(table, shape[1], size, cells, image.itemsize)
-    # For what moves pixels, and for what moves none.
+    # For what moves pixels, for what moves none, and for what moves them by parts of pixels.
     moves, rests = _Call(in_turn), _Call(asked if turns == cells else in_turn, still=True) if _may_stay(asked) else None
-    for one in (moves, rests) if rests else (moves,):  # they keep no picture
+    parts = _Call(asked) if cells == 3 else None
+    for one in filter(None, (moves, rests, parts)):  # they keep no picture
         one.image, one.arguments = asked.mapping, one.arguments[1:]
     still = tensors[0].numpy().dtype.type(_STILL[: tensors[0].shape[1]]).tobytes()
     looks_up = _may_look_up(image, size, options) and (image.movedim(1, -1) if cells > 1 else image).is_contiguous()
@@ -296,7 +303,9 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
         if not (stays or narrow):
             pictures = torch.from_numpy(flat).as_strided(shape, strides)
             return elements(direct(pictures, *(None if part is None else torch.from_numpy(part) for part in arrays), *given[6:]))
-        if split is not None and not (stays and turns == cells):
+        if parts is not None and not stays and _turns_or_scales(maps):
+            chosen = parts
+        elif split is not None and not (stays and turns == cells):
             planes = scratch("planes", shape.numel(), flat.dtype)
             split(flat, planes)
             flat = planes

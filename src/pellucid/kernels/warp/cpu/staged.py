@@ -15,7 +15,7 @@ import numpy as np
 from pellucid.kernels.jit import fused
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, fold, rule_of
 from pellucid.kernels.warp.cpu.layout import COLUMNS, LEFT, LINES, PLANE, RING, ROWS, STAGED, TOP, X, Y
-from pellucid.kernels.warp.cpu.quads import meet, soon_read
+from pellucid.kernels.warp.cpu.quads import BLOCK, lift_row, meet, soon_read
 from pellucid.kernels.warp.layout import CANVASES, LINK
 
 __all__ = ["choose_band", "clear", "stage", "unstage", "unstaged_rows"]
@@ -226,7 +226,10 @@ def _row(img, at, strides, count, unit, out):  # type: ignore[no-untyped-def]
             out[4 * u], out[4 * u + 1], out[4 * u + 2] = cast(a[u]) * unit, cast(b[u]) * unit, cast(c[u]) * unit
             out[4 * u + 3] = one
     elif sx == 3 and sc == 1 and count == 3:
-        for u in range(n):
+        whole = n - n % BLOCK
+        for u in range(0, whole, BLOCK):
+            lift_row(img, at + 3 * u, unit, out, 4 * u)
+        for u in range(whole, n):
             p, q, r = cast(a[3 * u]), cast(a[3 * u + 1]), cast(a[3 * u + 2])
             out[4 * u], out[4 * u + 1], out[4 * u + 2], out[4 * u + 3] = p * unit, q * unit, r * unit, one
     elif sx == 4 and sc == 1 and count == 3:  # as Pillow keeps colours; what else a pixel holds is not looked at

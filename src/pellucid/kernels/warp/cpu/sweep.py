@@ -91,7 +91,10 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, b
             continue
         if v == 0 or r == start:
             frame[ROWS] = band = 0
-        place = place if turns is None else (zero, zero, width, width)
+        if turns is not None:
+            cells = len(turns[0])
+            strips.announce(final, (spot.b, place[1] * cells, width * cells, call.out_width * cells), n // width, 1)
+            place = zero, zero, width, width
         if tables is None and shapes is None and not whole and v >= band:
             strips.next_band(img, call, sample, fields, chain, spot, min(call.out_height, v + (stop - r) * call.strip), strip, True)
             band = v + frame[ROWS]
