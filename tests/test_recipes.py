@@ -44,13 +44,21 @@ PICTURES = {
 }
 
 
+LISTS = {
+    "tensors": lambda: [*torch.rand(3, 3, 13, 17)],
+    "of bytes, channels last": lambda: [*torch.randint(0, 256, (3, 13, 17, 3), dtype=torch.uint8).movedim(-1, 1)],
+    "arrays": lambda: [*np.random.default_rng(0).integers(0, 256, (4, 13, 17, 3), dtype=np.uint8)],
+    "leaves": lambda: [torch.rand(3, 13, 17, requires_grad=True) for _ in range(3)],
+}
+
+
 @pytest.fixture
 def looking(monkeypatch):
     """Calls without recipes."""
 
     def call(pipeline, *given, **options):
         with monkeypatch.context() as patched:
-            patched.setattr("pellucid.pipeline.module.kind_of_call", lambda batch: None)
+            patched.setattr("pellucid.pipeline.module.kind_of_call", lambda *call: None)
             return pipeline(*given, **options)
 
     return call
@@ -86,6 +94,34 @@ def test_gradients_by_recipe_are_those_of_a_call_that_looks(name, looking):
         gradients = [torch.autograd.grad(out, batch, weights)[0] for out in (found, wanted)]
         assert torch.equal(found, wanted)
         assert torch.equal(*gradients)
+
+
+@pytest.mark.parametrize("pictures", LISTS)
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_list_of_one_kind_goes_as_a_batch(name, pictures, looking):
+    batch = LISTS[pictures]()
+    warm, other = PIPELINES[name](), PIPELINES[name]()
+    for _ in range(4):
+        found, wanted = warm(batch), looking(other, batch)
+        assert type(found) is type(wanted)
+        assert all(torch.equal(*pair) and pair[0].stride() == pair[1].stride() for pair in zip(found, wanted, strict=True))
+        if pictures == "leaves":
+            gradients = [torch.autograd.grad(sum(one.square().sum() for one in out), batch) for out in (found, wanted)]
+            assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
+    assert type(warm._recipes.get(recipes.kind_of_call(batch))) is recipes.ListRecipe
+    found, record = warm(batch, return_record=True)
+    assert all(torch.equal(*pair) for pair in zip(warm.apply(batch, record), found, strict=True))
+    assert warm.step == other.step + 1
+
+
+def test_lists_that_differ_have_no_kind():
+    one = torch.rand(3, 5, 5)
+    assert recipes.kind_of_call([one, torch.rand(3, 5, 6)]) is None
+    assert recipes.kind_of_call([one, one.double()]) is None
+    assert recipes.kind_of_call([one, one.numpy()]) is None
+    assert recipes.kind_of_call([]) is None
+    assert recipes.kind_of_call([[one]]) is None
+    assert recipes.kind_of_call([one, one], True) is None
 
 
 @pytest.mark.parametrize("name", ["flip", "flagship"])

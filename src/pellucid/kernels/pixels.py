@@ -21,7 +21,7 @@ from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import elements, memory, run_loop, scratch
 
-__all__ = ["HALVES", "cells_of", "empty_like", "in_pixels", "in_planes", "planes_of", "splitter", "turns_of"]
+__all__ = ["HALVES", "cells_of", "empty_like", "in_pixels", "in_planes", "planes_of", "splitter", "stacked_pictures", "turns_of"]
 
 _BYTES = 1 << 20  # the fewest worth handing to another thread
 HALVES = {torch.float16, torch.bfloat16}
@@ -81,6 +81,12 @@ def in_pixels(planes: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b h w c"]:
     if moved.is_contiguous() or not planes.is_contiguous() or not 1 < planes.shape[-3] < 5 or not _by_loop(planes):
         return moved.contiguous()
     return _joined(planes, in_large_pages(torch.empty(moved.shape, dtype=planes.dtype, device=planes.device)))
+
+
+def stacked_pictures(pictures: Sequence[Shaped[Tensor, "c h w"]]) -> Shaped[Tensor, "b c h w"]:
+    """Pictures of one size as a batch, which lies as they do."""
+    last = pictures[0].dim() == 3 and all(cells_of(one[None]) > 1 for one in pictures)
+    return torch.stack([one.permute(1, 2, 0) for one in pictures]).movedim(-1, 1) if last else torch.stack([*pictures])
 
 
 def turns_of(image: Any, channels: int, dtype: torch.dtype) -> tuple[int, ...] | None:

@@ -255,7 +255,7 @@ class Pipeline(nn.Module):
             check_flag("return_record", return_record)
         if self._scene is not None:
             return self._scene.forward(batch, key, return_record, gradient_scale)
-        kind = kind_of_call(batch) if gradient_scale.__class__ is float and gradient_scale == 0.0 else None
+        kind = kind_of_call(batch, return_record) if gradient_scale.__class__ is float and gradient_scale == 0.0 else None
         recipe = None if kind is None else self._recipes.get(kind)
         if recipe.__class__ is SettledRecipes:
             recipe, key = recipe.chosen(self._buffers, key)
@@ -266,7 +266,7 @@ class Pipeline(nn.Module):
         if parsed is None:
             check_no_scale(gradient_scale)
             self.learned.hint()
-            return forward_lists(self, batch, key, return_record)
+            return forward_lists(self, batch, key, return_record, kind)
         self.learned.hint()
         record = self._draw(parsed, key, unpacked=return_record)  # or else nobody will look at the drawn values
         out = apply_targets(record, parsed, self.options, gradient_scale)

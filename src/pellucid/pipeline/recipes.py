@@ -22,7 +22,7 @@ from pellucid.engine.drawing import DrawTape
 from pellucid.engine.lowering import Lowered, Replayed
 from pellucid.engine.plan import Plan
 from pellucid.engine.prepared import Prepared, image_pass
-from pellucid.kernels.pixels import cells_of
+from pellucid.kernels.pixels import cells_of, stacked_pictures
 from pellucid.kernels.threads import elements
 from pellucid.pipeline.applying import dtype_of_result, image_of
 from pellucid.pipeline.settling import settle_each
@@ -36,16 +36,16 @@ from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import steps_of
 from pellucid.types import ImageSpec
 
-__all__ = ["Recipe", "Recipes", "SettledRecipes", "any_shared", "kind_of_call"]
+__all__ = ["ListRecipe", "Recipe", "Recipes", "SettledRecipes", "any_shared", "kind_of_call"]
 
 _MOST = 64
 _LARGE = 1 << 20  # bytes of a result from which its memory is torch's, large pages and shared memory among it
 _CPU = torch.device("cpu")
 
 
-def kind_of_call(batch: Any) -> tuple[Any, ...] | None:
+def kind_of_call(batch: Any, recorded: bool = False) -> tuple[Any, ...] | None:
     """What a batch has in common with others that go the same way; None where one must look closer: it holds more than pictures,
-    somebody traces, maps or listens, or its memory is not simply there.
+    somebody traces, maps or listens, or its memory is not simply there; it is a list of unlike pictures, or one to be `recorded`.
     """
     if not is_plain_eager():
         return None
@@ -54,6 +54,9 @@ def kind_of_call(batch: Any) -> tuple[Any, ...] | None:
             return batch.shape, batch.stride(), batch.dtype, batch.requires_grad and 1 + torch.is_grad_enabled()
     elif type(batch) is np.ndarray:
         return batch.shape, batch.strides, batch.dtype, batch.flags.writeable
+    elif type(batch) is list and not recorded:
+        kinds = {kind_of_call(one) if type(one) in (Tensor, np.ndarray) else None for one in batch}
+        return (len(batch), *kinds) if len(kinds) == 1 and None not in kinds else None
     elif is_array(batch) and not isinstance(batch, np.ndarray):
         return batch.size, batch.mode
     return None
@@ -176,6 +179,25 @@ def any_shared(transforms: Sequence[Transform], options: Options) -> bool:
     return options.same_on_batch or any(getattr(step.transform, "same_on_batch", False) for step in steps_of(transforms))
 
 
+class ListRecipe:
+    """Lists of pictures of one kind, which go together as a batch: its recipe, and whether results come back as a list."""
+
+    def __init__(self, recipe: Recipe, result: Any) -> None:
+        self._recipe, self._listed = recipe, type(result) is list
+
+    @staticmethod
+    def of(plan: Plan, parsed: Parsed, options: Options, result: Any) -> ListRecipe | None:
+        """The recipe of a call, given what it made; None where calls of its kind must be looked at, or make more than tensors."""
+        tensors = {type(one) for one in result} == {Tensor} if type(result) is list else type(result) is Tensor
+        recipe = Recipe.of(plan, parsed, options) if tensors else None
+        return None if recipe is None else ListRecipe(recipe, result)
+
+    def __call__(self, batch: Any, stream: Mapping[str, Any], key: Key | None) -> tuple[Replayed, Any]:
+        """As of a `Recipe`."""
+        drawn, out = self._recipe(stacked_pictures(batch) if type(batch[0]) is Tensor else np.stack(batch), stream, key)
+        return drawn, list(out.unbind(0)) if self._listed else out
+
+
 class SettledRecipes(dict[tuple[Transform, ...], Recipe]):
     """The recipes of single pictures of a kind whose draw decides the size of the result, by the transforms that it settles.
 
@@ -200,12 +222,12 @@ class SettledRecipes(dict[tuple[Transform, ...], Recipe]):
 
 
 class Recipes(dict[tuple[Any, ...], Any]):
-    """A pipeline's, by kind of call: a `Recipe`, or several that are `SettledRecipes`."""
+    """A pipeline's, by kind of call: a `Recipe`, a `ListRecipe`, or several that are `SettledRecipes`."""
 
     def __reduce__(self) -> Any:  # a copy makes its own
         return Recipes, ()
 
-    def keep(self, kind: tuple[Any, ...], recipe: Recipe | None, deciding: SettledRecipes | None = None) -> None:
+    def keep(self, kind: tuple[Any, ...], recipe: Any, deciding: SettledRecipes | None = None) -> None:
         """Remember the recipe of a kind, if it has one; of so many that pictures seem to differ each time, none stays."""
         if len(self) >= _MOST:
             self.clear()

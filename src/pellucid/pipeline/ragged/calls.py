@@ -25,6 +25,7 @@ from pellucid.kernels.several import Pictures
 from pellucid.pipeline.applying import finished, handed_back, image_of, inverted, results_of
 from pellucid.pipeline.ragged.reading import Part, Ragged, ends_static, gather, parts_of, read_ragged
 from pellucid.pipeline.ragged.record import RaggedRecord, scattered
+from pellucid.pipeline.recipes import ListRecipe
 from pellucid.pipeline.records import Record, record_is_of
 from pellucid.random.key import Key
 from pellucid.targets.kinds import IMAGE
@@ -57,10 +58,13 @@ def _eager(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 @_eager
-def forward_lists(pipeline: Pipeline, batch: Any, key: Key | None, return_record: bool) -> Any:
-    """`Pipeline.forward` on lists."""
+def forward_lists(pipeline: Pipeline, batch: Any, key: Key | None, return_record: bool, kind: tuple[Any, ...] | None) -> Any:
+    """`Pipeline.forward` on lists; ``kind``: of call, as `kind_of_call` tells it."""
     ragged, records = _drawn(pipeline, batch, key, unpacked=return_record)
     result = applied_list(pipeline, ragged, records)
+    if kind is not None and len(records) == 1 and not pipeline.learned.distributions and pipeline._look.saw(ragged.samples[0]):
+        recipe = ListRecipe.of(records[0].plan, ragged.parts[0].parsed, pipeline.options, result)
+        pipeline._recipes.keep(kind, None if pipeline._settles else recipe)
     return (result, recorded_list(ragged, records)) if return_record else result
 
 

@@ -20,7 +20,7 @@ from pellucid.engine.plan import ends_of
 from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
 from pellucid.geometry.clipping import trimmed
 from pellucid.geometry.polygons import of_one_length
-from pellucid.kernels.pixels import cells_of
+from pellucid.kernels.pixels import stacked_pictures
 from pellucid.pipeline.ragged.record import RaggedRecord, scattered
 from pellucid.pipeline.records import size_agrees
 from pellucid.targets.arrays import is_array
@@ -191,9 +191,7 @@ def _joined(entries: tuple[Entry, ...]) -> Entry:
     if len(entries) == 1:
         return replace(first, tensor=tensors[0][None], valid=None if first.valid is None else first.valid[None])
     if not first.kind.move:
-        last = first.kind is IMAGE and first.tensor.dim() == 3 and all(cells_of(one[None]) > 1 for one in tensors)
-        whole = torch.stack([one.permute(1, 2, 0) for one in tensors]).movedim(-1, 1) if last else torch.stack(tensors)
-        return replace(first, tensor=whole)
+        return replace(first, tensor=stacked_pictures(tensors) if first.kind is IMAGE else torch.stack(tensors))
     tensors = of_one_length(tensors) if first.kind.corners else tensors
     flags = [t.new_ones(len(t), dtype=torch.bool) if e.valid is None else e.valid for t, e in zip(tensors, entries, strict=True)]
     return replace(first, tensor=pad_sequence(tensors, batch_first=True), valid=pad_sequence(flags, batch_first=True))

@@ -111,7 +111,7 @@ def lift(img: Array, first: Lanes, second: Lanes, third: Lanes, unit: Lanes, out
 
 @woven()
 def lift_row(img: Array, at: Lanes, unit: Lanes, out: Array, place: Lanes) -> None:
-    """Write to ``out`` `BLOCK` pixels of three numbers each, which follow one another in ``img``, times ``unit``, with full coverage."""
+    """Write to ``out`` `BLOCK` pixels of three numbers, which follow one another in ``img``, times ``unit``, with full coverage."""
     row = img.load(at, 3 * BLOCK).to(unit) * unit
     out.store(place, take(row, row.like(1.0), [3 * u + c if c < 3 else 3 * BLOCK for u in range(BLOCK) for c in range(4)]))
 
