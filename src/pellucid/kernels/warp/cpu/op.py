@@ -202,7 +202,8 @@ def direct(*given: Any) -> Tensor:
     cells, still = cells_of(image) if isinstance(image, Tensor) else 1, _moves_nothing(asked)
     turns = len(turns_of(image, options[3], dtype) or (0,))
     lies = cells == 3 and table is None and _turns_or_scales(mapping.numpy())
-    if cells > 1 and not lies and (turns == 1 or not still):  # what is copied by whole pixels, or spans many, lies in planes
+    # What is copied by whole pixels, or spans many, is read from planes.
+    if isinstance(image, Tensor) and cells > 1 and not lies and (turns == 1 or not still):
         asked = asked._replace(image=in_planes(image, kept=True))
         sources = sources_of(asked.image, apart=image.dtype != mapping.dtype)
     call = _Call(asked, still=still, sources=sources)
