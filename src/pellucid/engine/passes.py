@@ -46,6 +46,7 @@ __all__ = [
     "apply_alone",
     "apply_open",
     "apply_single",
+    "bend_of",
     "compute_dtype",
     "in_units",
     "look_up",
@@ -81,16 +82,19 @@ def look_up(
     """One segment on bytes, whose levels it treats alike wherever they lie: as bytes again or as float32; None of others."""
     if impl == "reference" or image.dtype != torch.uint8 or dtype not in (torch.uint8, torch.float32):
         return None
-    bend = None
-    if isinstance(segment, Curve):
-        bend = curve.bend_of("power", segment.exponent, None, segment.gain, clip=segment.clip)
-    elif isinstance(segment, Tone):
-        bend = curve.bend_of(segment.name, segment.amount, segment.gate)
+    bend = bend_of(segment)
     if bend is not None:
         return curve.tone_of_bytes(image, bend, dtype)
     if not getattr(spec, "tabled", False) or image.shape[2] * image.shape[3] <= _LEVELS:
         return None
     return curve.tabled(image, lambda levels: as_bytes(apply_open(segment, in_units(levels), scale, impl), dtype))
+
+
+def bend_of(segment: Segment) -> curve.Bend | None:
+    """The curve of a level that a segment is, if it is one."""
+    if isinstance(segment, Curve):
+        return curve.bend_of("power", segment.exponent, None, segment.gain, clip=segment.clip)
+    return curve.bend_of(segment.name, segment.amount, segment.gate) if isinstance(segment, Tone) else None
 
 
 def apply_alone(

@@ -18,16 +18,16 @@ from torch import Tensor
 
 from pellucid.core.tape import Rows, TapeError
 from pellucid.engine.lowering import Lowered, Openings, Replayed
-from pellucid.engine.passes import apply_alone, compute_dtype, look_up, paint
+from pellucid.engine.passes import apply_alone, bend_of, compute_dtype, look_up, paint
 from pellucid.engine.plan import Plan, Run, Single
-from pellucid.kernels import blend
+from pellucid.kernels import blend, curve
 from pellucid.kernels.color import means_of, with_mean
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.resize import call_of as resize_of
 from pellucid.kernels.resize import settled, settled_of, settles
 from pellucid.kernels.warp import call_of as warp_of
 from pellucid.kernels.warp.packing import Opened, Resample
-from pellucid.segments import Cells, Layers, Mixture, Patch
+from pellucid.segments import Cells, Curve, Layers, Mixture, Patch
 
 __all__ = ["Prepared", "image_pass"]
 
@@ -77,7 +77,25 @@ def _alone(lowered: Lowered, drawn: Replayed, single: Single, image: Tensor, imp
         found = look_up(segment, spec, image, scale, impl, dtype)
         return apply_alone(segment, image, scale, impl, dtype) if found is None else found
 
-    return Prepared(passing)
+    bend = bend_of(first) if scale == 255.0 and impl != "reference" and dtype in (torch.uint8, torch.float32) else None
+    return Prepared(passing, None if bend is None else _bent(lowered, drawn, single, bend, image, dtype))
+
+
+def _bent(
+    lowered: Lowered, drawn: Replayed, single: Single, bend: curve.Bend, image: Tensor, dtype: torch.dtype
+) -> Callable[[Rows, Rows], Rows] | None:
+    """The pass of a curve over the levels of bytes, in memory."""
+    told, call = lowered.pinned(single.index, drawn.rows, torch.float32), curve.tone_of_memory(image, bend, dtype)
+    if told is None or call is None:
+        return None
+    like, play = told
+    places = (like.exponent, like.gain, None) if isinstance(like, Curve) else (like.amount, None, like.gate)
+
+    def in_memory(rows: Rows, flat: Rows) -> Rows:
+        found = play(rows)
+        return call(flat, [None if place is None else found[place] for place in places])
+
+    return in_memory
 
 
 def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float) -> Prepared | None:

@@ -5,7 +5,6 @@ Must not: read past an array's end.
 Read next: ``curve/cpu/rows.py``.
 """
 
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -42,11 +41,22 @@ def _of_128(level: Lanes, low: Lanes, high: Lanes) -> Lanes:
     return _called("x86.avx512.vpermi2var.qi.512", low, level, high)
 
 
-def _of_16(level: Lanes, table: Lanes, first: int) -> Lanes:
-    """What 16 bytes, there twice, hold for the levels from ``first`` on, which is a multiple of 16; 0 for others."""
+def _of_16s(level: Lanes, parts: list[Lanes]) -> list[Lanes]:
+    """What each half of 256 bytes, 16 at a time and there twice, holds for the lower seven bits of each level.
+
+    A part answers by the lower four bits of what is not negative. So the level loses 16 from part to part, and each adds what
+    differs from the part before.
+    """
     builder = level.builder
-    place = Lanes(builder, builder.xor(level.value, level.like(first).value))
-    return _called("x86.avx2.pshuf.b", table, _called("uadd.sat.v32i8", place, level.like(0x70)))  # 0 from 128 on
+    place, halves = builder.and_(level.value, level.like(0x7F).value), [level.like(0).value, level.like(0).value]
+    for k in range(8):
+        for half, found in enumerate(halves):
+            part = parts[8 * half + k]
+            step = builder.xor(part.value, parts[8 * half + k - 1].value) if k else part.value
+            looked = _called("x86.avx2.pshuf.b", Lanes(builder, step), Lanes(builder, place))
+            halves[half] = builder.xor(found, looked.value)
+        place = builder.sub(place, level.like(16).value)
+    return [Lanes(builder, half) for half in halves]
 
 
 def _by_bits(levels: Any, table: Any, out: Any, count: Any) -> Any:
@@ -79,13 +89,12 @@ def through_registers(context: Any, levels: Any, table: Any, out: Any, count: An
         with cgutils.for_range(builder, whole) as loop:
             at = Lanes(builder, builder.mul(loop.index, _INT(lanes)))
             level = x.load(at, lanes)
+            above = Lanes(builder, builder.icmp_signed("<", level.value, level.like(0).value))
             if lanes == 64:
-                above = Lanes(builder, builder.icmp_signed("<", level.value, level.like(0).value))
-                found = above.choose(_of_128(level, *parts[2:]), _of_128(level, *parts[:2]))
+                lower, upper = _of_128(level, *parts[:2]), _of_128(level, *parts[2:])
             else:
-                some = [_of_16(level, part, 16 * k).value for k, part in enumerate(parts)]
-                found = Lanes(builder, reduce(builder.or_, some))
-            y.store(at, found)
+                lower, upper = _of_16s(level, parts)
+            y.store(at, above.choose(upper, lower))
         return builder.add(done, builder.mul(whole, _INT(lanes)))
 
     return types.int64(levels, table, out, types.int64), codegen

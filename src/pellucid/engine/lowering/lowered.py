@@ -144,12 +144,22 @@ class Lowered:
 
     def replayed(self, index: int) -> Callable[[Replayed], Segment]:
         """The same of any draw for pictures of this size."""
-        alone = lambda drawn: Lowered(self.plan, drawn, self.device).single(index)  # noqa: E731
+        tape = self._tape_alone(index)
+        if tape is None:
+            return lambda drawn: Lowered(self.plan, drawn, self.device).single(index)
+        return lambda drawn: tape.recording.play(drawn.rows)
+
+    def pinned(self, index: int, rows: Rows, dtype: torch.dtype) -> tuple[Any, Callable[[Rows], list[Rows]]] | None:
+        """The same of rows of words, as :meth:`Recording.pinned` has it; None where no tape tells."""
+        tape = self._tape_alone(index)
+        return None if tape is None else tape.recording.pinned(rows, dtype)
+
+    def _tape_alone(self, index: int) -> WordsTape | None:
         if not self._plain(index):
-            return alone
+            return None
         lowering = partial(_of_plan, partial(_segment, index), self.device)
         tape, _ = self._tape((None, ("segment", index)), range(len(self.plan.steps)), lowering, None)
-        return (lambda drawn: tape.recording.play(drawn.rows)) if isinstance(tape, WordsTape) else alone
+        return tape if isinstance(tape, WordsTape) else None
 
     def opened_by_choices(self, index: int) -> Float[Tensor, "b"] | None:
         """How far the choices above a step open it; None where nothing can close it."""

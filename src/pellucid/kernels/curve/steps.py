@@ -1,21 +1,23 @@
 """The curves of numbers, by whoever computes them, and of bytes, whose 256 levels are looked up.
 
-Owns: `power` and `tone`, and their numbers as rows; `tone_of_bytes`, and `tabled`, for what is computed elsewhere.
+Owns: `power` and `tone`, and their numbers as rows; `tone_of_bytes` and `tone_of_memory`; `tabled`, for other functions.
 Must not: compute on pixels, or ask bytes for gradients.
 Read next: ``surrogate.py``, ``cpu/sweep.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 
 from pellucid.color.curves import Curved
+from pellucid.core.tape import Rows
 from pellucid.kernels.color.passes import staged
 from pellucid.kernels.curve import clahe, cpu, reference
 from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, KINDS, SLOPES
@@ -25,7 +27,7 @@ from pellucid.kernels.pixels import empty_like
 from pellucid.kernels.stages.colour import BENT
 from pellucid.types import Size
 
-__all__ = ["Bend", "bend_of", "power", "rows_of", "tabled", "tone", "tone_of_bytes"]
+__all__ = ["Bend", "bend_of", "power", "rows_of", "tabled", "tone", "tone_of_bytes", "tone_of_memory"]
 
 
 def power(
@@ -144,6 +146,26 @@ def tone_of_bytes(image: UInt8[Tensor, "b c h w"], bend: Bend, dtype: torch.dtyp
     """
     out = empty_like(image, image.shape[2:], dtype)
     return cpu.by_levels(image, bend.numbers, [bend.kind, 0, 0, int(bend.clip)], out)
+
+
+def tone_of_memory(
+    image: UInt8[Tensor, "b c h w"], bend: Bend, dtype: torch.dtype
+) -> Callable[[Rows, Sequence[Rows | None]], Rows] | None:
+    """`tone_of_bytes` of pictures that lie as this one, under a curve of this kind: of memory, and of amounts, gains and gates in
+    float32. None where pictures do not lie one number after another.
+    """
+    sweep = cpu.levels_of_memory(image, [bend.kind, 0, 0, int(bend.clip)], dtype)
+    if sweep is None:
+        return None
+
+    def call(flat: Rows, columns: Sequence[Rows | None]) -> Rows:
+        numbers = np.ones((max(1 if part is None else len(part) for part in columns), 3), np.float32)
+        for k, part in enumerate(columns):
+            if part is not None:
+                numbers[:, k] = part
+        return sweep(flat, numbers)
+
+    return call
 
 
 def tabled(

@@ -1,12 +1,13 @@
 """Curves compiled: of numbers with their gradients, of bytes by tables.
 
-Owns: the operators `TONE`, with its gradients, and `clahe`, which has none; `by_levels` and `look_up`; split over threads.
+Owns: the operators `TONE`, with its gradients, and `clahe`, which has none; `by_levels`, `look_up`; split over threads.
 Must not: know about autograd, or import Numba before it is called.
 Read next: ``sweep.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ from pellucid.kernels.curve.layout import between, padded_size
 from pellucid.kernels.explicit import add_up, operator, register
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import empty_like, planes_of
-from pellucid.kernels.threads import run_loop
+from pellucid.kernels.threads import elements, run_loop
 
-__all__ = ["TONE", "by_levels", "clahe", "look_up"]
+__all__ = ["TONE", "by_levels", "clahe", "levels_of_memory", "look_up"]
 
 _BYTES = 1 << 19  # the fewest worth handing to another thread
 
@@ -57,12 +58,31 @@ TONE = register("cpu_tone", "Tensor image, Tensor numbers, int[] options, float 
 
 def by_levels(image: UInt8[Tensor, "b c h w"], numbers: Float[Tensor, "#b 3"], options: list[int], out: Tensor) -> Tensor:
     """Write bytes under their curves to ``out``, which is bytes, too, or float32."""
-    from pellucid.kernels.curve.cpu.sweep import by_levels as sweep
-
     if out.numel():
         (planes, cells), rows = planes_of(image), numbers.contiguous().numpy()
-        run_loop(sweep, *_split(planes), planes, rows, tuple(options), image.shape[1] // len(cells), cells, planes_of(out)[0])
+        _by_levels(planes, rows, tuple(options), image.shape[1] // len(cells), cells, planes_of(out)[0])
     return out
+
+
+def levels_of_memory(image: UInt8[Tensor, "b c h w"], options: list[int], dtype: torch.dtype) -> Callable[[Any, Any], Any] | None:
+    """The same of pictures that lie as this one, from memory and numbers to the result's memory; None where they have gaps."""
+    (planes, cells), made = planes_of(image), torch.empty(0, dtype=dtype, device="cpu").numpy().dtype
+    shape, given = planes.shape, (tuple(options), image.shape[1] // len(cells), cells)
+    if not image.numel() or elements(image).size != planes.size or not np.shares_memory(planes, elements(image)):
+        return None
+
+    def call(flat: Any, numbers: Any) -> Any:
+        out = np.empty(shape, made)
+        _by_levels(flat.reshape(shape), numbers, *given, out)
+        return out.reshape(-1)
+
+    return call
+
+
+def _by_levels(planes: Any, *given: Any) -> None:
+    from pellucid.kernels.curve.cpu.sweep import by_levels as sweep
+
+    run_loop(sweep, *_split(planes), planes, *given)
 
 
 def look_up(image: UInt8[Tensor, "b c h w"], tables: Shaped[Tensor, "b c 256"]) -> Shaped[Tensor, "b c h w"]:
