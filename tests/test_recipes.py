@@ -24,6 +24,10 @@ PIPELINES = {
     "gamma": lambda **options: P.Pipeline([P.RandomGamma((0.5, 2.0), p=0.5)], seed=3, **options),
     "equalize": lambda **options: P.Pipeline([P.RandomEqualize(p=0.5)], seed=3, **options),
     "solarize": lambda **options: P.Pipeline([P.RandomSolarize((0.2, 0.8), p=0.5)], seed=3, **options),
+    "holes": lambda **options: P.Pipeline(
+        [P.RandomErasing(p=0.7, fill=(0.1, 0.5, 0.9)), P.RandomErasing(p=0.7, fill="random")], seed=3, **options
+    ),
+    "hole": lambda **options: P.Pipeline([P.CoarseDropout(3, height=(0.1, 0.3), width=(0.1, 0.3))], seed=3, **options),
     "shared": lambda **options: P.Pipeline([P.RandomInvert(), P.RandomResizedCrop((9, 7))], seed=3, same_on_batch=True, **options),
     "turned": lambda **options: P.Pipeline([P.RandomAffine(20), P.ColorJitter(0.4, 0.4, hue=0.1)], seed=3, **options),
     "cut": lambda **options: P.Pipeline([P.RandomCrop((9, 8)), P.RandomContrast(0.4), P.Normalize(0.4, 0.2)], seed=3, **options),

@@ -86,9 +86,9 @@ def _operands(kernel):
     seen = []
     original = explicit._Now.forward
 
-    def spy(ctx, primitive, static, count, *tensors):
-        seen.append([t.detach() for t in tensors[:count] if t is not None])
-        return original(ctx, primitive, static, count, *tensors)
+    def spy(ctx, primitive, static, compute, *tensors):
+        seen.append([t.detach() for t in tensors if t is not None])
+        return original(ctx, primitive, static, compute, *tensors)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(explicit._Now, "forward", staticmethod(spy))

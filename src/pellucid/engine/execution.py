@@ -36,7 +36,7 @@ from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest, read
 from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.pixels import in_planes
+from pellucid.kernels.pixels import cells_of, copy_of, in_planes
 from pellucid.kernels.resize import resize, settled, settles
 from pellucid.kernels.rows import put, taken
 from pellucid.kernels.several import Pictures
@@ -217,7 +217,7 @@ def _passes(
     if painted is None:
         return _through(groups, lowered, image, scale, impl, dtype)
     alone = len(groups) == 1
-    out = image.clone(memory_format=torch.contiguous_format) if alone else _through(groups[:-1], lowered, image, scale, impl, dtype)
+    out = copy_of(image) if alone else _through(groups[:-1], lowered, image, scale, impl, dtype)
     if not out.numel():
         return out
     if not _is_new(out, image):
@@ -256,7 +256,10 @@ def _painted(groups: Sequence[Group], lowered: Lowered, image: Tensor, dtype: to
 
 def _is_new(out: Tensor, image: Tensor) -> bool:
     """Whether memory is nobody else's, and in order."""
-    return out.is_contiguous() and not out.requires_grad and out.untyped_storage().data_ptr() != image.untyped_storage().data_ptr()
+    lying = out.movedim(1, -1) if cells_of(out) > 1 else out
+    return (
+        lying.is_contiguous() and not out.requires_grad and out.untyped_storage().data_ptr() != image.untyped_storage().data_ptr()
+    )
 
 
 def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:

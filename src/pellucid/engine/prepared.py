@@ -23,6 +23,7 @@ from pellucid.engine.plan import Plan, Run, Single
 from pellucid.kernels import blend, curve
 from pellucid.kernels.color import means_of, with_mean
 from pellucid.kernels.derivatives import needs_grad
+from pellucid.kernels.pixels import copy_of
 from pellucid.kernels.resize import call_of as resize_of
 from pellucid.kernels.resize import settled, settled_of, settles
 from pellucid.kernels.warp import call_of as warp_of
@@ -73,7 +74,7 @@ def _alone(lowered: Lowered, drawn: Replayed, single: Single, image: Tensor, imp
     def passing(drawn: Replayed, image: Tensor) -> Tensor:
         segment = played(drawn)
         if paints and isinstance(segment, Patch):
-            return paint(segment, image.clone(memory_format=torch.contiguous_format), impl)
+            return paint(segment, copy_of(image), impl)
         found = look_up(segment, spec, image, scale, impl, dtype)
         return apply_alone(segment, image, scale, impl, dtype) if found is None else found
 

@@ -25,7 +25,7 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.several import Pictures, listed
 
 __all__ = [
-    *("AVAILABLE", "TRITON_KEYS", "Primitive", "add_up", "as_it_is", "batched", "dtypes", "empty_gradients"),
+    *("AVAILABLE", "TRITON_KEYS", "Primitive", "add_up", "as_it_is", "at_once", "batched", "dtypes", "empty_gradients"),
     *("implementation", "register", "run"),
 ]
 
@@ -94,8 +94,8 @@ def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures,
         if not needs_grad(*image.parts, *others):
             return primitive.direct(image, *others, *static)
         several = image.parts[0], *others, *image.parts[1:]
-        found: Tensor = _Now.apply(listed(primitive, image.places, len(others)), static, len(several), *several)
-        return found
+        several_of = listed(primitive, image.places, len(others))
+        return at_once(several_of, static, several_of.direct, *several)
     tensors: Tensors = image, *others
     if primitive.impl == "triton" and is_plain_eager():
         needed = tuple([_learns(one) for one in tensors])
@@ -106,14 +106,19 @@ def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures,
         if any(dual is not None and dual.tangent is not None for dual in duals):
             return _carried(primitive, static, duals)
         if is_plain_eager():
-            now: Tensor = _Now.apply(primitive, static, len(tensors), *tensors)
-            return now
+            return at_once(primitive, static, primitive.direct, *tensors)
         absent = (None,) * (_MOST - len(tensors))
         out: Tensor = Explicit.apply(primitive, static, len(tensors), *tensors, *absent)
         return out
     # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
     call = primitive.direct if is_plain_eager() else primitive.forward
     return call(*tensors, *static)
+
+
+def at_once(primitive: Primitive, static: tuple[Any, ...], compute: Callable[..., Tensor], *tensors: Tensor | None) -> Tensor:
+    """A primitive with its gradients where nobody traces or maps; ``compute`` gives the bits of its ``direct``."""
+    found: Tensor = _Now.apply(primitive, static, compute, *tensors)
+    return found
 
 
 def _learns(tensor: Tensor | None) -> bool:
@@ -184,11 +189,10 @@ class _Now(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, primitive: Primitive, static: tuple[Any, ...], count: int, *tensors: Any) -> Tensor:
-        del count
+    def forward(ctx: Any, primitive: Primitive, static: tuple[Any, ...], compute: Callable[..., Tensor], *tensors: Any) -> Tensor:
         ctx.primitive, ctx.static = primitive, static
         _save(ctx, tensors)
-        return primitive.direct(*tensors, *static)
+        return compute(*tensors, *static)
 
     backward = Explicit.backward
 
@@ -209,7 +213,7 @@ def _gradients(
     """The gradient of every tensor, None where it is not needed."""
     given: Any = primitive.backward(grad, *tensors, *static, list(needed))
     found = (given,) if isinstance(given, Tensor) else given  # an operator has no tuple of one
-    return tuple(_share(f, t) if need else None for f, t, need in zip(found, tensors, needed, strict=True))
+    return tuple([_share(f, t) if need else None for f, t, need in zip(found, tensors, needed, strict=True)])
 
 
 def _share(found: Tensor, like: Tensor | None) -> Tensor:

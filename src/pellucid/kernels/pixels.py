@@ -1,6 +1,6 @@
 """Pictures whose channels lie side by side, pixel after pixel, as arrays (H, W, C) have them: told from strides, and laid out anew.
 
-Owns: `cells_of`, `empty_like` in a picture's layout, and the copies `in_planes`, `splitter` and `in_pixels`; `planes_of`.
+Owns: `cells_of`, `empty_like` and `copy_of` in a picture's layout, the copies `in_planes`, `splitter`, `in_pixels`; `planes_of`.
 Must not: change a number, or be asked for gradients.
 Read next: ``interleaving.py``.
 """
@@ -21,7 +21,10 @@ from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import elements, memory, run_loop, scratch
 
-__all__ = ["HALVES", "cells_of", "empty_like", "in_pixels", "in_planes", "planes_of", "splitter", "stacked_pictures", "turns_of"]
+__all__ = [
+    *("HALVES", "cells_of", "copy_of", "empty_like", "in_pixels", "in_planes", "planes_of", "splitter", "stacked_pictures"),
+    "turns_of",
+]
 
 _BYTES = 1 << 20  # the fewest worth handing to another thread
 HALVES = {torch.float16, torch.bfloat16}
@@ -40,6 +43,11 @@ def empty_like(image: Tensor, size: Sequence[int], dtype: torch.dtype) -> Tensor
     how = torch.channels_last if cells_of(image) > 1 else torch.contiguous_format
     shape = (*image.shape[:2], *size)
     return in_large_pages(torch.empty(shape, dtype=dtype, device=image.device, memory_format=how))
+
+
+def copy_of(image: Tensor) -> Tensor:
+    """A dense copy, laid out as the pictures are."""
+    return image.clone(memory_format=torch.channels_last if cells_of(image) > 1 else torch.contiguous_format)
 
 
 def planes_of(image: Tensor) -> tuple[Any, tuple[int, ...]]:

@@ -18,6 +18,7 @@ from pellucid.kernels.blend.cpu import paint as painting
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.explicit import Primitive, dtypes, implementation, run
+from pellucid.kernels.pixels import cells_of
 
 __all__ = ["AVAILABLE", "gaussian_field", "means_of_blocks", "noise", "paint", "paints", "patch", "poisson_quantile"]
 
@@ -76,12 +77,17 @@ def paints(impl: str, device: torch.device) -> bool:
 
 
 def paint(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b n 4"], value: Float[Tensor, "..."]) -> None:
-    """The same, compiled, over a contiguous image on the CPU that is the caller's own, without gradients.
+    """The same, compiled, over a dense image on the CPU that is the caller's own, without gradients.
 
     Of float32 or float64, or bytes, which are read and written as fractions of 255.
     """
     dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
-    painting.cover_in_place(image, *(part.to(dtype) for part in _covers(image, box, value)))
+    down, across, values = (part.to(dtype) for part in _covers(image, box, value))
+    if (cells := cells_of(image)) > 1:  # a plane of as many times the columns
+        across, values = across.repeat_interleave(cells, 2), values.mT.flatten(1)[:, None]
+        values = values if values.shape[2] > cells else values.repeat(1, 1, image.shape[3])
+        image = image.movedim(1, -1).flatten(2)[:, None]
+    painting.cover_in_place(image, down, across, values)
 
 
 def _covers(image: Tensor, box: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:

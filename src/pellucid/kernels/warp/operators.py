@@ -7,6 +7,7 @@ Read next: ``cpu/op.py``, ``triton/op.py``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,11 +17,13 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.kernels.derivatives import needs_grad
-from pellucid.kernels.explicit import Primitive, operator, run
+from pellucid.kernels.explicit import Primitive, at_once, operator, run
 from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.pixels import cells_of
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import gradient_of
 from pellucid.kernels.stages.chain import FIRST_MIX, has_stages, place
+from pellucid.kernels.threads import elements
 from pellucid.kernels.warp.layout import CANVASES, MODES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 
@@ -33,6 +36,7 @@ Gradients = tuple[Tensor, ...]
 _TENSORS = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, Tensor? links"
 _STATIC = "SymInt[] size, int[] options, float cubic, ScalarType dtype"
 _COUNT = 7  # of a warp's tensors
+_SMALL = 1 << 18  # numbers of a result whose memory need not be torch's
 
 
 def define(
@@ -139,14 +143,25 @@ def compiled_call(
     """
     static = arguments(image, resample.mapping, resample.recipe)
     learns = needs_grad(image) and resample.recipe.dtype != torch.uint8  # which has no derivative
+    shape, tensors = (image.shape[0], static[1][3], *static[0]), resample[1 : 1 + count]
+    in_memory = None if prepared is None else prepared(image.detach(), *tensors, *static)
+    small = in_memory is not None and math.prod(shape) < _SMALL and cells_of(image) == 1 and dtype in (None, image.dtype)
+
+    def compute(image: Tensor, *given: Any) -> Tensor:
+        assert in_memory is not None
+        arrays = [None if part is None else part.numpy() for part in given[:count]]
+        return torch.from_numpy(in_memory(elements(image), arrays)).view(shape)
 
     def call(image: Tensor, tensors: Sequence[Tensor | None]) -> Tensor:
         image = image if dtype is None or image.dtype == torch.uint8 else image.to(dtype)
         if learns:
-            return run(primitive, (resample.recipe,), image, *tensors[:count], None)
+            given = *tensors[:count], None
+            if small:
+                return at_once(primitive, (resample.recipe,), compute, image, *given)
+            return run(primitive, (resample.recipe,), image, *given)
         return direct(image, *tensors[:count], *static)
 
-    return Compiled(call, None if prepared is None or learns else prepared(image, *resample[1 : 1 + count], *static))
+    return Compiled(call, None if learns else in_memory)
 
 
 def backwards(compute: Callable[..., Gradients]) -> Callable[..., Gradients]:
@@ -193,8 +208,10 @@ def empty_gradients(tensors: Sequence[Any], needs: Sequence[bool]) -> Gradients:
     moves, found = any(needs[k] for k in _MOVES if k < len(tensors)), []
     for k, part in enumerate(tensors[1:], 1):
         wanted = part is not None and (moves if k in _MOVES else needs[k])
-        shape = (image.shape[0], *part.shape[1:]) if wanted else (0,)
-        found.append(in_large_pages(mapping.new_empty(shape, dtype=mapping.dtype if k in _COMPUTED else torch.float64)))
+        one = mapping.new_empty(
+            (image.shape[0], *part.shape[1:]) if wanted else (0,), dtype=mapping.dtype if k in _COMPUTED else torch.float64
+        )
+        found.append(in_large_pages(one) if wanted else one)
     to_image = gradient_of(image) if needs[0] else mapping.new_empty((0,), dtype=image.dtype)
     return in_large_pages(to_image), *found
 

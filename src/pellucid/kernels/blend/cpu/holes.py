@@ -62,12 +62,13 @@ def _mix(mask, value, step, unit, row):  # type: ignore[no-untyped-def]
 
 
 @entry
-def paint(down, across, values, step, channels, width, out, start, stop):  # type: ignore[no-untyped-def]
+def paint(down, across, values, step, channels, width, pitch, out, start, stop):  # type: ignore[no-untyped-def]
     """Planes [start, stop) of (batch * channels, height * width), painted over where they lie.
 
     Args:
         down, across: (b or 1, n, height) and (b or 1, n, width), each rectangle's share of a row and of a column.
-        values: (b or 1, channels, 1 or height * width), of which ``step`` is 0 or 1.
+        values: (b or 1, channels, 1, width or height * width), of which ``step`` is 0 or 1.
+        pitch: how far on a row's values lie from those of the row above.
         out: of the others' dtype, or bytes, as fractions of 255.
     """
     unit = down.dtype.type(1.0 / 255.0) if out.itemsize == 1 else down.dtype.type(1.0)
@@ -82,8 +83,7 @@ def paint(down, across, values, step, channels, width, out, start, stop):  # typ
         mask = scratch[: high - low]
         for y in range(rows.shape[1]):
             if _cover(rows, columns, y, low, mask):
-                at = y * width + low
-                _mix(mask, value[step * at :], step, unit, out[s][at : y * width + high])
+                _mix(mask, value[step * (y * pitch + low) :], step, unit, out[s][y * width + low : y * width + high])
 
 
 @fused.noinline

@@ -24,13 +24,17 @@ def _fill(out: Tensor, image: Tensor, *given: Tensor) -> None:
 
 
 def cover_in_place(image: Tensor, down: Tensor, across: Tensor, values: Tensor) -> None:
-    """See :func:`pellucid.kernels.blend.reference.cover`, over a contiguous image that is the caller's own."""
+    """See :func:`pellucid.kernels.blend.reference.cover`, over a contiguous image that is the caller's own.
+
+    Values may be those of one row, too, the same in all.
+    """
     from pellucid.kernels.blend.cpu.holes import paint
 
     if not image.numel():
         return
-    planes = _planes(image)
-    run_loop(paint, len(planes), _BYTES // planes[0].nbytes + 1, *_arrays(image, down, across, values), planes)
+    planes, width = _planes(image), image.shape[3]
+    pitch = width if values.shape[2] > width else 0
+    run_loop(paint, len(planes), _BYTES // planes[0].nbytes + 1, *_arrays(image, down, across, values), pitch, planes)
 
 
 def _back(

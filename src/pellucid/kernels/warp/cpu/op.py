@@ -339,7 +339,8 @@ def back(grad: Tensor, *given: Any) -> Gradients:
     call = _Call(asked, still=not (shares[1] or shares[3]) and _moves_nothing(asked))
     results = empty_gradients(asked[:7], needs)
     for gradient in (*results[1:4], *results[5:]):
-        gradient.zero_()
+        if gradient.numel():
+            gradient.zero_()
     if not grad.numel():
         results[0].zero_()
         return results
