@@ -17,6 +17,7 @@ from pellucid import CenteredUniform, Key, Learnable, Pipeline
 from pellucid.learn import augerino_objective, follow, gradient_penalty, teach_losses
 from pellucid.learn.augerino import HeldStatistics
 from pellucid.learn.demo import optimal_width
+from pellucid.learn.ranges import numbers_of
 
 
 @pytest.mark.slow
@@ -39,6 +40,17 @@ def test_the_entropy_reward_finds_the_width_of_the_closed_form():
     assert np.mean(widths[200:]) == pytest.approx(math.sqrt(3 * reward / a), rel=0.02)
     # And what the range costs in the end is half of the reward, whatever a is.
     assert a * np.mean(np.square(widths[200:])) / 6 == pytest.approx(reward / 2, rel=0.04)
+
+
+def test_widths_that_a_module_predicts_are_paid_by_their_mean_entropy():
+    """A uniform draw of half width w has entropy log 2 w: with each picture's own width, the mean of the logarithms."""
+    shade = torch.tensor([0.1, 0.4, 0.9])
+    widths = Learnable(by=lambda images: torch.logit(images.mean((1, 2, 3))), low=0.0, high=10.0)
+    augment = Pipeline([P.RandomRotation(widths)], seed=0)
+    images = shade[:, None, None, None].expand(3, 1, 4, 4)
+    objective, loss = augerino_objective(augment, lambda out: out.mean((1, 2, 3)), images, entropy=0.5)
+    assert objective.item() == pytest.approx(loss.item() - 0.5 * np.log(2 * 10.0 * shade.numpy()).mean(), rel=1e-5)
+    assert numbers_of(augment) == {}
 
 
 @pytest.mark.parametrize(("theta", "reward"), [(45.0, 0.02), (30.0, 0.05), (60.0, 0.02)])

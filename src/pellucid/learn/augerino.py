@@ -67,7 +67,8 @@ def augerino_objective(
         True
     """
     loss = augment.expected(loss_fn, images, key=key)
-    spread = sum(augment.entropy().values(), start=torch.zeros((), dtype=torch.float64))
+    predicted = images if augment.learned.predicts else None
+    spread = sum((one.mean() for one in augment.entropy(predicted).values()), start=torch.zeros((), dtype=torch.float64))
     return loss - entropy * spread.to(loss), loss.detach()
 
 

@@ -44,10 +44,13 @@ _UNITS = {
 
 
 def numbers_of(augment: nn.Module) -> dict[str, float]:
-    """The learned numbers by a readable name, such as ``1.RandomAffine.degrees.low``; ranges by their two ends."""
+    """The learned numbers by a readable name, such as ``1.RandomAffine.degrees.low``; ranges by their two ends.
+
+    Of a pipeline that predicts some of them from its images there are none.
+    """
     numbers: dict[str, float] = {}
     with torch.no_grad():
-        if isinstance(augment, Pipeline):
+        if isinstance(augment, Pipeline) and not augment.learned.predicts:
             for label, now in augment.ranges().items():
                 index, name = label.split(".", 1)
                 stem = f"{index}.{type(augment.steps[int(index)].transform).__name__}.{name}"

@@ -632,7 +632,7 @@ class Pipeline(nn.Module):
         """Return the learned distributions as they are now.
 
         Args:
-            batch: images, from which modules predict their numbers; without them, predicted numbers are left out.
+            batch: images, from which modules predict their numbers.
 
         Returns:
             ``{"0.degrees": {"low": ..., "high": ...}}``, part of the graph; predicted ones are (B,) each.
@@ -641,7 +641,7 @@ class Pipeline(nn.Module):
             To the learned numbers: exact.
 
         Errors:
-            InvalidArgument for a batch without an image where numbers are predicted.
+            InvalidArgument for no batch, and for one without an image, where numbers are predicted.
 
         Example:
             >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).ranges()
