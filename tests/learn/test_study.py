@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from pellucid.cli import app
 from pellucid.learn.data import load_pictures, small_task
 from pellucid.learn.settings import Settings
+from pellucid.policy.operations import ORDER, REACH, magnitudes, operation
 from pellucid_bench.learned import arms
 from pellucid_bench.learned.arms import ARMS
 from pellucid_bench.learned.page import as_markdown, equal_cost
@@ -39,6 +40,28 @@ def test_a_search_takes_what_reads_the_others_best(monkeypatch):
     task = small_task(load_pictures(), 200, seed=0)
     arms._searched([lambda: black, lambda: same])(task, Settings(images=200, steps=60, batch=16))
     assert trained == [(black, 160, 30), (same, 160, 30), (same, 200, 60)]
+
+
+def test_learned_arms_begin_in_the_space_of_randaugment():
+    """Two operations of the published list, each as likely; of the heads that predict, every picture's is that, too."""
+    x = torch.rand(6, 3, 16, 16)
+    names = [type(operation(name, magnitudes(name, REACH, 2))) for name in ORDER]
+    for by in (False, True):
+        pipeline = arms._space(x, 0, by=by)
+        for stage in (pipeline[0], pipeline[1]):
+            assert [type(one) for branch in stage.transforms for one in branch] == names
+            assert len(stage.transforms) == len(names) + by  # and nothing
+        choices = [list(numbers.values()) for name, numbers in pipeline.ranges(x).items() if name.endswith("choice")]
+        assert [len(numbers) for numbers in choices] == [len(names) + by] * 2
+        assert all((one == numbers[0]).all() for numbers in choices for one in numbers)
+
+
+def test_pictures_of_small_loss_get_more_operations(monkeypatch):
+    task, counted = small_task(load_pictures(), 40, seed=0), []
+    mixed = arms._mixed
+    monkeypatch.setattr(arms, "_mixed", lambda made, counts, *rest: (counted.append(counts), mixed(made, counts, *rest))[1])
+    arms._by_loss((3, 1), spread=1.0)(task, Settings(images=40, steps=4, batch=6))
+    assert [sorted(counts.tolist()) for counts in counted] == [[m - 1] * 2 + [m] * 2 + [m + 1] * 2 for m in (3, 3, 1, 1)]
 
 
 def test_patches_show_their_own_part_of_the_photographs():
