@@ -19,7 +19,7 @@ from torch import Tensor
 from pellucid.functional import gaussian_blur, resize
 from pellucid.registration.maps import bumps
 
-__all__ = ["LOSSES", "RESIDUAL", "brightness", "correlation", "distance", "evened", "robust"]
+__all__ = ["LOSSES", "RESIDUAL", "brightness", "correlation", "distance", "evened", "information_step", "robust", "sampled"]
 
 RESIDUAL: Final = {"ssd": None, "ncc": None, "charbonnier": 1.0, "barron": -2.0}
 """Losses that are a sum over residuals, with the exponent of Barron's family; None is least squares."""
@@ -135,17 +135,64 @@ def _mutual(value: Tensor, target: Tensor, weight: Tensor) -> Float[Tensor, "b"]
     Source:
         Mattes and others, PET-CT image registration in the chest using free-form deformations, 2003.
     """
-    step = max(1, value[0].numel() // _MOST_SAMPLES)
-    mass = weight.expand_as(value).flatten(1)[:, ::step]
-    windows = []
-    for picture in (value, target):
-        flat = picture.flatten(1)
-        low, high = flat.detach().amin(1, keepdim=True), flat.detach().amax(1, keepdim=True)
-        place = 1.5 + (flat[:, ::step] - low) / (high - low).clamp_min(1e-12) * (_BINS - 4)
-        windows.append(bumps(place, _BINS))
-    joint = (windows[0] * mass[..., None]).transpose(1, 2) @ windows[1]
-    joint = joint / joint.sum((1, 2), keepdim=True).clamp_min(1e-12)
-    apart = joint.sum(2, keepdim=True) * joint.sum(1, keepdim=True)
-    usable = joint > 1e-12
-    ratio = torch.where(usable, joint, 1.0) / torch.where(usable, apart, 1.0)
-    return -(joint * ratio.log()).sum((1, 2))
+    every = sampled(value)
+    one, other = (bumps(_binned(picture.flatten(1), every)[0], _BINS) for picture in (value, target))
+    joint = _joint(one, other, weight.expand_as(value).flatten(1)[:, every])
+    return -(joint * _information(joint)).sum((1, 2))
+
+
+def sampled(value: Tensor) -> slice:
+    """Which values of a picture the histogram counts."""
+    return slice(None, None, max(1, value[0].numel() // _MOST_SAMPLES))
+
+
+def _binned(flat: Float[Tensor, "b n"], every: slice) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b 1"]]:
+    """Where some values lie among the bins, and bins for each unit of the values."""
+    low, high = flat.detach().amin(1, keepdim=True), flat.detach().amax(1, keepdim=True)
+    unit = (_BINS - 4) / (high - low).clamp_min(1e-12)
+    return 1.5 + (flat[:, every] - low) * unit, unit
+
+
+def _joint(moving: Float[Tensor, "b m k"], fixed: Float[Tensor, "b m k"], mass: Float[Tensor, "b m"]) -> Float[Tensor, "b k k"]:
+    joint = (moving * mass[..., None]).transpose(1, 2) @ fixed
+    return joint / joint.sum((1, 2), keepdim=True).clamp_min(1e-12)
+
+
+def _information(joint: Float[Tensor, "b k k"]) -> Float[Tensor, "b k k"]:
+    """The logarithm of how much more often two values meet than if they knew nothing of one another."""
+    apart, usable = joint.sum(2, keepdim=True) * joint.sum(1, keepdim=True), joint > 1e-12
+    return (torch.where(usable, joint, 1.0) / torch.where(usable, apart, 1.0)).log()
+
+
+def information_step(
+    value: Float[Tensor, "b n"],
+    target: Float[Tensor, "b n"],
+    columns: Float[Tensor, "b p m"],
+    weight: Float[Tensor, "b n"],
+    every: slice,
+) -> tuple[Float[Tensor, "b p p"], Float[Tensor, "b p"], Float[Tensor, "b"]]:
+    """Of minus the mutual information: its second derivative without that of the histogram, its slope, and itself.
+
+    Args:
+        value, target, weight: of the pictures, all channels one after the other.
+        columns: slopes of the values that are counted to the map's parameters.
+        every: which are counted.
+
+    Source:
+        Thevenaz and Unser, Optimization of mutual information for multiresolution image registration, 2000.
+    """
+    place, unit = _binned(value, every)
+    moving, fixed, mass = bumps(place, _BINS), bumps(_binned(target, every)[0], _BINS), weight[:, every]
+    at = torch.arange(_BINS, dtype=value.dtype, device=value.device)
+    away = place[..., None] - at
+    far, toward = away.abs(), away.sign()
+    lean = toward * torch.where(far < 1, 1.5 * far.square() - 2.0 * far, torch.where(far < 2, -0.5 * (2.0 - far).square(), 0.0))
+    joint, share = _joint(moving, fixed, mass), unit * mass / mass.sum(1, keepdim=True).clamp_min(1e-12)
+    each = (columns * share[:, None])[..., None] * lean[:, None]  # b p m k
+    change = each.transpose(2, 3) @ fixed[:, None]  # b p k k
+    own, alone = change.sum(3), joint.sum(2)
+    known, seen = joint > 1e-12, alone > 1e-12
+    both = (change * torch.where(known, 1.0 / torch.where(known, joint, 1.0), 0.0)[:, None]).flatten(2) @ change.flatten(2).mT
+    marginal = (own * torch.where(seen, 1.0 / torch.where(seen, alone, 1.0), 0.0)[:, None]) @ own.mT
+    told = _information(joint)
+    return both - marginal, -(change * told[:, None]).sum((2, 3)), -(joint * told).sum((1, 2))

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.functional import warp
-from pellucid.registration.losses import brightness
+from pellucid.registration.losses import brightness, information_step, sampled
 from pellucid.registration.maps import basis, changed, corner_distance, frame
 from pellucid.registration.verdicts import LEAST_OVERLAP
 from pellucid.types import Size
@@ -200,6 +200,21 @@ def normal_equations(
     return Equations(products, sides, loss, ones, torch.stack((gain, offset, ones), 1), correlation)
 
 
+def information_equations(
+    value: Float[Tensor, "b c n"],
+    target: Float[Tensor, "b c n"],
+    columns: Callable[[slice], Float[Tensor, "b c p m"]],
+    weight: Float[Tensor, "b n"],
+) -> Equations:
+    """The same of mutual information, which knows no brightness."""
+    every = sampled(value)
+    each = columns(every).transpose(1, 2).flatten(2)
+    wide = weight[:, None].expand_as(value).flatten(1)
+    left, right, loss = information_step(value.flatten(1), target.flatten(1), each, wide, every)
+    ones = torch.ones_like(loss)
+    return Equations(left, right, loss, ones, torch.stack((ones, 0.0 * ones, ones), 1), ones)
+
+
 def residuals(
     value: Float[Tensor, "b c n"],
     target: Float[Tensor, "b c n"],
@@ -295,7 +310,7 @@ def minimise(
         there = linearise(candidate, power)
         better = (there.loss < here.loss) & (there.overlap > LEAST_OVERLAP) & torch.isfinite(there.loss) & ~settled
         moved = moves.distance(candidate, matrix)
-        flat = (there.loss - here.loss).abs() < _FLAT * here.loss
+        flat = (there.loss - here.loss).abs() < _FLAT * here.loss.abs()
         settled = settled | flat | (moved < tolerance) | (~better & (damping > 1e3))
         damping = torch.where(better, damping * 0.2, (damping * 6.0).clamp_min(1e-4)).clamp(1e-9, 1e9)
         matrix = torch.where(better[:, None, None], candidate, matrix)

@@ -143,7 +143,8 @@ def align_volumes(
         model: ``translation``, ``rigid`` (turns and shifts), ``affine``, ``bspline``, or a matrix and a B-spline together:
             ``rigid+bspline``.
         loss: as of :func:`align`.
-        method: ``gauss_newton`` (the first four losses), ``adam`` (all), or ``auto``: the first where it can.
+        method: ``gauss_newton`` (the first four losses, and ``mutual_information`` of matrices), ``adam`` (all), or ``auto``: the
+            first where it can.
         photometric: ``none`` or ``gain_bias``.
         start: moving voxel from fixed voxel, one or one for each pair; default the identity.
         mask, moving_mask: weights from 0: how much each voxel counts.
@@ -178,8 +179,9 @@ def align_volumes(
     matrix_model, bends = parts_of(model, VOLUME_MODELS[:-1], VOLUME_MODELS[-1:])
     check_choice("loss", loss, LOSSES)
     check_choice("photometric", photometric, ("none", "gain_bias"))
-    check_choice("method", method, ("auto", "gauss_newton", "adam") if loss in RESIDUAL else ("auto", "adam"))
-    exact = method != "adam" and loss in RESIDUAL
+    steps_of_newton = loss in RESIDUAL or (loss == "mutual_information" and not bends)
+    check_choice("method", method, ("auto", "gauss_newton", "adam") if steps_of_newton else ("auto", "adam"))
+    exact = method != "adam" and steps_of_newton
     check_numbers(width=width, spacing=spacing, stiffness=stiffness, levels=levels, steps=steps, tolerance=tolerance)
     pair, problems = _read(fixed, moving, mask, moving_mask)
     still = torch.eye(4, dtype=pair.fixed.dtype, device=pair.fixed.device)
@@ -251,7 +253,9 @@ class _Run(Run):
         return matrix, Equations(*(part[rows] for part in found.equations)), found.settled[rows]
 
     def _equations(self, pair: Blocks, model: str, matrix: Tensor, _exponent: Tensor) -> Equations:
-        return volume_equations(pair, matrix, model, photometric=self.photometric, weigh=self.weigh)
+        informed = self.loss == "mutual_information"
+        weigh = None if informed else self.weigh
+        return volume_equations(pair, matrix, model, photometric=self.photometric, weigh=weigh, informed=informed)
 
     def _sharp(self, level: int) -> tuple[Blocks, Tensor, Tensor]:
         """A level of Gauss-Newton, whose finest reads a moving volume of twice the size, and the maps from full voxels."""

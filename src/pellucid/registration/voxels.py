@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pellucid.functional import gaussian_blur
 from pellucid.registration.maps import bumps, corner_distance
-from pellucid.registration.newton import Equations, Moves, Pair, normal_equations
+from pellucid.registration.newton import Equations, Moves, Pair, information_equations, normal_equations
 
 __all__ = [
     "BLUR", "SHARP", "Blocks", "Sides", "doubled", "grown", "inside", "kept_noise", "level_from_full", "lower", "moved_by",
@@ -66,8 +66,9 @@ def volume_equations(
     *,
     photometric: str = "gain_bias",
     weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
+    informed: bool = False,
 ) -> Equations:
-    """Linearise as :func:`equations` does; a change acts before the matrix, as `moved_by` writes it."""
+    """Linearise as :func:`equations` does, or mutual information; a change acts before the matrix, as `moved_by` writes it."""
     size, half = pair.sides, max(pair.sides) / 2
     value, slopes, weight = pair.look(matrix, None)
     lead = matrix[:, None, :3, :3].mT @ slopes  # b c 3 n, to the place in the fixed volume
@@ -85,7 +86,11 @@ def volume_equations(
             found.append((slope[:, :, :, None] * place).flatten(2, 3))
         return torch.cat(found, 2)
 
-    found = normal_equations(value, pair.fixed.flatten(2), columns, weight, photometric=photometric, weigh=weigh)
+    target = pair.fixed.flatten(2)
+    if informed:
+        found = information_equations(value, target, columns, weight)
+    else:
+        found = normal_equations(value, target, columns, weight, photometric=photometric, weigh=weigh)
     return found._replace(overlap=weight.sum(1) / pair.mask.flatten(1).sum(1).clamp_min(1e-12))
 
 
