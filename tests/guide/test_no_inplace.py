@@ -24,6 +24,7 @@ ALLOWED = [
     ("engine/drawing.py", "_drawn", "subscript assignment", "rows of words that the function's two callers have just made"),
     ("kernels/levels.py", "*", "subscript assignment", "Numba kernels fill buffers that their caller has just allocated"),
     ("kernels/lookups.py", "_by_bits", "subscript assignment", "Numba kernels fill buffers that their caller has just allocated"),
+    ("kernels/lookups.py", "_of_16s", "and_", "instructions of the compiler, not methods of tensors"),
     ("kernels/explicit.py", "back", "zero_", "gradients that the function has just allocated"),
     ("kernels/explicit.py", "add_up", "copy_", "gradients that the function has just allocated"),
     ("kernels/*/triton/__init__.py", "_fill", "out=", "a result that the caller has just allocated"),

@@ -52,3 +52,15 @@ def test_what_mixes_channels_or_moves_is_computed(name, monkeypatch):
 @pytest.mark.parametrize("transform", [P.RandomInvert(p=1.0), P.RandomGamma(2.0), P.RandomToneCurve(p=1.0)])
 def test_a_batch_of_nothing_is_nothing(transform):
     assert Pipeline([transform])(torch.zeros(0, 3, 64, 64, dtype=torch.uint8)).shape == (0, 3, 64, 64)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["planes", "turns"])
+def test_lines_have_the_bits_of_the_pass(layout, monkeypatch):
+    """Of any slope and start: one that is not found again is looked up."""
+    image = torch.randint(0, 256, (1, 3, 31, 37), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
+    image = image.contiguous(memory_format=layout)
+    numbers = torch.rand(20, 2, 3, generator=torch.Generator().manual_seed(2)).tolist()
+    steps = [P.Normalize(mean, [0.02 + value for value in std]) for mean, std in numbers]
+    ours = [Pipeline([step])(image) for step in steps]
+    monkeypatch.setattr(op, "_MANY", 1 << 30)
+    assert all(torch.equal(one, Pipeline([step])(image)) for one, step in zip(ours, steps, strict=True))

@@ -8,7 +8,7 @@ Read next: ``paint.py``.
 import numpy as np
 
 from pellucid.kernels.color.cpu.paint import first_whole, paint
-from pellucid.kernels.curve.cpu.rows import STRIP, looked_up, looked_up_by_turns
+from pellucid.kernels.curve.cpu.rows import STRIP, looked_up_by_turns
 from pellucid.kernels.jit import entry, exact
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.stages.chain import MIXED
@@ -74,10 +74,10 @@ def look_up(planes, params, colors, bends, unit, cells, out, floats, tables, sta
         tables: scratch (channels, 256), of the result's kind.
     """
     n, by_turns = colors.channels, len(cells) > 1
-    room = np.empty(n * STRIP if by_turns else 0, np.uint8), np.empty(n * STRIP if by_turns else 0, out.dtype)
+    room = np.empty(n * STRIP, np.uint8), np.empty(n * STRIP, out.dtype)
     for b in range(start, stop):
         _tables(colors, params[b if len(params) > 1 else 0], bends, unit, floats, steps(tables))
         if by_turns:
             looked_up_by_turns(planes[b], tables, cells, room, out[b])
         for c in range(0 if by_turns else n):
-            looked_up(planes[b * n + c], tables[c], out[b * n + c])
+            looked_up_by_turns(planes[b * n + c], tables[c : c + 1], (0,), room, out[b * n + c])

@@ -21,6 +21,7 @@ __all__ = [
     *("looked_up_by_turns", "mixed", "mixed_slope", "pulled", "pulls", "slope_of", "sum_of_differences", "sum_of_three"),
 ]
 
+_TURNS = 96  # pixels whose lines are computed together
 STRIP = 2048  # numbers that go through all phases together, in a close cache
 
 
@@ -105,6 +106,32 @@ def mixed(gate, x, y):  # type: ignore[no-untyped-def]
 
 
 @exact.noinline
+def _line_of(table):  # type: ignore[no-untyped-def]
+    """Whether a table's numbers are exactly those of a line, computed as `_along_line` does; and its slope."""
+    cast, start = table.dtype.type, table[0]
+    unit, steep = cast(1.0 / 255.0), cast(np.float64(table[255]) - np.float64(start))
+    for way in (0.0, -0.75, 0.75):  # where the line's end is larger than its slope, the difference has lost a bit
+        slope = cast(steep + cast(way) * abs(steep) * cast(2.0**-23 if table.itemsize == 4 else 2.0**-52))
+        same = table.itemsize > 2
+        for k in range(256):
+            same &= table[k] == slope * (cast(k) * unit) + start
+        if same:
+            return True, slope
+    return False, start
+
+
+@exact.noinline
+def _along_line(levels, slopes, starts, y):  # type: ignore[no-untyped-def]
+    """Write numbers of lines, which take turns as ``slopes`` and ``starts`` do."""
+    cast, n = y.dtype.type, len(slopes)
+    unit = cast(1.0 / 255.0)
+    for first in range(0, len(y), n):
+        some, into = levels[first : first + n], y[first : first + n]
+        for u in range(len(into)):
+            into[u] = slopes[u] * (cast(some[u]) * unit) + starts[u]
+
+
+@exact.noinline
 def looked_up(levels, table, y):  # type: ignore[no-untyped-def]
     """Y = what a table holds for each level."""
     for u in range(through_registers(levels, table, y, len(y)), len(y)):
@@ -122,8 +149,20 @@ def _alike(tables):  # type: ignore[no-untyped-def]
 
 @exact
 def looked_up_by_turns(levels, tables, cells, room, y):  # type: ignore[no-untyped-def]
-    """The same where channels take turns, one for each of ``cells``, and each has a table; ``room``: (levels', y's) of `STRIP`."""
-    n = len(cells)
+    """The same where channels take turns, one for each of ``cells``, and each has a table; ``room``: (levels', y's) of `STRIP`.
+
+    What lines give is computed: several times sooner than numbers are looked up.
+    """
+    n, lines = len(cells), y.itemsize > 2
+    slopes, starts = room[1][: n * _TURNS], room[1][n * _TURNS : 2 * n * _TURNS]
+    for c in range(n if lines else 0):
+        found, slope = _line_of(tables[c])
+        lines &= found
+        slopes[c::n] = slope
+        starts[c::n] = tables[c, 0]
+    if lines:
+        _along_line(levels, slopes, starts, y)
+        return
     if n == 1 or _alike(tables):
         looked_up(levels, tables[0], y)
         return

@@ -114,8 +114,7 @@ def forward(planes, numbers, options, scale, channels, out, start, stop):  # typ
 @fused
 def _turns(cells, levels, out):  # type: ignore[no-untyped-def]
     """Room for what is looked up by turns."""
-    count = len(cells) * rows.STRIP if len(cells) > 1 else 0
-    return np.empty(count, levels.dtype), np.empty(count, out.dtype)
+    return np.empty(len(cells) * rows.STRIP, levels.dtype), np.empty(len(cells) * rows.STRIP, out.dtype)
 
 
 @entry
