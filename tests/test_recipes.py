@@ -121,6 +121,18 @@ def test_a_list_of_one_kind_goes_as_a_batch(name, pictures, looking):
     assert warm.step == other.step + 1
 
 
+@pytest.mark.parametrize("shape", [(3, 7), (7, 3), (5, 6, 1), (5, 6, 4)], ids=str)
+@pytest.mark.parametrize("out", ["tensor", "same", "numpy"])
+def test_lists_of_arrays_of_any_axes_repeat(shape, out):
+    arrays = [*np.random.default_rng(0).integers(0, 256, (4, *shape), dtype=np.uint8)]
+    pipeline = P.Pipeline([P.RandomHorizontalFlip()], seed=3, out=out)
+    first, *others = (pipeline(arrays, key=P.Key(1, 2)) for _ in range(3))
+    for other in others:
+        for one, two in zip(first, other, strict=True):
+            assert type(one) is type(two)
+            assert np.array_equal(np.asarray(one), np.asarray(two))
+
+
 def test_lists_that_differ_have_no_kind():
     one = torch.rand(3, 5, 5)
     assert recipes.kind_of_call([one, torch.rand(3, 5, 6)]) is None

@@ -56,7 +56,8 @@ def kind_of_call(batch: Any, recorded: bool = False) -> tuple[Any, ...] | None:
         return batch.shape, batch.strides, batch.dtype, batch.flags.writeable
     elif type(batch) is list and not recorded:
         kinds = {kind_of_call(one) if type(one) in (Tensor, np.ndarray) else None for one in batch}
-        return (len(batch), *kinds) if len(kinds) == 1 and None not in kinds else None
+        alike = len(kinds) == 1 and None not in kinds and batch[0].ndim == 3  # gray arrays (H, W) stack to what reads as channels
+        return (len(batch), *kinds) if alike else None
     elif is_array(batch) and not isinstance(batch, np.ndarray):
         return batch.size, batch.mode
     return None
