@@ -210,6 +210,6 @@ def test_arguments_of_blocks():
     with pytest.raises(P.InvalidArgument, match="a volume"):
         P.Pipeline([P.RandomHorizontalFlip()]).blocks(torch.rand(1, 4, 4), 2)
     record = augment.draw(scan)
-    assert len(augment.blocks(scan, 3, record=record)) == 8
+    assert len(augment.blocks(scan, 3, record=record)) == len(augment.blocks(scan, [3, 3, 3], record=record)) == 8
     with pytest.raises(P.InvalidArgument, match=r"4, 4, 4|4 x 4 x 4"):
         augment.blocks(torch.rand(1, 5, 4, 4), 3, record=record)

@@ -147,7 +147,7 @@ def blocks(self: Any, batch: Any, size: Any = 128, *, record: Record | None = No
     entries = [entry for entry in parsed.entries if not entry.kind.move]
     if not entries or not entries[0].kind.space:
         raise invalid("batch", expected="a volume or labels of one", got=[entry.kind.name for entry in parsed.entries])
-    several = size if isinstance(size, tuple) else (size, size, size)
+    several = tuple(size) if isinstance(size, tuple | list) else (size, size, size)
     if len(several) != 3:
         raise invalid("size", expected="a number of voxels, or (depth, height, width)", got=repr(size))
     depth, height, width = (whole_number("size", length, 1, 1 << 24) for length in several)
