@@ -1,7 +1,6 @@
 """The entry points: naming, declarations, state left as it was, pipelines, crashes, the pytest helper."""
 
 import functools
-import os
 import time
 from dataclasses import dataclass
 
@@ -68,11 +67,15 @@ def test_both_ways_of_running_say_the_same():
 
 
 @pytest.mark.parametrize("subject", [torch.sin, singular.gamma_at_black, singular.whitening_by_eigh], ids=lambda f: f.__name__)
-def test_an_operation_takes_less_than_two_seconds(subject):
-    audit(torch.cos, X)  # the first audit of a process pays for imports
-    began = sum(os.times()[:4])  # processor time, that of finished children included: other load does not count
-    audit(subject, X)
-    assert sum(os.times()[:4]) - began < 2.0
+def test_an_audit_calls_an_operation_a_few_hundred_times(subject):
+    calls = []
+
+    def counted(x):
+        calls.append(x)
+        return subject(x)
+
+    audit(counted, X, isolate=False)
+    assert 50 < len(calls) < 400  # what an audit costs: two seconds where a call takes five milliseconds
 
 
 def test_a_kept_promise_is_a_note_and_a_broken_one_an_error():
