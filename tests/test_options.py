@@ -46,6 +46,9 @@ KEPT = {
 }
 """What has another word than most, and why."""
 
+BY_PLACE = {"ColorJitter": 4}
+"""More fields by place than two: torchvision's order, in which every recipe writes them."""
+
 FUNCTIONS = [getattr(PF, name) for name in PF.__all__]
 OTHERS = {
     f"{package}.{name}": value
@@ -63,7 +66,7 @@ def by_place(call):
 @pytest.mark.parametrize("kind", [*P.ALL, *VOLUMES, P.Lambda], ids=lambda kind: kind.__name__)
 def test_two_fields_at_most_stand_by_place_and_p_last_but_one(kind):
     names, free = [one.name for one in fields(kind)], [one.name for one in by_place(kind)]
-    assert len(free) <= 2
+    assert len(free) <= BY_PLACE.get(kind.__name__, 2)
     assert free == names[: len(free)]
     assert not COMMON & set(free[1:])
     assert "p" not in free[1:]

@@ -124,9 +124,9 @@ class ColorJitter(_Jitter):
 
     brightness: Range = field(default=0.0, metadata=_unless_zero(around_one, "brightness"))
     contrast: Range = field(default=0.0, metadata=_unless_zero(around_one, "contrast"))
-    _: KW_ONLY
     saturation: Range = field(default=0.0, metadata=_unless_zero(around_one, "saturation"))
     hue: Range = field(default=0.0, metadata=_unless_zero(hue_turns, "hue"))
+    _: KW_ONLY
     clip: ClipRule = "end"
     p: Chance = 1.0
     same_on_batch: bool = False
