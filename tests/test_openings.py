@@ -98,6 +98,17 @@ def test_gradients_and_open_passes_take_all_samples(transforms, monkeypatch):
     assert found == [None]
 
 
+def test_a_warp_alone_goes_over_all_samples_and_copies_those_that_it_leaves(monkeypatch):
+    augment, before, key = Pipeline([P.RandomRotation(20, p=0.5)], seed=1), pictures(), Key(3, index=torch.arange(12))
+    monkeypatch.setattr(execution, "_apply_sparsely", None)
+    closed = augment.draw(before, key=key).params[0]["gate"] == 0
+    after = augment(before, key=key)
+    assert closed.any()
+    assert torch.equal(after[closed], before[closed])
+    each = [augment(before[i : i + 1], key=Key(3, index=torch.tensor([i]))) for i in range(12)]
+    assert torch.equal(after, torch.cat(each))
+
+
 def test_where_none_is_open_the_result_is_a_copy():
     before = pictures(2)
     after = Pipeline([P.RandomEqualize(p=0.0)])(before)

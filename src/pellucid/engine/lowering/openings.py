@@ -89,7 +89,7 @@ class Openings:
         plan = lowered.plan
         if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
             return True
-        if len(groups) == 1 and (copies(plan, groups[0]) or _looks_up(plan, groups[0])):  # closed samples are copied by the pass
+        if len(groups) == 1 and (_copies_closed(groups[0]) or _looks_up(plan, groups[0])):
             return True
         return not may_close(lowered, groups)
 
@@ -142,6 +142,11 @@ def copies(plan: Plan, group: Group) -> bool:
     if not isinstance(group, Run) or group.colors:
         return False
     return not any(getattr(plan.segments[i], "resamples", True) for i in group.warps)
+
+
+def _copies_closed(group: Group) -> bool:
+    """Whether a pass itself copies the samples that no step of it changes, as one does that only moves by a matrix."""
+    return isinstance(group, Run) and not group.colors and not group.bends
 
 
 def _looks_up(plan: Plan, group: Group) -> bool:
