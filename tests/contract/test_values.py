@@ -43,6 +43,16 @@ def test_batch_equals_loop(case):
 
 
 @every
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8], ids=str)
+def test_shapes_and_dtypes_are_known_without_pixels(case, dtype):
+    x = images(case, dtype=torch.float32)
+    x = x if dtype.is_floating_point else (x.clamp(0, 1) * 255).to(dtype)
+    made, empty = (pipeline(case)(image, key=Key(3, 2)) for image in (x, x.to("meta")))
+    assert empty.is_meta
+    assert (empty.shape, empty.dtype) == (made.shape, made.dtype)
+
+
+@every
 def test_prefix_of_a_larger_batch(case):
     x = images(case, batch=6, dtype=torch.float32)
     assert same(case, pipeline(case)(x)[:4], pipeline(case)(x[:4]))

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pellucid.core.caches import Recent
 
-__all__ = ["compute_dtype", "constant", "pinned", "scalar", "standing", "wide_dtype"]
+__all__ = ["compute_dtype", "constant", "full_precision", "pinned", "scalar", "standing", "wide_dtype"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -67,6 +67,11 @@ def _has_float64(device: torch.device) -> bool:
 def compute_dtype(dtype: torch.dtype) -> torch.dtype:
     """Coordinates and colours are computed in float32, in float64 for float64 images."""
     return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def full_precision(device: torch.device) -> AbstractContextManager[Any]:
+    """Without autocast; the meta device, which computes nothing, has none to switch off."""
+    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
 
 
 def standing(device: torch.device | str) -> AbstractContextManager[object]:

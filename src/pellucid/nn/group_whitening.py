@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pellucid.core.constants import compute_dtype
+from pellucid.core.constants import compute_dtype, full_precision
 from pellucid.errors import invalid
 from pellucid.nn.moments import check_float
 from pellucid.nn.running import check_channels, per_channel
@@ -96,7 +96,7 @@ class GroupWhitening(nn.Module):
         """Whiten ``x``, then scale and shift."""
         check_float("x", x)
         check_channels("x", x, self.num_features)
-        with torch.autocast(x.device.type, enabled=False):
+        with full_precision(x.device):
             wide, groups = x.to(compute_dtype(x.dtype)), self.num_features // self.group_size
             values = wide.transpose(0, 1).reshape(groups, self.group_size, wide.numel() // self.num_features)  # g d m
             mean, covariance = self._statistics(values) if self.training else self._running(values)

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.core.constants import compute_dtype, wide_dtype
+from pellucid.core.constants import compute_dtype, full_precision, wide_dtype
 from pellucid.errors import invalid
 from pellucid.nn.moments import check_float
 from pellucid.nn.spectral import matrix_roots, stable_eigh
@@ -89,7 +89,7 @@ def fit_whitener(
         raise invalid("eps", expected="a positive number", got=eps, fix="Rank-deficient data has no inverse root without it.")
     samples = _as_samples(x, dim, batch_dims)
     # Autocast would run the covariance in half precision.
-    with torch.autocast(x.device.type, enabled=False):
+    with full_precision(x.device):
         wide = samples.to(wide_dtype(x.device))
         mean = wide.mean(-2, keepdim=True)
         centred = wide - mean
@@ -252,7 +252,7 @@ def _affine(x: Tensor, dim: int, batch_dims: int, *, before: Tensor | None, matr
     if samples.shape[-1] != matrix.shape[-1]:
         raise invalid("x", expected=f"{matrix.shape[-1]} features per sample, as fitted", got=samples.shape[-1])
     moved = x.movedim(dim, batch_dims)
-    with torch.autocast(x.device.type, enabled=False):
+    with full_precision(x.device):
         wide = samples.to(matrix.dtype)
         out = (wide if before is None else wide - before) @ matrix
         out = out if after is None else out + after

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pellucid.color.hsv import shift_hue
 from pellucid.color.luma import LUMA_TORCHVISION
-from pellucid.core.constants import constant
+from pellucid.core.constants import constant, full_precision
 from pellucid.kernels.jumps import curved
 from pellucid.segments.chain import AffineStage, CurveStage, HueStage, Stage
 
@@ -36,7 +36,7 @@ def compose(total: Tensor, covered: Tensor, fill: Tensor | None, matrix: Tensor 
 def _mix_channels(matrix: Float[Tensor, "#b c2 c"], pixels: Float[Tensor, "#b c n"]) -> Float[Tensor, "b c2 n"]:
     """A channel mix in full precision: elementwise, because a matmul may run in TF32 and would not keep 1 * x exact."""
     if pixels.shape[1] > 4:
-        with torch.autocast(pixels.device.type, enabled=False):
+        with full_precision(pixels.device):
             return torch.matmul(matrix, pixels)
     mixed = matrix[:, :, 0, None] * pixels[:, 0, None]
     for channel in range(1, pixels.shape[1]):

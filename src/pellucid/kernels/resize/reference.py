@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.constants import full_precision
 from pellucid.kernels.color import compose, stages
 from pellucid.kernels.stages.chain import is_sharp
 from pellucid.kernels.warp.dtypes import compute_dtype, rounded, to_colors
@@ -50,7 +51,7 @@ def resize(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tenso
         row, length, out = mapping[:, 3 * axis : 3 * axis + 3], image.shape[3 - axis], recipe.size[1 - axis]
         axes.append(_axis(kernel, row, axis, window[:, axis::2], length, out, filled, not is_sharp(recipe.flags)))
     (columns, in_x), (rows, in_y) = axes
-    with torch.autocast(image.device.type, enabled=False):  # positions and weights need all their bits
+    with full_precision(image.device):  # positions and weights need all their bits
         total = rows[:, None] @ image @ columns.mT[:, None]  # b c h2 w2
     seen = (in_y[:, :, None] & in_x[:, None, :])[:, None]  # b 1 h2 w2
     total, covered = torch.where(seen, total, 0.0), seen.to(total.dtype)

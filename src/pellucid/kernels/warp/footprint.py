@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.core.constants import wide_dtype
+from pellucid.core.constants import full_precision, wide_dtype
 from pellucid.kernels.warp.chain import coordinates
 from pellucid.kernels.warp.taps import FILLED_MODES, fold_index, keys_cubic, tent
 from pellucid.types import Size
@@ -71,7 +71,7 @@ def weight_table(
     kernel, support = _kernel(interpolation)
     steps = src_from_dst[:, :2, :2].to(wide_dtype(src_from_dst.device))  # b (x, y) (along u, along v)
     steps = torch.where(torch.isfinite(steps).all(-1).all(-1)[:, None, None], steps, 0.0)
-    with torch.autocast(src_from_dst.device.type, enabled=False):
+    with full_precision(src_from_dst.device):
         table = _stretched(steps, max(bound), kernel, support)
     padded = torch.nn.functional.pad(table, (0, -(table.shape[-1] - 1) % BLOCK + BLOCK - 1))
     return padded.contiguous().to(src_from_dst.dtype)
