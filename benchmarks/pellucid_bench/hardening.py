@@ -1,6 +1,6 @@
 """The second part of ``pellucid study worst``: what training on worst draws leaves, and which attacks survive unseen draws.
 
-Owns: fine-tuning for equal time on one thread, perturbations with and without draws, and their table.
+Owns: ways of fine-tuning that cost about the same, perturbations with and without draws, and their table.
 Must not: search or attack; the library does.
 Read next: ``worst.py``.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from statistics import mean
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -20,142 +21,151 @@ from torch import Tensor, nn
 import pellucid
 from pellucid.adversarial import Adversary
 from pellucid.learn.data import Pictures, Task, small_task
+from pellucid_bench.runs import Row
 
-__all__ = ["as_markdown", "run_hardening"]
-
-Row: TypeAlias = dict[str, Any]
+__all__ = ["ARMS", "as_markdown", "run"]
 
 SHIFT = 3 / 28
 GRID = {"degrees": 31, "translate_x": 5, "translate_y": 5}
 CORNERS = {"translate_x": 2, "translate_y": 2}  # the ends of the shifts, under an angle that is drawn anew at each
-RATE = 2e-3
+RATE, BATCH, START = 2e-3, 128, 700
 
 
-def run_hardening(
-    pictures: Pictures, seed: int, *, quick: bool, say: Callable[[str], None], seconds: float = 30.0, steps: int = 1500
-) -> list[Row]:
-    """Rows of one seed. ``seconds`` of the process's CPU time are given to each way of fine-tuning."""
+class Way(NamedTuple):
+    """How to fine-tune.
+
+    Args:
+        steps: as many as take about the same time on one core.
+        search: for the worst draw; None for a plain one.
+        agree: 0 trains on a batch of such draws. More: on half as many pictures, each by a plain draw and by such a one; this
+            times the divergence of the two answers is added (Yang, Wang, Heinze-Deml: "Invariance-inducing regularization using
+            worst-case transformations suffices to boost accuracy and spatial robustness", NeurIPS 2019).
+    """
+
+    steps: int
+    search: dict[str, Any] | None = None
+    agree: float = 0.0
+
+
+_GRID: dict[str, Any] = {"search": "grid", "draws": CORNERS}
+_GRADIENT: dict[str, Any] = {"search": "gradient", "draws": CORNERS, "steps": 1, "restarts": 1}
+WAYS = {
+    "random draws": Way(1000),
+    "the worst of 5": Way(400, _GRID),
+    "pairs: a random draw and another, that should agree": Way(960, None, 8.0),
+    "pairs: a random draw and the worst of 5, that should agree": Way(570, _GRID, 8.0),
+    "pairs: the same, and a step up the slope from the worst": Way(380, _GRADIENT, 8.0),
+}
+ATTACKS = {"without draws": 1, "8 draws a step": 8}
+"""By name: how many draws."""
+ARMS = [*WAYS, *ATTACKS]
+
+
+def run(pictures: Pictures, arm: str, seed: int, *, quick: bool) -> Row:
+    """Fine-tune a network, or attack it."""
+    task, model, augment = _started(pictures, seed, quick)
+    torch.manual_seed(seed)
+    rows = torch.randperm(len(task.x_test))[: 20 if quick else 200]
+    x, y = task.x_test[rows], task.y_test[rows]
+    if arm in ATTACKS:
+        return {"success": _turned(model, x, y, seed, ATTACKS[arm], steps=2 if quick else 20)}
+    way, model = WAYS[arm], copy.deepcopy(model)
+    steps = 2 if quick else way.steps
+    began = time.process_time()
+    _train(model, task, augment, way._replace(steps=steps))
+    spent = time.process_time() - began
+    model.eval()
+    out, _ = augment.worst(_losses(model, y), x, search="grid", draws=GRID, key=pellucid.Key(1000))
+    with torch.no_grad():
+        robust, clean = _accuracy(model, out, y), _accuracy(model, task.x_test, task.y_test)
+    return {"grid": robust, "clean": clean, "steps": steps, "cpu_seconds": round(spent, 1)}
+
+
+@lru_cache(maxsize=1)
+def _started(pictures: Pictures, seed: int, quick: bool) -> tuple[Task, nn.Module, pellucid.Pipeline]:
+    """A network after so many steps on random draws."""
     torch.manual_seed(seed)
     task = small_task(pictures, 200 if quick else len(pictures.x_train), seed=seed)
     model = _network(task)
     augment = pellucid.Pipeline([pellucid.RandomAffine(30, translate=(SHIFT, SHIFT))], seed=seed)
-    _train(model, task, lambda x, _: augment(x), steps=3 if quick else steps)
-    model.eval()
-    rows = torch.randperm(len(task.x_test))[: 20 if quick else 200]
-    x, y = task.x_test[rows], task.y_test[rows]
-    found = [*_perturbed(model, x, y, seed, quick=quick, say=say)]
-    start = copy.deepcopy(model.state_dict())
-
-    def worst(x: Tensor, y: Tensor) -> Tensor:
-        few = len(x) // 3
-        hard, _ = augment.worst(
-            lambda out: F.cross_entropy(model.eval()(out), y[:few], reduction="none"), x[:few], search="grid", draws=CORNERS
-        )
-        return torch.cat((hard, augment(x[few:])))
-
-    ways: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-        "random draws": lambda x, _: augment(x),
-        "a third of them worst of 5": worst,
-    }
-    for name, drawn in ways.items():
-        model.load_state_dict(start)
-        began = time.perf_counter()
-        count = _train(model, task, drawn, seconds=0.1 if quick else seconds)
-        spent = time.perf_counter() - began
-        model.eval()
-        out, _ = augment.worst(
-            lambda out: F.cross_entropy(model(out), y, reduction="none"), x, search="grid", draws=GRID, key=pellucid.Key(1000)
-        )
-        with torch.no_grad():
-            robust, clean = _accuracy(model, out, y), _accuracy(model, task.x_test, task.y_test)
-        times = {"steps": count, "cpu_seconds": seconds, "seconds": round(spent, 1)}
-        found.append({"seed": seed, "tuned": name, "grid": robust, "clean": clean, **times})
-        say(f"seed {seed}: fine-tuned on {name}: {robust:.3f} under the grid, {clean:.3f} clean")
-    return found
+    _train(model, task, augment, Way(3 if quick else START))
+    return task, model.eval(), augment
 
 
 def _network(task: Task) -> nn.Module:
-    """Without pooling: it knows where things are, so that shifts hurt it, and has the room to learn them."""
-    cells = (-(-task.x.shape[-1] // 4)) ** 2
-    layers = (1, 16, 2), (16, 32, 2), (32, 64, 1)
-    convolutions = [
-        part
-        for inputs, outputs, stride in layers
-        for part in (nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
-    ]
-    return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(64 * cells, task.classes))
+    """It sees where things are only through what moves a little: strides once, then pools, and averages in the end."""
+
+    def layer(inputs: int, outputs: int, size: int, stride: int = 1) -> list[nn.Module]:
+        convolution = nn.Conv2d(inputs, outputs, size, stride, size // 2, bias=False)
+        return [convolution, nn.BatchNorm2d(outputs), nn.ReLU()]
+
+    layers = [*layer(task.x.shape[1], 16, 5, 2), *layer(16, 32, 3), nn.MaxPool2d(2), *layer(32, 64, 3)]
+    whole = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, task.classes))
+    return whole.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-def _train(
-    model: nn.Module,
-    task: Task,
-    drawn: Callable[[Tensor, Tensor], Tensor],
-    *,
-    steps: int | None = None,
-    seconds: float | None = None,
-) -> int:
-    """So many steps, or as many as fit into so many seconds of CPU time, with a rate that falls to 0; returns how many."""
+def _losses(model: nn.Module, labels: Tensor) -> Callable[[Tensor], Tensor]:
+    return lambda out: F.cross_entropy(model(out), labels, reduction="none")
+
+
+def _train(model: nn.Module, task: Task, augment: pellucid.Pipeline, way: Way) -> None:
+    """So many steps of as many pictures each, with a rate that falls to 0."""
     optimizer = torch.optim.Adam(model.parameters(), RATE)
-    began, count = time.process_time(), 0
-    while True:
-        spent = count / steps if steps else (time.process_time() - began) / (seconds or 1.0)
-        if spent >= 1.0:
-            return count
-        optimizer.param_groups[0]["lr"] = RATE * (1.0 - spent)
-        rows = torch.randint(len(task.x), (128,))
-        seen = drawn(task.x[rows], task.y[rows])
-        loss = F.cross_entropy(model.train()(seen), task.y[rows])
+    for step in range(way.steps):
+        optimizer.param_groups[0]["lr"] = RATE * (1.0 - step / way.steps)
+        rows = torch.randint(len(task.x), (BATCH // 2 if way.agree else BATCH,))
+        images, labels = task.x[rows], task.y[rows]
+        plain = [augment(images)] if way.agree else []
+        drawn = augment(images) if way.search is None else augment.worst(_losses(model.eval(), labels), images, **way.search)[0]
+        answers = model.train()(torch.cat([*plain, drawn]))
+        loss = F.cross_entropy(answers, labels.repeat(1 + len(plain)))
+        if way.agree:
+            one, other = answers.log_softmax(1).chunk(2)
+            loss = loss + way.agree * F.kl_div(other, one, log_target=True, reduction="batchmean")
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        count += 1
 
 
-def _perturbed(model: nn.Module, x: Tensor, y: Tensor, seed: int, *, quick: bool, say: Callable[[str], None]) -> list[Row]:
-    """The share of right answers under unseen draws that a perturbation turns, made with draws and without."""
+def _turned(model: nn.Module, x: Tensor, y: Tensor, seed: int, draws: int, steps: int) -> float:
+    """The share of right answers under unseen draws that a perturbation turns, made with so many draws; one: without any."""
     camera = pellucid.Pipeline([pellucid.RandomAffine(30, translate=(SHIFT, SHIFT), scale=(0.8, 1.2))], seed=seed)
-
-    def loss(out: Tensor, labels: Tensor) -> Tensor:
-        return F.cross_entropy(model(out), labels, reduction="none")
-
-    steps = 2 if quick else 20
-    ways = {
-        "without draws": Adversary(pellucid.Pipeline([]), loss, radius=0.03, steps=steps, draws=1),
-        "8 draws a step": Adversary(camera, loss, radius=0.03, steps=steps, draws=8),
-    }
-    rows: list[Row] = []
-    for name, attack in ways.items():
-        perturbed = attack(x, y, key=pellucid.Key(5))
-        right = turned = 0
-        with torch.no_grad():
-            for step in range(16):
-                key = pellucid.Key(777, step)
-                before, after = (model(camera(pictures, key=key)).argmax(1) == y for pictures in (x, perturbed))
-                right, turned = right + int(before.sum()), turned + int((before & ~after).sum())
-        rows.append({"seed": seed, "attack": name, "success": turned / max(right, 1)})
-        say(f"seed {seed}: perturbed {name}: {rows[-1]['success']:.3f}")
-    return rows
+    through = camera if draws > 1 else pellucid.Pipeline([])
+    attack = Adversary(through, lambda out, labels: _losses(model, labels)(out), radius=0.03, steps=steps, draws=draws)
+    perturbed = attack(x, y, key=pellucid.Key(5))
+    right = turned = 0
+    with torch.no_grad():
+        for step in range(16):
+            key = pellucid.Key(777, step)
+            before, after = (model(camera(pictures, key=key)).argmax(1) == y for pictures in (x, perturbed))
+            right, turned = right + int(before.sum()), turned + int((before & ~after).sum())
+    return turned / max(right, 1)
 
 
 def _accuracy(model: nn.Module, x: Tensor, y: Tensor) -> float:
     return (model(x).argmax(1) == y).float().mean().item()
 
 
-def as_markdown(rows: Sequence[Row]) -> str:
+def as_markdown(rows: Sequence[Row]) -> tuple[str, str]:
     """Two tables: fine-tuning, and attacks on unseen draws."""
-    lines = [
-        "| fine-tuned on | steps | accuracy under the grid of 775, % | by seed | clean, % | by seed |",
-        "|---|---|---|---|---|---|",
+    tuned = [
+        "| fine-tuned on | steps | CPU of the first | accuracy under the grid of 775, % | by seed | clean, % | by seed | ratio |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for name in dict.fromkeys(row["tuned"] for row in rows if "tuned" in row):
-        mine = [row for row in rows if row.get("tuned") == name]
-        cells = [
-            f"{mean(100 * row[k] for row in mine):.1f} | " + ", ".join(f"{100 * row[k]:.1f}" for row in mine)
-            for k in ("grid", "clean")
-        ]
-        lines.append(f"| {name} | {mean(row['steps'] for row in mine):.0f} | {' | '.join(cells)} |")
-    lines += ["", "| perturbation made | success under unseen draws, % | by seed |", "|---|---|---|"]
-    for name in dict.fromkeys(row["attack"] for row in rows if "attack" in row):
-        each = [100 * row["success"] for row in rows if row.get("attack") == name]
-        lines.append(f"| {name} | {mean(each):.1f} | {', '.join(f'{one:.1f}' for one in each)} |")
-    return "\n".join(lines) + "\n"
+    attacked = ["| perturbation made | success under unseen draws, % | by seed |", "|---|---|---|"]
+
+    def each(mine: Sequence[Row], name: str) -> str:
+        values = [100 * row[name] for row in mine]
+        return f"{mean(values):.1f} | {', '.join(f'{one:.1f}' for one in values)}"
+
+    plain = {row["seed"]: row["cpu_seconds"] for row in rows if row["arm"] == "random draws"}
+    for arm in ARMS:
+        mine = [row for row in rows if row["arm"] == arm]
+        if arm in WAYS and mine:
+            cost = mean(row["cpu_seconds"] / plain[row["seed"]] for row in mine)
+            ratio = mean(row["grid"] for row in mine) / mean(row["clean"] for row in mine)
+            start = f"| {arm} | {mine[0]['steps']} | {cost:.2f}"
+            tuned.append(f"{start} | {each(mine, 'grid')} | {each(mine, 'clean')} | {ratio:.2f} |")
+        elif mine:
+            attacked.append(f"| {arm} | {each(mine, 'success')} |")
+    return "\n".join(tuned) + "\n", "\n".join(attacked) + "\n"

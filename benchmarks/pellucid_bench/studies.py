@@ -140,33 +140,37 @@ def worst(
         Path | None,
         typer.Option("--data", help="A data set; default Fashion-MNIST under PELLUCID_DATA, else scikit-learn's digits."),
     ] = None,
-    write: Annotated[Path | None, typer.Option(help="Write worst-case.json and img/worst-case.png into this folder.")] = None,
+    write: Annotated[
+        Path | None, typer.Option(help="The folder of worst-case.json, its page and its picture; goes on where it was stopped.")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many networks.")] = 3,
     quick: Annotated[bool, typer.Option("--quick", help="The same parts, too small to conclude anything from.")] = False,
 ) -> None:
     """What each search leaves of a network's accuracy under rotations and shifts, and what training and attacks make of it."""
-    import json
-
     need("demo", *(() if write is None else ("matplotlib",)))
     from pellucid.cli.learn import one_thread
     from pellucid.learn.data import find_data, load_pictures
-    from pellucid_bench import hardening
-    from pellucid_bench.worst import as_markdown, draw, run_study
-
-    def say(line: str) -> None:
-        typer.echo(f"... {line}", err=True)
+    from pellucid_bench import hardening, worst
+    from pellucid_bench.report import insert
+    from pellucid_bench.runs import run_all
 
     pictures = load_pictures(data or find_data("fashion_mnist"))
     with one_thread():
-        rows = run_study(pictures, seeds=seeds, quick=quick, say=say)
-        hardened = [row for seed in range(seeds) for row in hardening.run_hardening(pictures, seed, quick=quick, say=say)]
-    typer.echo(f"{pictures.name}, {seeds} networks\n\n{as_markdown(rows)}\n{hardening.as_markdown(hardened)}")
-    if write is not None:
-        write.mkdir(parents=True, exist_ok=True)
-        (write / "worst-case.json").write_text(
-            json.dumps({"data": pictures.name, "rows": rows, "hardening": hardened}, indent=1) + "\n"
+        rows = run_all(
+            lambda arm, seed: (worst if arm in worst.SEARCHES else hardening).run(pictures, arm, seed, quick=quick),
+            [*worst.SEARCHES, *hardening.ARMS],
+            seeds,
+            about={"data": pictures.name, "quick": quick},
+            path=None if write is None else write / "worst-case.json",
+            say=lambda line: typer.echo(f"... {line}", err=True),
         )
-        draw(rows, write / "img" / "worst-case.png")
+    tables = {"searches": worst.as_markdown(rows), **dict(zip(("tuned", "attacks"), hardening.as_markdown(rows), strict=True))}
+    typer.echo("\n".join((f"{pictures.name}, {seeds} networks\n", *tables.values())))
+    if write is not None:
+        worst.draw(rows, write / "img" / "worst-case.png")
+        for name, table in tables.items():
+            if (write / "worst-case.md").exists():
+                insert(write / "worst-case.md", name, f"\n{table}", kind="study")
 
 
 @app.command()

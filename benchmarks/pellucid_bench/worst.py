@@ -8,9 +8,10 @@ Read next: ``studies.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from statistics import mean
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,12 +20,12 @@ from torch import Tensor, nn
 import pellucid
 from pellucid.learn.data import Pictures, small_task
 from pellucid_bench.plot import pyplot
+from pellucid_bench.runs import Row
 
-__all__ = ["SEARCHES", "as_markdown", "draw", "run_study"]
-
-Row: TypeAlias = dict[str, Any]
+__all__ = ["SEARCHES", "as_markdown", "draw", "run"]
 
 SEARCHES: dict[str, dict[str, Any]] = {
+    "no transform": {},
     "plain draw": {"search": "random", "draws": 1},
     "random, 10 and 10 steps from the best": {"search": "random", "draws": 10, "then": 10},
     "random, 60": {"search": "random", "draws": 60},
@@ -37,18 +38,14 @@ SEARCHES: dict[str, dict[str, Any]] = {
 SHIFT = 3 / 28
 
 
-def run_study(pictures: Pictures, *, seeds: int, quick: bool, say: Callable[[str], None]) -> list[Row]:
-    """Accuracy left under each search, for each seed of the network."""
-    rows: list[Row] = []
-    for seed in range(seeds):
-        model, x, y = _trained(pictures, seed, quick=quick)
-        pipeline = pellucid.Pipeline([pellucid.RandomAffine(30, translate=(SHIFT, SHIFT))], seed=seed)
+def run(pictures: Pictures, arm: str, seed: int, *, quick: bool) -> Row:
+    """The accuracy that a search leaves a network."""
+    model, x, y = _trained(pictures, seed, quick)
+    if not SEARCHES[arm]:
         with torch.no_grad():
-            rows.append({"seed": seed, "search": "no transform", "evaluations": 1, "accuracy": _accuracy(model(x), y)})
-        for name, options in SEARCHES.items():
-            rows.append({"seed": seed, "search": name, **_searched(pipeline, model, x, y, dict(options))})
-            say(f"seed {seed}: {name}: {rows[-1]['accuracy']:.3f}")
-    return rows
+            return {"evaluations": 1, "accuracy": _accuracy(model(x), y)}
+    pipeline = pellucid.Pipeline([pellucid.RandomAffine(30, translate=(SHIFT, SHIFT))], seed=seed)
+    return _searched(pipeline, model, x, y, dict(SEARCHES[arm]))
 
 
 def _searched(pipeline: pellucid.Pipeline, model: nn.Module, x: Tensor, y: Tensor, options: dict[str, Any]) -> Row:
@@ -57,6 +54,7 @@ def _searched(pipeline: pellucid.Pipeline, model: nn.Module, x: Tensor, y: Tenso
     def loss(out: Tensor) -> Tensor:
         return F.cross_entropy(model(out), y, reduction="none")
 
+    pipeline.worst(loss, x, key=key, search="random", draws=2)  # the first call with a loss looks once more
     steps = options.pop("then", 0)
     out, record, found = pipeline.worst(loss, x, key=key, return_found=True, **options)
     evaluations = found.evaluations
@@ -87,7 +85,8 @@ def _stepped(
     return out
 
 
-def _trained(pictures: Pictures, seed: int, *, quick: bool) -> tuple[nn.Module, Tensor, Tensor]:
+@lru_cache(maxsize=1)
+def _trained(pictures: Pictures, seed: int, quick: bool) -> tuple[nn.Module, Tensor, Tensor]:
     """A network that met rotations and shifts, and 200 test pictures."""
     torch.manual_seed(seed)
     task = small_task(pictures, 200 if quick else 6000, seed=seed)
@@ -115,8 +114,8 @@ def _accuracy(logits: Tensor, labels: Tensor) -> float:
 def as_markdown(rows: Sequence[Row]) -> str:
     """A table: the mean over seeds, and each."""
     lines = ["| search | evaluations | accuracy left, % | by seed |", "|---|---|---|---|"]
-    for name in dict.fromkeys(row["search"] for row in rows):
-        mine = [row for row in rows if row["search"] == name]
+    for name in SEARCHES:
+        mine = [row for row in rows if row["arm"] == name]
         each = [100 * row["accuracy"] for row in mine]
         lines.append(f"| {name} | {mine[0]['evaluations']} | {mean(each):.1f} | {', '.join(f'{one:.1f}' for one in each)} |")
     return "\n".join(lines) + "\n"
@@ -127,7 +126,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     plt = pyplot()
     figure, axis = plt.subplots(figsize=(7, 4))
     for name in SEARCHES:
-        mine = [row for row in rows if row["search"] == name]
+        mine = [row for row in rows if row["arm"] == name]
         axis.plot([row["evaluations"] for row in mine], [100 * row["accuracy"] for row in mine], "o", label=name)
     axis.set(xscale="log", xlabel="evaluations", ylabel="accuracy left, %")
     axis.legend(fontsize=7)

@@ -16,12 +16,14 @@ def test_the_study_runs(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["study", "worst", "--quick", "--seeds", "1", "--write", str(tmp_path)])
     assert result.exit_code == 0, result.output
     written = json.loads((tmp_path / "worst-case.json").read_text())
-    rows = {row["search"]: row for row in written["rows"]}
-    assert {row["tuned"] for row in written["hardening"] if "tuned" in row} == {"random draws", "a third of them worst of 5"}
-    assert {row["attack"] for row in written["hardening"] if "attack" in row} == {"without draws", "8 draws a step"}
+    rows = {row["arm"]: row for row in written["rows"]}
+    tuned = [row for row in rows.values() if "grid" in row]
+    assert len(tuned) == 5
+    assert all(0 <= row["grid"] <= 1 for row in tuned)
+    assert {arm for arm, row in rows.items() if "success" in row} == {"without draws", "8 draws a step"}
     assert rows["random, 60"]["evaluations"] == 60
     assert rows["gradient, 28 + 3 x 9"]["evaluations"] == 55
-    assert all(0 <= row["accuracy"] <= 1 for row in rows.values())
+    assert all(0 <= row["accuracy"] <= 1 for row in rows.values() if "accuracy" in row)
     assert (tmp_path / "img" / "worst-case.png").stat().st_size > 1000
 
 
