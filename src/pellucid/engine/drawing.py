@@ -172,7 +172,8 @@ class DrawTape:
         """The values that are rounded, side by side; ``rows`` begin with the words."""
         known = self._known_of(plan)
         if known.exponents:
-            return memory(torch.exp(torch.from_numpy(known.shift + known.scale * ((rows[:, known.words] + 0.5) * 2.0**-32))))
+            logs = known.shift + known.scale * ((rows.take(known.words, 1) + 0.5) * 2.0**-32)
+            return memory(torch.exp(torch.from_numpy(logs)))
         u = torch.from_numpy((rows[:, : self._words] + 0.5) * 2.0**-32)  # how far apart numbers lie may decide a last bit
         return np.array([memory(draw.distribution.sample(words_of(draw, u), {})) for draw in self.rounded_of(plan)]).T
 
@@ -201,7 +202,7 @@ class _Known:
     """
 
     def __init__(self, plan: Plan, rounded: Sequence[Draw]) -> None:
-        self.plan, self.size, self.words = ref(plan), plan.size_in, [draw.word for draw in rounded]
+        self.plan, self.size, self.words = ref(plan), plan.size_in, np.array([draw.word for draw in rounded], np.intp)
         kinds = [draw.distribution for draw in rounded]
         pairs = [kind.logs().affine() if isinstance(kind, LogUniform) else None for kind in kinds]
         self.exponents = bool(pairs) and None not in pairs  # all of them

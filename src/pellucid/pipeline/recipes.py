@@ -40,6 +40,7 @@ __all__ = ["ListRecipe", "Recipe", "Recipes", "SettledRecipes", "any_shared", "k
 
 _MOST = 64
 _LARGE = 1 << 20  # bytes of a result from which its memory is torch's, large pages and shared memory among it
+_LYING = 0x500  # of an array's flags: whether it may be written to, and whether its numbers begin at multiples of their size
 _CPU = torch.device("cpu")
 
 
@@ -53,7 +54,7 @@ def kind_of_call(batch: Any, recorded: bool = False) -> tuple[Any, ...] | None:
         if batch.is_cpu and batch.layout is torch.strided and not (batch.is_neg() or batch.is_nested):
             return batch.shape, batch.stride(), batch.dtype, batch.requires_grad and 1 + torch.is_grad_enabled()
     elif type(batch) is np.ndarray:
-        return batch.shape, batch.strides, batch.dtype, batch.flags.writeable
+        return batch.shape, batch.strides, batch.dtype, batch.flags.num & _LYING
     elif type(batch) is list and not recorded:
         kinds = {kind_of_call(one) if type(one) in (Tensor, np.ndarray) else None for one in batch}
         alike = len(kinds) == 1 and None not in kinds and batch[0].ndim == 3  # gray arrays (H, W) stack to what reads as channels

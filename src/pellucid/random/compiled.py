@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pellucid.core.compilers import numba_works, translated
+from pellucid.core.compilers.alike import alike
 from pellucid.core.tape import Rows, is_plain_eager
 
 __all__ = ["draw_words", "field_words", "row_filler", "symmetric_field", "triton_works", "uniform_field"]
@@ -41,7 +42,7 @@ def _fake(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor
 
 def row_filler(slots: Tensor, keep: Tensor | None) -> Callable[[int, int, NDArray[np.int64], Rows], None]:
     """What writes the words of (seed, step, index) to the beginning of rows of float64, which holds 32 bits exactly."""
-    return partial(_kernel("float64"), *_given(slots, keep))
+    return partial(alike(_kernel("float64")), *_given(slots, keep))
 
 
 def _given(slots: Tensor, keep: Tensor | None) -> tuple[Any, ...]:

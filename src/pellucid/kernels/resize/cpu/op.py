@@ -9,12 +9,14 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.core.compilers.alike import alike
 from pellucid.kernels.explicit import operator
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import turns_of
@@ -68,12 +70,13 @@ class _Call:
         (pixels, pictures, height, width), (maps, windows, params) = sources, rows
         taps, mode, flags, outputs = options
         self.colors = colors_of(flags, channels, outputs)
+        self.wide = max(channels, outputs)  # what a strip needs rows for
         self.bends = True if has_curve(flags) else None  # where it is None, they are not compiled
         self.rows, cubic = max(1, min(size[0], _STRIP // max(size[1], 1))), taps > 2
         self.strips = -(-size[0] // self.rows)
         work = self.work = maps.dtype.type
         self.given = Given(pixels, pictures, maps, windows, params, self.colors)
-        self.taps, self.step = (_room(maps[:, 0], width, cubic), _room(maps[:, 4], height, cubic)), max(channels, 4)
+        self.taps, self.step = _taps(maps, height, width, cubic), max(channels, 4)
         self.size, self.width = (size[0], size[1]), width
         steps = int(len(maps) > 1), int(len(windows) > 1), int(len(params) > 1)
         kernel = cubic, mode == MODES["zeros"], is_sharp(flags)
@@ -110,11 +113,6 @@ class _Call:
         n = self.rows * self.size[1]
         return turns and (turns, scratch("made by turns", len(turns) * n, out.dtype).reshape(len(turns), n))
 
-    @property
-    def wide(self) -> int:
-        """The channels that a strip needs rows for."""
-        return max(self.colors.channels, self.colors.outputs)
-
     def backwards(self) -> tuple[Call, Room, Backwards]:
         """The numbers of a backward pass, which keeps all lines of a strip and two more, and its memory."""
         (_, width), colors, later = self.size, self.colors, max(len(self.colors.steps) - 1, 0)
@@ -129,13 +127,16 @@ class _Call:
         return call, self.room(rows, lines), Backwards(low, high, index, table, *sums)
 
 
-def _room(scales: Any, length: int, cubic: bool) -> int:
-    """How many taps the widest output pixel of a batch may need, rounded up as the tables want it."""
-    widest = 0.0
-    for scale in abs(scales).tolist():
-        widest = scale if widest < scale < math.inf else widest
-    taps = min(length, math.ceil((4 if cubic else 2) * max(widest, 1.0)) + 3) if widest < length else length
-    return -(-max(taps, 2) // 4) * 4
+def _taps(maps: _Array, height: int, width: int, cubic: bool) -> tuple[int, int]:
+    """How many taps the widest output pixel of a batch may need along x and y, rounded up as the tables want it."""
+    found, scales = [], maps.tolist()
+    for place, length in ((0, width), (4, height)):
+        widest = 1.0
+        for row in scales:
+            widest = size if widest < (size := abs(row[place])) < math.inf else widest
+        taps = min(length, math.ceil((4 if cubic else 2) * widest) + 3) if widest < length else length
+        found.append(-(-max(taps, 2) // 4) * 4)
+    return found[0], found[1]
 
 
 def direct(*given: Any) -> Tensor:
@@ -199,7 +200,8 @@ def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Ten
     size, options, _ = recipe.options(image.shape[1])
     out, turns, rows = _written(image, (image.shape[0], options[3], *size), dtype, levels=False)
     if out.numel():
-        _settle(_Call.of(image, mapping, window, numbers, size, options), opened.slopes.numpy(), rows, turns)
+        call = _Call.of(image, mapping, window, numbers, size, options)
+        _settle(call, call.given, opened.slopes.numpy(), rows, turns)
     return out
 
 
@@ -209,37 +211,41 @@ def settled_in_memory(image: Tensor, recipe: Recipe, dtype: torch.dtype) -> Call
     """
     (batch, channels, height, width), table = image.shape, sources_of(image).table
     size, options, _ = recipe.options(channels)
-    turns, made = turns_of(image, options[3], dtype), torch.empty(0, dtype=dtype, device="cpu").numpy().dtype
+    turns, kind = turns_of(image, options[3], dtype), torch.empty(0, dtype=dtype, device="cpu").numpy().dtype
     shape = (batch * options[3], size[0] * size[1]) if turns is None else (batch, size[0] * size[1] * options[3])
+    loop = alike(import_module("pellucid.kernels.resize.cpu.means").settle)
+    last: _Call | None = None
 
     def call(flat: _Array, rows: Sequence[_Array], slopes: _Array) -> _Array:
-        out = np.empty(shape, made)
-        _settle(_Call(Sources(flat, table, height, width), channels, rows, size, options), slopes, out, turns)
-        return out
+        nonlocal last
+        made, one, (maps, windows, params) = np.empty(shape, kind), last, rows
+        if one is None or one.taps != _taps(maps, height, width, options[0] > 2):
+            one = last = _Call(Sources(flat[:0], table, height, width), channels, rows, size, options)
+        _settle(one, Given(flat, table, maps, windows, params, one.colors), slopes, made, turns, loop)
+        return made
 
     return call
 
 
-def _settle(call: _Call, slopes: _Array, out: _Array, turns: Any) -> None:
+def _settle(call: _Call, given: Given, slopes: _Array, out: _Array, turns: Any, loop: Callable[..., None] | None = None) -> None:
     """Write the result."""
     from pellucid.kernels.resize.cpu.means import ALL, COLORS, PIXELS, settle
 
-    (height, width), colors, work, params = call.size, call.colors, call.work, call.given.params
-    batch, wide = len(slopes), call.wide
-    lay, room = laid(ForwardRows, 0, 1, 0, wide), call.strips * wide * call.rows * width
+    (height, width), channels, work, loop = call.size, call.colors.channels, call.work, loop or settle
+    batch, lay, room = len(slopes), ForwardRows(0, 0, 1, 1, 1 + call.wide), call.strips * call.wide * call.rows * width
 
     def task(what: int, kept: _Array, sums: _Array, start: int, stop: int) -> None:
-        given = call.given, call.call, slopes, call.bends, out, kept, sums, np.empty(params.shape[1], work), what
-        settle(*given, call.turns(turns, out), call.room(lay, call.lines()), start, stop)
+        numbers = given, call.call, slopes, call.bends, out, kept, sums, np.empty(slopes.shape[1], work), what
+        loop(*numbers, call.turns(turns, out), call.room(lay, call.lines()), start, stop)
 
     def whole(start: int, stop: int) -> None:
-        task(ALL, scratch("resized", room, work)[None], np.empty((1, colors.channels, height)), start, stop)
+        task(ALL, scratch("resized", room, work)[None], np.empty((1, channels, height)), start, stop)
 
     threads = torch.get_num_threads()
     if threads == 1 or batch >= 2 * threads:
         run_split(whole, batch, _PIXELS // (height * width) + 1)
         return
-    kept, sums = np.empty((batch, room), work), np.empty((batch, colors.channels, height))  # threads share every sample
+    kept, sums = np.empty((batch, room), work), np.empty((batch, channels, height))  # threads share every sample
     for what in (PIXELS, COLORS):
         run_split(partial(task, what, kept, sums), batch * call.strips, _PIXELS // (call.rows * width) + 1)
 
