@@ -133,6 +133,18 @@ def test_lists_of_arrays_of_any_axes_repeat(shape, out):
             assert np.array_equal(np.asarray(one), np.asarray(two))
 
 
+def test_arrays_whose_numbers_begin_between_words_are_another_kind():
+    whole = np.random.default_rng(0).random((13, 17, 3), np.float32)
+    memory = np.empty(whole.nbytes + 1, np.uint8)
+    memory[1:] = whole.reshape(-1).view(np.uint8)
+    askew = memory[1:].view(np.float32).reshape(whole.shape)
+    assert not askew.flags.aligned
+    assert recipes.kind_of_call(askew) != recipes.kind_of_call(whole)
+    pipeline = PIPELINES["flip"]()
+    for _ in range(3):
+        assert np.array_equal(pipeline(whole, key=P.Key(1, 2)), pipeline(askew, key=P.Key(1, 2)))
+
+
 def test_lists_that_differ_have_no_kind():
     one = torch.rand(3, 5, 5)
     assert recipes.kind_of_call([one, torch.rand(3, 5, 6)]) is None
@@ -254,6 +266,27 @@ def test_a_pass_that_waits_for_a_mean_is_prepared(name, monkeypatch):
         pipeline(x)
     monkeypatch.setattr(recipes, "image_of", None)  # which whoever looks would call
     assert pipeline(x).isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["turned", "cut", "flagship"])
+def test_so_is_its_gradient(name, monkeypatch):
+    pipeline, x = PIPELINES[name](), torch.rand(2, 3, 10, 11, dtype=torch.float64, requires_grad=True)
+    key = P.Key(1, 5)
+    for _ in range(2):
+        pipeline(x, key=key)
+    monkeypatch.setattr(recipes, "image_of", None)
+    assert torch.autograd.gradcheck(lambda x: pipeline(x, key=key), x, fast_mode=True)
+
+
+@pytest.mark.parametrize("name", ["flip", "affine", "flagship"])
+def test_gradients_of_gradients_by_recipe(name, looking):
+    x, pipeline = torch.rand(2, 3, 13, 17, requires_grad=True), PIPELINES[name]()
+    for step in range(3):
+        found = []
+        for call in (pipeline, lambda *given, **named: looking(pipeline, *given, **named)):
+            (first,) = torch.autograd.grad(call(x, key=P.Key(1, step)).square().sum(), x, create_graph=True)
+            found.append(torch.autograd.grad(first.square().sum(), x)[0])
+        torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5 * found[1].abs().max().item())
 
 
 @pytest.mark.parametrize(

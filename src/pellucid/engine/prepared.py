@@ -16,8 +16,9 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.core.tape import Rows, TapeError
+from pellucid.core.tape import Recording, Rows, TapeError
 from pellucid.engine.lowering import Lowered, Openings, Replayed
+from pellucid.engine.lowering.slopes import following
 from pellucid.engine.passes import apply_alone, bend_of, compute_dtype, look_up, paint
 from pellucid.engine.plan import Plan, Run, Single
 from pellucid.kernels import blend, curve
@@ -101,9 +102,10 @@ def _bent(
 
 def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float) -> Prepared | None:
     """A pass of a warp or a resize, and perhaps of colours."""
-    if run.pivot and needs_grad(image):
-        return None
     computed, framed = compute_dtype(image.dtype), lowered.framed(run) if run.framing else None
+    follows = bool(run.pivot) and needs_grad(image)
+    if follows and {image.dtype, dtype} != {computed}:  # mean and pass read what was rounded once; bytes have no gradient
+        return None
     mean = torch.zeros((len(image), image.shape[1]), dtype=torch.float64, device="cpu") if run.pivot else None
     tape, rows = lowered.recorded(run, mean, scale, computed)
     if tape is None or rows is None or (run.framing and framed is None):
@@ -114,7 +116,20 @@ def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.
         return None
     places, play = tape.recording.pinned(rows, computed)
     taken = itemgetter(*(-1 if place is None else place for place in places[1:7]))
-    of_tensors, of_memory = call
+    of_tensors, of_memory, of_arrays = call
+    if follows:
+        _, opened = _opened(tape.recording, rows, image.shape[1], computed, at_mean=True)
+
+        def after(drawn: Replayed, image: Tensor) -> Tensor:
+            image, mean = with_mean(image, framed and framed(drawn.rows))
+            found, slopes = opened(np.concatenate((drawn.rows, mean.detach().numpy()), 1))
+            tensors = [None if part is None else torch.from_numpy(part) for part in found]
+            tensors[2] = following(mean, torch.from_numpy(found[2]).to(computed), slopes)
+            return of_tensors(image, tensors)
+
+        return Prepared(after)
+    if of_arrays is not None:
+        return Prepared(lambda drawn, image: of_arrays(image, taken([*play(drawn.rows), None])))
 
     def passing(drawn: Replayed, image: Tensor) -> Tensor:
         rows = drawn.rows
@@ -141,29 +156,76 @@ def _settling(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch
     """A resize, whose colours wait for the mean of what it makes."""
     channels, computed = image.shape[1], compute_dtype(image.dtype)
     tape, rows = lowered.recorded(run, torch.zeros((len(image), channels), dtype=torch.float64, device="cpu"), scale, computed)
-    if not run.separable or not settles(impl, image.device) or needs_grad(image) or tape is None or rows is None:
+    if not run.separable or not settles(impl, image.device) or tape is None or rows is None:
         return None
-    like, play = tape.recording.pinned(rows, torch.float64, 1 + channels)
+    like, opened = _opened(tape.recording, rows, channels, computed, at_mean=False)
     if like.prologue or like.epilogue:
         return None
-    (mapping, window, params), recipe, samples = like[1:4], like.recipe, len(rows)
-    numbers, single = rows.shape[1] - channels, computed == torch.float32
-    probes = np.zeros((1 + channels, samples, numbers + channels))
-    probes[1:, :, numbers:] = np.eye(channels)[:, None]
-
-    def opened(rows: Rows) -> tuple[list[Rows], Rows]:
-        """Where a pass reads and its colours at a mean of zero; and what each channel of the mean adds to them."""
-        given = probes.copy()
-        given[:, :, :numbers] = rows
-        found = play(given.reshape(-1, numbers + channels))
-        every = found[params].reshape(1 + channels, samples, -1)
-        moves = [found[place][:samples].astype(np.float32 if single else np.float64) for place in (mapping, window)]
-        return [*moves, every[0]], (every[1:] - every[0]).transpose(1, 2, 0)
+    recipe = like.recipe
+    if needs_grad(image):
+        first = lowered.opened(run, (len(rows), channels), scale, computed)
+        return None if first is None else _following(run, first, opened, image, impl, dtype)
 
     def passing(drawn: Replayed, image: Tensor) -> Tensor:
-        (maps, edges, colors), slopes = opened(drawn.rows)
+        (maps, edges, colors, *_), slopes = opened(drawn.rows)
         resample = Resample(recipe, torch.from_numpy(maps), torch.from_numpy(edges), torch.from_numpy(colors))
         return settled(image, Opened(resample, torch.from_numpy(slopes)), dtype)
 
     settle = settled_of(image, recipe, computed, dtype)
-    return Prepared(passing, settle and (lambda rows, flat: settle(flat, *opened(rows))))
+    if settle is None:
+        return Prepared(passing)
+
+    def in_memory(rows: Rows, flat: Rows) -> Rows:
+        found, slopes = opened(rows)
+        return settle(flat, found[:3], slopes)
+
+    return Prepared(passing, in_memory)
+
+
+def _opened(
+    recording: Recording, rows: Rows, channels: int, computed: torch.dtype, *, at_mean: bool
+) -> tuple[Resample, Callable[[Rows], tuple[list[Any], Rows]]]:
+    """A resample as :meth:`Recording.pinned` has it, and a function of rows: its numbers, the colours in float64 and at a mean of
+    zero, or ``at_mean`` of the rows; and what each channel of the mean adds to these.
+    """
+    first, kind = int(at_mean), np.float32 if computed == torch.float32 else np.float64
+    samples, numbers = len(rows), rows.shape[1] - channels
+    like, play = recording.pinned(rows, torch.float64, first + 1 + channels)
+    probes = np.zeros((first + 1 + channels, samples, numbers + channels))
+    probes[first + 1 :, :, numbers:] = np.eye(channels)[:, None]
+
+    def opened(rows: Rows) -> tuple[list[Any], Rows]:
+        given = probes.copy()
+        given[:, :, :numbers] = rows[:, :numbers]
+        if first:
+            given[0] = rows
+        found = play(given.reshape(-1, numbers + channels))
+        every = found[like.params].reshape(first + 1 + channels, samples, -1)
+        arrays = [None if place in (None, like.params) else found[place][:samples].astype(kind) for place in like[1:7]]
+        arrays[2] = every[0]
+        return arrays, (every[first + 1 :] - every[first]).transpose(1, 2, 0)
+
+    return like, opened
+
+
+def _following(
+    run: Run, first: Opened, opened: Callable[[Rows], tuple[list[Any], Rows]], image: Tensor, impl: str, dtype: torch.dtype
+) -> Prepared | None:
+    """The same of pictures that have a gradient: the resize, then colours with a gradient to the mean of what it made."""
+    moves, colors, computed = first.resample.without_colors(), first.resample.without_moves(), compute_dtype(image.dtype)
+    made = torch.empty((*image.shape[:2], *run.size_out), dtype=computed, device="cpu", requires_grad=True)
+    resized, colored = resize_of(impl, image, moves), warp_of(impl, made, colors.to(computed).returning(dtype))
+    resize = None if resized is None else resized.of_arrays
+    if resize is None or colored is None:
+        return None
+    still, none, color = colors.mapping, moves.params.numpy(), colored.of_tensors
+
+    def passing(drawn: Replayed, image: Tensor) -> Tensor:
+        (maps, edges, numbers, *_), slopes = opened(drawn.rows)
+        made, mean = with_mean(resize(image, (maps, edges, none)))
+        for k, level in enumerate(mean.detach().numpy().T):  # as `Opened.at` adds them up
+            numbers = numbers + slopes[:, :, k] * level[:, None]
+        params = following(mean, torch.from_numpy(numbers).to(computed), slopes)
+        return color(made, (still, None, params, None, None, None))
+
+    return Prepared(passing)

@@ -20,6 +20,7 @@ from pellucid.kernels import convolve
 from pellucid.kernels.convolve.gaussian import gaussian
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.explicit import Primitive
+from pellucid.kernels.within import in_memory
 
 __all__ = ["WIDEST", "blurred", "softened", "widened", "with_slopes"]
 
@@ -63,8 +64,7 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
         (image, *others), sigma, static, needs = given[:count], given[count], given[count + 1 : -1], given[-1][:count]
         none = grad.new_empty((0,))
         if sigma is None:
-            # In memory: ``torch.autograd.grad(..., is_grads_batched=True)`` sends stand-ins for many.
-            there = is_plain_eager() and torch._C._dispatch_keys(grad).has(torch._C.DispatchKey.CPU)
+            there = is_plain_eager() and in_memory(grad)
             compute = primitive.backward if primitive.back is None or not there else primitive.back
             return (*compute(grad, image, *others, *static, needs), none)
         here = [need and place in moves for place, need in enumerate(needs)]

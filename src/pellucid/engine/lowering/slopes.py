@@ -1,6 +1,6 @@
 """A tape's derivative to what it may get from an image: its mean colour.
 
-Owns: `play_along` and `play_open`, for recordings of resamples.
+Owns: `play_along` and `play_open`, for recordings of resamples, and `following`, for numbers that were played.
 Must not: be used for values that depend on the mean in any other way than by an affine map.
 Read next: ``lowered.py``.
 """
@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.core.tape import Recording, Rows
 from pellucid.kernels.warp.packing import Opened, Resample
 
-__all__ = ["play_along", "play_open"]
+__all__ = ["following", "play_along", "play_open"]
 
 
 def play_along(
@@ -74,6 +74,12 @@ def _probed(
     every = played.params.unflatten(0, (-1, samples))
     base, units = every[first], every[first + 1 :]
     return Resample(played.recipe, mapping, window, params, None, links), (units - base).permute(1, 2, 0)  # type: ignore[arg-type]
+
+
+def following(mean: Float[Tensor, "b c"], numbers: Float[Tensor, "b n"], slopes: Rows) -> Float[Tensor, "b n"]:
+    """Colours at a mean with a gradient to it, by what each of its channels adds to them: ``slopes`` (b, n, c)."""
+    followed: Tensor = _Following.apply(mean, numbers, torch.from_numpy(slopes))
+    return followed
 
 
 class _Following(torch.autograd.Function):

@@ -78,7 +78,7 @@ def call_of(impl: str, image: Tensor, resample: Resample) -> Compiled | None:
     more = recipe.footprint is not None or recipe.interpolation == "nearest" or resample.prologue or resample.epilogue
     if more or implementation(impl, image, resample) != "cpu":
         return None
-    return compiled_call(_PRIMITIVES["cpu"], cpu.direct, image, resample, 6, prepared=cpu.prepared)
+    return compiled_call(_PRIMITIVES["cpu"], cpu.direct, image, resample, 6, prepared=cpu.prepared, undoing=cpu.undoing)
 
 
 def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:

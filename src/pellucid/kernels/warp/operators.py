@@ -17,15 +17,15 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.kernels.derivatives import needs_grad
-from pellucid.kernels.explicit import Primitive, at_once, operator, run
+from pellucid.kernels.explicit import Primitive, operator, run
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import cells_of
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import gradient_of
 from pellucid.kernels.stages.chain import FIRST_MIX, has_stages, place
-from pellucid.kernels.threads import elements
 from pellucid.kernels.warp.layout import CANVASES, MODES
 from pellucid.kernels.warp.packing import Recipe, Resample, unpack
+from pellucid.kernels.within import InMemory, within
 
 __all__ = [
     *("Compiled", "Gradients", "arguments", "backwards", "compiled_call", "copy_labels", "define", "define_dual"),
@@ -116,10 +116,12 @@ class Compiled(NamedTuple):
     Args:
         of_tensors: a function of pictures and its tensors.
         of_memory: the same of memory and arrays, to the memory of the result; None where there is none.
+        of_arrays: the same of pictures that have a gradient, where nothing else has, and arrays; None where there is none.
     """
 
     of_tensors: Callable[[Tensor, Sequence[Tensor | None]], Tensor]
     of_memory: Callable[[Any, Sequence[Any]], Any] | None = None
+    of_arrays: Callable[[Tensor, Sequence[Any]], Tensor] | None = None
 
 
 def compiled_call(
@@ -130,6 +132,7 @@ def compiled_call(
     count: int,
     dtype: torch.dtype | None = None,
     prepared: Callable[..., Any] | None = None,
+    undoing: Callable[..., Any] = lambda *_: None,
 ) -> Compiled:
     """A pass as functions.
 
@@ -139,29 +142,23 @@ def compiled_call(
         image, resample: a picture and the pass.
         count: how many of its tensors it takes.
         dtype: of pictures that it reads, beside bytes; None: any.
-        prepared: what makes the function of memory.
+        prepared, undoing: what makes the function of memory, and that of its gradient, as `InMemory` has them.
     """
     static = arguments(image, resample.mapping, resample.recipe)
     learns = needs_grad(image) and resample.recipe.dtype != torch.uint8  # which has no derivative
-    shape, tensors = (image.shape[0], static[1][3], *static[0]), resample[1 : 1 + count]
+    shape, tensors, recipe = (image.shape[0], static[1][3], *static[0]), resample[1 : 1 + count], (resample.recipe,)
     in_memory = None if prepared is None else prepared(image.detach(), *tensors, *static)
-    small = in_memory is not None and math.prod(shape) < _SMALL and cells_of(image) == 1 and dtype in (None, image.dtype)
-
-    def compute(image: Tensor, *given: Any) -> Tensor:
-        assert in_memory is not None
-        arrays = [None if part is None else part.numpy() for part in given[:count]]
-        return torch.from_numpy(in_memory(elements(image), arrays)).view(shape)
 
     def call(image: Tensor, tensors: Sequence[Tensor | None]) -> Tensor:
         image = image if dtype is None or image.dtype == torch.uint8 else image.to(dtype)
-        if learns:
-            given = *tensors[:count], None
-            if small:
-                return at_once(primitive, (resample.recipe,), compute, image, *given)
-            return run(primitive, (resample.recipe,), image, *given)
-        return direct(image, *tensors[:count], *static)
+        return run(primitive, recipe, image, *tensors[:count], None) if learns else direct(image, *tensors[:count], *static)
 
-    return Compiled(call, None if learns else in_memory)
+    if not learns:
+        return Compiled(call, in_memory)
+    if in_memory is None or math.prod(shape) >= _SMALL or cells_of(image) > 1 or dtype not in (None, image.dtype):
+        return Compiled(call)
+    memory = InMemory(in_memory, undoing(image.detach(), *tensors, *static), shape)
+    return Compiled(call, None, lambda image, arrays: within(primitive, recipe, memory, image, [*arrays[:count], None]))
 
 
 def backwards(compute: Callable[..., Gradients]) -> Callable[..., Gradients]:

@@ -1,11 +1,11 @@
 """The fused resample compiled for the CPU: one pass over the image, rows split over threads.
 
-Owns: its operators: `forward`, `backward`, `dual` and `labels`; past torch's dispatcher `direct`, `prepared`, `back` and
-    `copied`.
+Owns: its operators: `forward`, `backward`, `dual` and `labels`; past torch's dispatcher `direct`, `prepared`, `undoing`,
+    `back` and `copied`.
 Must not: fall back; whoever chose it gets it or an error.
 Read next: ``op.py``.
 """
 
-from pellucid.kernels.warp.cpu.op import back, backward, copied, direct, dual, forward, labels, prepared
+from pellucid.kernels.warp.cpu.op import back, backward, copied, direct, dual, forward, labels, prepared, undoing
 
-__all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels", "prepared"]
+__all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels", "prepared", "undoing"]

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.core.compilers.alike import alike
 from pellucid.kernels.color.cpu import by_levels, stays_apart
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import HALVES, cells_of, empty_like, in_planes, planes_of, splitter, turns_of
@@ -28,7 +30,7 @@ from pellucid.kernels.warp.cpu.shifts import Shifts, may_shift, shifts, undone, 
 from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
 from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
 
-__all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels", "prepared"]
+__all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels", "prepared", "undoing"]
 
 _STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
 _BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
@@ -57,6 +59,9 @@ class _Asked(NamedTuple):
 
 class _Call:
     """The arguments both compiled functions share, as NumPy arrays without copies, and the scratch memory of a thread."""
+
+    loop: Any = None
+    """The function that computes, where it is called again and again."""
 
     def __init__(self, asked: _Asked, *, still: bool = False, sources: Sources | None = None) -> None:
         image, mapping, window, params, field, links, table, size, options, cubic = asked
@@ -217,8 +222,7 @@ def direct(*given: Any) -> Tensor:
 
 def _sweep(call: _Call, arguments: Sequence[Any], turns: int, planes: Any) -> None:
     """Write to the rows of a result, whose channels take turns or do not."""
-    from pellucid.kernels.warp.cpu.sweep import forward
-
+    forward = call.loop or import_module("pellucid.kernels.warp.cpu.sweep").forward
     rows, total = layout.forward_rows(*call.colored, call.canvases), call.out_shape[0] * call.strips
 
     def room() -> tuple[Any, ...]:
@@ -244,10 +248,12 @@ def _moved(sources: Sources, maps: Shifts, size: Sequence[int], out: Tensor, cel
     return out
 
 
-def _mover(table: Any, channels: int, size: Sequence[int], cells: int, item: int) -> Callable[[Any, Shifts, Any], None]:
-    """The same in memory."""
-    from pellucid.kernels.warp.cpu.moves import move
-
+def _mover(
+    table: Any, channels: int, size: Sequence[int], cells: int, item: int, *, again: bool = False
+) -> Callable[[Any, Shifts, Any], None]:
+    """The same in memory, once or ``again`` and again."""
+    move = import_module("pellucid.kernels.warp.cpu.moves").move
+    move = alike(move) if again else move
     bits, row, one, width = f"u{item}", size[0] * size[1] * cells, (0,) * cells, size[1]
     grain, channels = _MOVED // (row * item) + 1, channels // cells
 
@@ -276,12 +282,13 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
     narrow, moving = size[1] <= 2 * _BLOCK, None  # where strips are cut the same for all maps
     table, levels = sources_of(image).table, of_levels(options[2])
     if dtype == image.dtype and may_shift(shape, options):
-        moving = _mover(table, shape[1], size, cells, image.itemsize)
+        moving = _mover(table, shape[1], size, cells, image.itemsize, again=True)
     # For what moves pixels, for what moves none, and for what moves them by parts of pixels.
     moves, rests = _Call(in_turn), _Call(asked if turns == cells else in_turn, still=True) if _may_stay(asked) else None
     parts = _Call(asked) if cells == 3 else None
     for one in filter(None, (moves, rests, parts)):  # they keep no picture
         one.image, one.arguments = asked.mapping, one.arguments[1:]
+        one.loop = alike(import_module("pellucid.kernels.warp.cpu.sweep").forward)
     still = tensors[0].numpy().dtype.type(_STILL[: tensors[0].shape[1]]).tobytes()
     looks_up = _may_look_up(image, size, options) and (image.movedim(1, -1) if cells > 1 else image).is_contiguous()
     made, count = torch.empty(0, dtype=dtype, device="cpu").numpy().dtype, shape[0] * options[3]
@@ -315,6 +322,29 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
         out = np.empty(rows, made)
         _sweep(chosen, (flat, numbers, like, *others), turns, out)
         return out.reshape(-1).view(np.uint8) if made == np.int8 else out.reshape(-1)
+
+    return call
+
+
+def undoing(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] | None:
+    """The gradients of what `prepared` moves by whole pixels, from the memory of the result's, dense, and its arrays; None of other
+    passes.
+    """
+    *tensors, size, options, _, dtype = given
+    if dtype != image.dtype or not may_shift(image.shape, options) or any(part is not None for part in tensors[3:]):
+        return None
+    shape, table, count = (*image.shape[:2], *size), sources_of(image).table, image.numel()
+    dense = sources_of(torch.empty(shape, dtype=dtype, device="cpu")).table
+    moving = _mover(dense, shape[1], image.shape[2:], 1, image.itemsize, again=True)
+
+    def call(flat: Any, arrays: Sequence[Any]) -> Any:
+        maps, windows, params, *_ = arrays
+        found = None if options[2] & FIRST_MIX and params.any() else whole(table, maps, windows, options[1], size)
+        if found is None:
+            return None
+        out = np.empty(count, flat.dtype)
+        moving(flat, undone(found), out)
+        return out
 
     return call
 

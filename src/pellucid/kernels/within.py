@@ -1,0 +1,76 @@
+"""Compiled passes of pictures that have a gradient, from memory to memory: nothing else of them asks for one.
+
+Owns: `within`, and what it is told, `InMemory`; `in_memory`, which knows stand-ins for many tensors.
+Must not: know a primitive.
+Read next: ``explicit.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from pellucid.core.tape import is_plain_eager
+from pellucid.kernels.explicit import Explicit, Primitive
+from pellucid.kernels.threads import elements
+
+__all__ = ["InMemory", "in_memory", "within"]
+
+
+class InMemory(NamedTuple):
+    """A primitive's pass over pictures that lie as one did.
+
+    Args:
+        forth: memory of pictures, and arrays for the other tensors, to the memory of the result.
+        back: memory of the result's gradient, dense, and those arrays, to the memory of the gradient; None, or to None, where the
+            primitive's own is to be asked.
+        shape: of the result.
+    """
+
+    forth: Callable[[Any, Sequence[Any]], Any]
+    back: Callable[[Any, Sequence[Any]], Any] | None
+    shape: tuple[int, ...]
+
+
+def within(primitive: Primitive, static: tuple[Any, ...], memory: InMemory, image: Tensor, arrays: Sequence[Any]) -> Tensor:
+    """The primitive of a picture and arrays for its other tensors."""
+    found: Tensor = _Within.apply(image, primitive, static, memory, arrays)
+    return found
+
+
+def in_memory(tensor: Tensor) -> bool:
+    """Whether a tensor is what it seems; ``torch.autograd.grad(..., is_grads_batched=True)`` sends stand-ins for many."""
+    return torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.CPU)
+
+
+class _Context(NamedTuple):
+    """What the primitive's own backward is told."""
+
+    primitive: Primitive
+    static: tuple[Any, ...]
+    saved_tensors: list[Tensor]
+    given: list[bool]
+    needs_input_grad: list[bool]
+
+
+class _Within(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, image: Tensor, primitive: Primitive, static: tuple[Any, ...], memory: InMemory, arrays: Any) -> Tensor:
+        ctx.save_for_backward(image)
+        ctx.kept = primitive, static, memory, arrays
+        return torch.from_numpy(memory.forth(elements(image), arrays)).view(memory.shape)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        (image,), (primitive, static, memory, arrays), grad = ctx.saved_tensors, ctx.kept, grads[0]
+        if memory.back is not None and not torch.is_grad_enabled() and is_plain_eager() and in_memory(grad):
+            found = memory.back(elements(grad.contiguous()), arrays)
+            if found is not None:
+                return torch.from_numpy(found).view(image.shape), None, None, None, None
+        tensors, given = [torch.from_numpy(part) for part in arrays if part is not None], [part is not None for part in arrays]
+        needed = [False] * 3 + [True] + [False] * len(arrays)
+        context = _Context(primitive, static, [image, *tensors], [True, *given], needed)
+        return Explicit.backward(context, grad)[3], None, None, None, None
