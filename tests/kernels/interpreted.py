@@ -1,5 +1,7 @@
 """Running Triton's kernels in tests: on the GPU where there is one, else by Triton's interpreter on CPU tensors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -34,6 +36,19 @@ def _clamp(builder, arg, low, high, propagate):
     return builder.ternary_op(arg, low, high, hold)
 
 
+def _remembered(number):
+    """NumPy's type for Triton's: a table that the interpreter would make anew for every operation."""
+    known = {}
+
+    def found(kind):
+        name = kind.scalar.name
+        if name not in known:
+            known[name] = number(kind.scalar)
+        return known[name]
+
+    return found
+
+
 @pytest.fixture(autouse=True)
 def runs(monkeypatch):
     """Skip without Triton. The interpreter computes both sides of every choice, so its NumPy warnings mean nothing.
@@ -62,6 +77,11 @@ def runs(monkeypatch):
 
     monkeypatch.setattr(interpreter.InterpretedFunction, "__call__", call)
     monkeypatch.setattr(interpreter, "_convert_float", convert)
+    # It would widen every sum of integers to see whether it leaves its 32 bits, which takes half of the time. No picture here is
+    # so large; tests/kernels/test_triton_offsets.py holds which offsets take 64 bits.
+    options = replace(interpreter.interpreter_builder.options, sanitize_overflow=False)
+    monkeypatch.setattr(interpreter.interpreter_builder, "options", options)
+    monkeypatch.setattr(interpreter, "_get_np_dtype", _remembered(interpreter._get_np_dtype))
     builder = interpreter.InterpreterBuilder
     monkeypatch.setattr(builder, "create_maxnumf", lambda self, a, b: self.binary_op(a, b, np.fmax))
     monkeypatch.setattr(builder, "create_minnumf", lambda self, a, b: self.binary_op(a, b, np.fmin))
