@@ -30,6 +30,11 @@ TRANSFORMS = {name: case.transform for case, name in zip(CASES, IDS, strict=True
 moving = pytest.mark.parametrize("mover", TRANSFORMS)
 
 
+@pytest.fixture(autouse=True)
+def _shapes_checked():
+    """Every pair of transforms repeats the calls of ``test_targets.py``, where shapes in signatures are held to."""
+
+
 @cache
 def drawn(mover, step):
     augment = Pipeline([TRANSFORMS[mover]], seed=3)

@@ -8,6 +8,11 @@ from pellucid import InvalidArgument, Key
 from tests.cases import CASES, IDS, images, pipeline
 
 
+@pytest.fixture(autouse=True)
+def _shapes_checked():
+    """Shapes in signatures are held to where these calls are made in planes, in ``test_values.py``."""
+
+
 def _result(run, x):
     try:
         return run(x, key=Key(5, 2, torch.arange(len(x)) if x.ndim == 4 else None))
