@@ -210,7 +210,7 @@ def main() -> None:
         forks = Forks(chosen(part, given.each))
         with contextlib.redirect_stdout(io.StringIO()):
             marks = ["-m", given.marks] if given.marks else []
-            code = pytest.main(["-p", "no:cacheprovider", "-s", "--timeout", "120", *PARTS[part][1], *marks], plugins=[forks])
+            code = pytest.main(["-p", "no:cacheprovider", "-s", "--timeout", "900", *PARTS[part][1], *marks], plugins=[forks])
         if forks.told:  # a fork of which no test has failed
             sys.stdout.flush()
             os._exit(int(code))

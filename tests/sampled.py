@@ -3,7 +3,8 @@
 Two kinds of functions are cut short. The mark ``sampled(n)`` says that one case in n is enough and that the others are ``slow``
 (``make test-all``). Functions that are long by ``tests/seconds.json`` (``make seconds`` measures them anew) get `SHARE` seconds;
 their other cases are ``long``, and CI runs them as well (``make test-long``), up to `LONG` seconds a function: the rest is ``slow``
-again. What is in `WHOLE` is never cut for its length, and `SHARES` gives some functions more.
+again. A law of the contract keeps at least one case of every transform in CI. What is in `WHOLE` is never cut for its length, and
+`SHARES` gives some functions more.
 """
 
 import json
@@ -23,8 +24,18 @@ SHARE = 0.25
 SHARES = {"compile/test_compile.py::test_one_graph_for_five_draws_of_every_transform": 26.0}
 """What some functions get instead."""
 
-LONG = 40.0
+LONG = 3.0
 """CPU seconds of one function in CI."""
+
+EACH = "contract/"
+"""Where CI takes at least one case of every transform all the same."""
+
+ENTIRE = (
+    "compile/test_compile.py::test_one_graph_for_five_draws_of_every_transform",
+    "guide/test_pages.py::test_the_page_prints_what_it_says",
+    "test_docs.py::test_docstring_examples",
+)
+"""What CI runs whole: every transform compiles, and pages and docstrings say what is so."""
 
 COMPILING = 0.1
 """What a second of Numba's compiler counts among them: it is spent where kernels are not yet in the cache."""
@@ -71,11 +82,16 @@ def seconds() -> dict[str, tuple[int, float, float]]:
     return {name: (cases, cpu, COMPILING * compiling) for name, (cases, cpu, compiling) in rows.items()}
 
 
+def whole(name: str) -> bool:
+    """Whether a function is never cut for its length."""
+    return name.startswith(WHOLE) and not name.startswith(CUT)
+
+
 def every(name: str) -> int:
     """Of how many cases of a function the default run takes one; none for 0."""
     cases, cpu, compiling = seconds().get(name, (1, 0.0, 0.0))
     cost, share = cpu + compiling, SHARES.get(name, SHARE)
-    if cost <= share or (name.startswith(WHOLE) and not name.startswith(CUT)):
+    if cost <= share or whole(name):
         return 1
     if max(cpu, compiling) > LONGEST * cases and not name.startswith(ALWAYS) and name not in SHARES:
         return 0
@@ -89,7 +105,7 @@ def chosen(cases: Mapping[str, Mapping[str, Hashable]], count: int) -> set[str]:
     order of the cases and no period of a grid can meet it. Where two cases or more are taken, it goes on until every parameter that
     has several values has shown two.
     """
-    left = sorted(cases, key=lambda name: blake2b(name.encode()).digest())
+    left = sorted(cases, key=_hash)
     values = {name: set(parameters.items()) for name, parameters in cases.items()}
     several = {name for name, found in _shown(cases.values()).items() if len(found) > 1}
     taken: set[str] = set()
@@ -105,6 +121,10 @@ def chosen(cases: Mapping[str, Mapping[str, Hashable]], count: int) -> set[str]:
     return taken
 
 
+def _hash(name: str) -> bytes:
+    return blake2b(name.encode()).digest()
+
+
 def _shown(cases: Iterable[Mapping[str, Hashable]]) -> dict[str, set]:
     shown: dict[str, set] = defaultdict(set)
     for parameters in cases:
@@ -117,8 +137,9 @@ def _parameters(item: pytest.Item) -> dict[str, Hashable]:
     """The values of a case's parameters; their places in the list where they cannot be compared."""
     if not hasattr(item, "callspec"):
         return {}
-    places = item.callspec.indices
-    return {name: _comparable(value, places[name]) for name, value in item.callspec.params.items()}
+    places, values = item.callspec.indices, item.callspec.params
+    kinds = {f"{name}'s transform": type(value.transform) for name, value in values.items() if hasattr(value, "transform")}
+    return {name: _comparable(value, places[name]) for name, value in values.items()} | kinds
 
 
 def _comparable(value: object, place: int) -> Hashable:
@@ -139,16 +160,27 @@ def mark_long(items: Iterable[pytest.Item], config: pytest.Config) -> None:
     for function, cases in functions.items():
         grid = {name: _parameters(item) for name, item in cases.items()}
         some = next(iter(cases.values())).get_closest_marker("sampled")
-        quick = _every(grid, max(some.args[0] if some else 1, math.ceil(seconds().get(function, (1, 0.0, 0.0))[1] / LONG)))
-        taken = _every({name: grid[name] for name in quick}, every(function))
+        known, length, _ = seconds().get(function, (len(grid), 0.0, 0.0))
+        length = 0.0 if whole(function) or function in ENTIRE else length
+        quick = _every(grid, (some.args[0] if some else 1) * max(1, math.ceil(length / LONG)), len(grid))
+        if function.startswith(EACH):
+            quick |= _of_others(grid, quick)
+        taken = _every({name: grid[name] for name in quick}, every(function), known)
         for name, item in cases.items():
             if name not in taken:
                 item.add_marker(pytest.mark.long if name in quick else pytest.mark.slow)
         config.stash[samples][function] = Sample(list(cases.values()), [cases[name] for name in taken])
 
 
-def _every(grid: dict[str, dict[str, Hashable]], step: int) -> set[str]:
-    """Names of one case in ``step``; of none for 0."""
+def _every(grid: dict[str, dict[str, Hashable]], step: int, count: int) -> set[str]:
+    """Names of as many cases as one in ``step`` of ``count``; of none for 0."""
     if step < 2:
         return set(grid) if step else set()
-    return chosen(grid, math.ceil(len(grid) / step))
+    return chosen(grid, math.ceil(count / step))
+
+
+def _of_others(grid: dict[str, dict[str, Hashable]], some: set[str]) -> set[str]:
+    """Names of a case of each transform that ``some`` lack."""
+    kind = next((name for values in grid.values() for name in values if name.endswith("'s transform")), None)
+    found = {grid[name][kind]: name for name in sorted(grid, key=_hash) if kind in grid[name]}
+    return {found[value] for value in found.keys() - {grid[name].get(kind) for name in some}}

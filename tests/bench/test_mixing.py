@@ -1,9 +1,12 @@
 """What ``pellucid bench mixing`` measures, on a few small pictures."""
 
+import pytest
+
 from pellucid_bench import mixing
 from tests.peers import torchvision_functional
 
 
+@pytest.mark.slow
 def test_every_way_of_mixing_is_timed_beside_those_who_have_it(monkeypatch):
     torchvision_functional()
     monkeypatch.setattr(mixing, "OURS", {name: mixing.OURS[name] for name in ("CutMix", "GridShuffle")})

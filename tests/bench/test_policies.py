@@ -1,9 +1,12 @@
 """What ``pellucid bench policies`` measures, on a few small pictures."""
 
+import pytest
+
 from pellucid_bench import policies
 from tests.peers import torchvision_functional
 
 
+@pytest.mark.slow
 def test_every_policy_is_timed_beside_torchvisions(monkeypatch):
     torchvision_functional()
     monkeypatch.setattr(policies, "OURS", {"TrivialAugmentWide": policies.OURS["TrivialAugmentWide"]})

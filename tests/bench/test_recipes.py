@@ -1,8 +1,11 @@
 """What ``pellucid bench volumes`` measures of nnU-Net's operations, on a small volume."""
 
+import pytest
+
 from pellucid_bench import recipes
 
 
+@pytest.mark.slow
 def test_operations_are_timed_with_labels(monkeypatch):
     monkeypatch.setattr(recipes, "_MAKERS", {"pellucid": recipes._pellucid})
     rows = recipes.measure_recipe(size=16, budget=0.001)

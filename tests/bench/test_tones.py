@@ -1,8 +1,11 @@
 """What ``pellucid bench tones`` measures, on a few small pictures."""
 
+import pytest
+
 from pellucid_bench import tones
 
 
+@pytest.mark.slow
 def test_every_curve_is_timed_in_every_mode(monkeypatch):
     monkeypatch.setattr(tones, "OURS", {name: tones.OURS[name] for name in ("brightness", "gamma", "flip")})
     rows = tones.measure_tones(batch=2, size=24, budget=0.01)

@@ -5,6 +5,7 @@ import pytest
 from pellucid_bench import volumes
 
 
+@pytest.mark.slow
 def test_volumes_are_timed_beside_those_that_agree(monkeypatch):
     rows = volumes.measure_volumes(batch=2, size=12, budget=0.01)
     found = {(row["case"], row["subject"], row.get("mode")): row for row in rows}

@@ -64,6 +64,7 @@ def test_the_page_has_the_table_of_its_file():
 
 
 @pytest.mark.long
+@pytest.mark.slow
 def test_the_study_runs(tmp_path):
     pytest.importorskip("skimage")
     from pellucid.cli import app
