@@ -1,14 +1,15 @@
-"""Repeatability of a KeypointNet trained for so many seconds of processor time, beside the classical detectors.
+"""Repeatability of KeypointNets after so many steps of training, beside the classical detectors.
 
 Owns: the experiment behind docs/detectors.md.
 Must not: train on the photographs it measures on.
 Read next: ``src/pellucid/features/detector_step.py``.
 
-Run: python benchmarks/detectors.py --seconds 120 --seed 0
+Run: python benchmarks/detectors.py --write docs. Call it again, and it goes on where it was stopped.
 """
 
 import argparse
-import time
+from pathlib import Path
+from statistics import mean
 
 import torch
 
@@ -22,46 +23,57 @@ from pellucid.features import (
 )
 from pellucid.features.data import HomographicPairs, bundled_photographs
 from pellucid_bench.detach.training import pooled_repeatability
+from pellucid_bench.report import insert
+from pellucid_bench.runs import run_all
 
 HELD_OUT = ("astronaut", "coffee", "camera", "coins")
-RATE = 1e-2
+CLASSICAL = {
+    "random points": lambda image: torch.rand(image.shape),
+    "DoG": dog_response,
+    "Shi-Tomasi": shi_tomasi_response,
+    "Harris": harris_response,
+    "determinant of the Hessian, sigma 2": hessian_response,
+}
+NETWORK = "`KeypointNet`"
+RATE, BATCH, PAIRS = 1e-2, 4, 40
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--pairs", type=int, default=40, help="held-out pairs of 128x128 views")
-    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--seeds", type=int, default=3, help="of the views that are measured, and of network and training")
+    parser.add_argument("--write", type=Path, help="the folder of detectors.json and detectors.md")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    rows = run_all(
+        lambda arm, seed: measured(arm, seed, arguments.steps),
+        [*CLASSICAL, NETWORK],
+        arguments.seeds,
+        about={"steps": arguments.steps, "batch": BATCH, "pairs": PAIRS},
+        path=None if arguments.write is None else arguments.write / "detectors.json",
+        say=print,
+    )
+    print(table(rows))
+    if arguments.write is not None:
+        insert(arguments.write / "detectors.md", "detectors", f"\n{table(rows)}")
+
+
+def measured(arm, seed, steps):
+    """Repeatability on the held-out photographs; of a network after no step, a quarter, half and all of them."""
+    torch.manual_seed(seed)
     pictures = bundled_photographs(longest=512)
     held_out = [pictures.pop(name) for name in HELD_OUT]
-    test = HomographicPairs(held_out, size=128, strength=0.5, seed=77)(0, arguments.pairs)
-    for name, response in {
-        "random": lambda image: torch.rand(image.shape),
-        "Shi-Tomasi": shi_tomasi_response,
-        "Harris": harris_response,
-        "DoG": dog_response,
-        "Hessian": hessian_response,
-    }.items():
-        print(f"{name:12} {pooled_repeatability(response, test):.3f}", flush=True)
-    net = KeypointNet(seed=arguments.seed).to(memory_format=torch.channels_last)
-    print(f"{'net, 0 s':12} {pooled_repeatability(net, test):.3f}", flush=True)
-    train(net, HomographicPairs(list(pictures.values()), size=96, strength=0.5, seed=arguments.seed), test, arguments)
-
-
-def train(net, data, test, arguments):
-    optimiser = torch.optim.Adam(net.parameters(), lr=RATE)
-    begun, paused, step, spoiled, looks = time.process_time(), 0.0, 0, 0, [15, 30, 60, 120, 240, 360]
-    while (spent := time.process_time() - begun - paused) < arguments.seconds:
-        if looks and spent >= looks[0]:
-            stopped = time.process_time()
-            print(f"{f'net, {looks.pop(0)} s':12} {pooled_repeatability(net, test):.3f}  ({step} steps)", flush=True)
-            paused += time.process_time() - stopped
+    test = HomographicPairs(held_out, size=128, strength=0.5, seed=77 + seed)(0, PAIRS)
+    if arm in CLASSICAL:
+        return {"repeatability": pooled_repeatability(CLASSICAL[arm], test)}
+    net = KeypointNet(seed=seed).to(memory_format=torch.channels_last)
+    data = HomographicPairs(list(pictures.values()), size=96, strength=0.5, seed=seed)
+    found = {0: pooled_repeatability(net, test)}
+    optimiser, spoiled = torch.optim.Adam(net.parameters(), lr=RATE), 0
+    for step in range(steps):
         for group in optimiser.param_groups:
-            group["lr"] = RATE * max(1 - spent / arguments.seconds, 0.01)
-        views = data(step, arguments.batch)
+            group["lr"] = RATE * max(1 - step / steps, 0.01)
+        views = data(step, BATCH)
         losses = detector_losses(net, views.first, views.second, views.second_from_first, step=step)
         optimiser.zero_grad()
         losses.total.backward()
@@ -69,8 +81,23 @@ def train(net, data, test, arguments):
             optimiser.step()
         else:
             spoiled += 1
-        step += 1
-    print(f"{f'net, {arguments.seconds:.0f} s':12} {pooled_repeatability(net, test):.3f}  ({step} steps, {spoiled} not finite)")
+        if 1 + step in (steps // 4, steps // 2, steps):
+            found[1 + step] = pooled_repeatability(net, test)
+    return {"after": found, "not_finite": spoiled}
+
+
+def table(rows):
+    lines = ["| detector | repeatability at 2 px | by seed |", "|---|---|---|"]
+
+    def line(name, values):
+        lines.append(f"| {name} | {mean(values):.3f} | {', '.join(f'{one:.3f}' for one in values)} |")
+
+    for arm in CLASSICAL:
+        line(arm, [row["repeatability"] for row in rows if row["arm"] == arm])
+    networks = [{int(step): value for step, value in row["after"].items()} for row in rows if row["arm"] == NETWORK]
+    for step in networks[0]:
+        line(f"{NETWORK}, {f'after {step} steps' if step else 'random weights'}", [found[step] for found in networks])
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
