@@ -103,8 +103,8 @@ def test_a_draw_that_nobody_looks_at_moves_pixels_alike(name):
 def test_runs_are_composed_alike(name):
     x, plan, params = plan_and_params(name)
     taped, plain = Lowered(plan, params, CPU), Lowered(plan, params, CPU)
-    assert taped._taped
-    plain._taped = False
+    assert taped.taped
+    plain.taped = False
     mean = x.mean((-2, -1))
     for run in (group for group in plan.groups if isinstance(group, Run)):
         m = mean if run.pivot else None
@@ -161,7 +161,7 @@ def test_a_mean_is_followed_wherever_it_is_used():
     (run,) = record.plan.groups
     mean = x.mean((-2, -1)).requires_grad_()
     taped, plain = Lowered(record.plan, record.params, CPU), Lowered(record.plan, record.params, CPU)
-    plain._taped = False
+    plain.taped = False
     found = []
     for lowered in (taped, plain):
         packed = lowered.resample(run, mean, 1.0, torch.float64)

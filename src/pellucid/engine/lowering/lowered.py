@@ -8,6 +8,7 @@ Read next: ``../execution.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial, reduce
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from pellucid.core.compilers import numba_works
 from pellucid.core.constants import wide_dtype
-from pellucid.core.tape import Rows, TapeError, cached_recording, is_plain_eager, plain
+from pellucid.core.tape import Recording, Rows, TapeError, cached_recording, is_plain_eager, plain
 from pellucid.engine.lowering.compose import Geometry, compose, frame, geometry, unmoved
 from pellucid.engine.lowering.replayed import Replayed, joined
 from pellucid.engine.lowering.segments_of import Segments
@@ -65,7 +66,7 @@ class Lowered:
         device: of the images and everything else.
         slopes: how many pixels the slopes of every pass to its map are blurred by, a row for each sample or one for all.
         frames: of each sample.
-        taped: what `taped` says, where that is known.
+        taped: whether nothing asks for a gradient, nothing traces and values may be read, where that is known.
         parts: of a list, the samples of each size on their own, and where they stand. What no tape says for all of them at once is
             put together of theirs, or raises TapeError where it goes different ways.
 
@@ -92,7 +93,7 @@ class Lowered:
         self._segments = Segments(plan, params, device)
         self._singles: dict[int, Segment] = {}
         self._geometry: dict[tuple[tuple[int, ...], torch.dtype | None], Geometry] = {}
-        self._taped = (
+        self.taped = (
             taped
             if taped is not None
             else (
@@ -105,18 +106,13 @@ class Lowered:
             )
         )
 
-    @property
-    def taped(self) -> bool:
-        """Whether nothing asks for a gradient, nothing traces, and values may be read."""
-        return self._taped
-
     def of(self, rows: Int64[Tensor, "n"]) -> Lowered:
         """This call for some of its samples only."""
         params = self.params
         some: Params = params.of(rows) if isinstance(params, Replayed) else _Some(params, rows)
         slopes = self.slopes if self.slopes is None or len(self.slopes) == 1 else self.slopes[rows]
         parts = _some_parts(self._parts, rows) if self._parts else ()
-        return Lowered(self.plan, some, self.device, slopes, self.frames, taped=self._taped, parts=parts)
+        return Lowered(self.plan, some, self.device, slopes, self.frames, taped=self.taped, parts=parts)
 
     def plan_beside(self, place: Any, transforms: tuple[Transform, ...], spec: ImageSpec) -> Plan:
         """The plan of a chain that one of the steps holds, made once for images of one kind."""
@@ -134,7 +130,7 @@ class Lowered:
     def single(self, index: int) -> Segment:
         """The same of a step that is a pass of its own, from its tape where there is one."""
         if index not in self._singles:
-            taped = self._plain(index) and self._taped and isinstance(self.params, Replayed) and not self._parts
+            taped = self._plain(index) and self.taped and isinstance(self.params, Replayed) and not self._parts
             self._singles[index] = self.of_all(("segment", index), partial(_segment, index)) if taped else self._segments(index)
         return self._singles[index]
 
@@ -210,15 +206,10 @@ class Lowered:
 
     def opened(self, run: Run, shape: tuple[int, int], scale: float, dtype: torch.dtype) -> Opened | None:
         """The same pass before the mean, of this shape, is known; None where no tape tells."""
-        if not self._taped or run.bends:
+        if not self.taped or run.bends:
             return None
-        tape, rows = self.recorded(run, torch.zeros(shape, dtype=torch.float64, device="cpu"), scale, dtype)
-        if tape is None or rows is None or not len(rows):
-            return None
-        try:
-            found = play_open(tape.recording, rows, shape[1], dtype, mixed=self._sizes is not None)
-        except TapeError:  # for this size
-            found = None
+        tape = self.recorded(run, torch.zeros(shape, dtype=torch.float64, device="cpu"), scale, dtype)
+        found: Opened | None = self._played(tape, dtype, partial(play_open, channels=shape[1]))
         return None if found is None else found._replace(resample=found.resample._replace(slopes=self.slopes))
 
     def recorded(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> tuple[Any, Rows | None]:
@@ -235,20 +226,12 @@ class Lowered:
         still = mean if followed is None else followed.detach()
         bent = next((canvas.at for canvas in run.canvases if canvas.bends), None)
         apart = key[0] == "resample" and isinstance(self.plan.steps[bent or 0].transform, Bending)
-        if self._taped and (bent is None or apart) and (still is None or plain([still])):
+        if self.taped and (bent is None or apart) and (still is None or plain([still])):
             indices = run.indices if key[0] == "resample" else run.warps
-            tape, rows = self._tape((run.indices, key), indices, partial(_of_run, function, run.indices, self.device), still)
-            if tape is not None and rows is not None and len(rows):
-                try:
-                    recording = tape.recording
-                    if followed is None:
-                        played = recording.play(rows, dtype, mixed=self._sizes is not None)
-                    else:
-                        played = play_along(recording, rows, followed, dtype, mixed=self._sizes is not None)
-                except TapeError:  # for this size
-                    played = None
-                if played is not None:
-                    return played if bent is None else _put_in(played, self._segments(bent), dtype)
+            tape = self._tape((run.indices, key), indices, partial(_of_run, function, run.indices, self.device), still)
+            played = self._played(tape, dtype, Recording.play if followed is None else partial(play_along, mean=followed))
+            if played is not None:
+                return played if bent is None else _put_in(played, self._segments(bent), dtype)
         if self._parts:
             means = [None if mean is None else mean[list(where)] for _, where in self._parts]
             each = [
@@ -260,16 +243,23 @@ class Lowered:
 
     def of_all(self, key: Any, function: _OfPlan) -> Any:
         """What a function makes of every step at once, in float64."""
-        if self._taped:
-            tape, rows = self._tape((None, key), range(len(self.plan.steps)), partial(_of_plan, function, self.device), None)
-            if tape is not None and rows is not None and len(rows):
-                try:
-                    return tape.recording.play(rows, mixed=self._sizes is not None)
-                except TapeError:  # for this size
-                    pass
+        if self.taped:
+            tape = self._tape((None, key), range(len(self.plan.steps)), partial(_of_plan, function, self.device), None)
+            played = self._played(tape, torch.float64, Recording.play)
+            if played is not None:
+                return played
         if self._parts:
             return joined([part.of_all(key, function) for part, _ in self._parts], [where for _, where in self._parts])
         return function(self.plan, self._segments)
+
+    def _played(self, tape: tuple[Any, Rows | None], dtype: torch.dtype, play: Callable[..., Any]) -> Any:
+        """What a tape with its inputs comes to; None where there is none for this draw or this size."""
+        recorded, rows = tape
+        if recorded is None or rows is None or not len(rows):
+            return None
+        with suppress(TapeError):
+            return play(recorded.recording, rows, dtype=dtype, mixed=self._sizes is not None)
+        return None
 
     def _tape(self, key: Any, indices: Sequence[int], lowering: Lowering, mean: Tensor | None) -> tuple[Any, Rows | None]:
         """The tape of what some steps' values lower to, and its inputs, recorded if need be; None if there is none."""
