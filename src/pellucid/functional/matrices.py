@@ -29,16 +29,13 @@ def read_matrix(
     name: str, value: MatrixLike, *, rows: tuple[int, ...], device: torch.device
 ) -> tuple[Float[Tensor, "b r 3"], bool]:
     """A batch of matrices in float64, connected to the caller's, and whether the caller gave a batch."""
-    expected = _shapes(rows)
+    shapes = " or ".join([f"({row}, 3)" for row in rows])
+    expected = f"numbers of shape {shapes}, or {shapes.replace('(', '(B, ')}"
     matrix = read_numbers(name, value, device=device, expected=expected)
     if matrix.dim() not in (2, 3) or matrix.shape[-1] != 3 or matrix.shape[-2] not in rows:
         raise invalid(name, expected=expected, got=f"shape {tuple(matrix.shape)}", fix=_hint(tuple(matrix.shape), rows))
     matrix = matrix.to(wide_dtype(device))
     return (matrix, True) if matrix.dim() == 3 else (matrix[None], False)
-
-
-def _shapes(rows: tuple[int, ...]) -> str:
-    return f"numbers of shape {' or '.join(f'({row}, 3)' for row in rows)}, or {' or '.join(f'(B, {row}, 3)' for row in rows)}"
 
 
 def _hint(shape: tuple[int, ...], rows: tuple[int, ...]) -> str:

@@ -35,11 +35,12 @@ def plain(value: object, depth: int = 2) -> object:
     """Turn other libraries' numbers into Python's and sequences into tuples, so that equal values compare equal; leave the rest."""
     if type(value) in _PLAIN or isinstance(value, bytes | bytearray | memoryview | str):
         return value
-    if isinstance(value, Real):
-        return int(value) if isinstance(value, Integral) else float(value)
-    if isinstance(value, Sequence) and depth:
-        return tuple(plain(part, depth - 1) for part in value)
-    return value
+    if not isinstance(value, tuple | list):  # which abstract classes take longer to tell
+        if isinstance(value, Real):
+            return int(value) if isinstance(value, Integral) else float(value)
+        if not isinstance(value, Sequence):
+            return value
+    return tuple([plain(part, depth - 1) for part in value]) if depth else value
 
 
 def finite_number(name: str, value: object, expected: str = "a number") -> float:

@@ -117,7 +117,7 @@ class Resample(NamedTuple):
         """The same numbers in another dtype; stages convert theirs when they run."""
         mapping, params = self.mapping.to(dtype), self.params.to(dtype)
         moves = self.window, self.field, self.links, self.table
-        window, field, links, table = (None if part is None else part.to(dtype) for part in moves)
+        window, field, links, table = [None if part is None else part.to(dtype) for part in moves]
         return self._replace(mapping=mapping, window=window, params=params, field=field, links=links, table=table)
 
     def returning(self, dtype: torch.dtype | None) -> Resample:
