@@ -37,35 +37,11 @@ from pellucid.transforms import ALL, VOLUMES, Lambda
 from pellucid.transforms.base import Transform
 
 __all__ = [
-    "ALL",
-    "Bernoulli",
-    "Beta",
-    "Blocks",
-    "Categorical",
-    "CenteredUniform",
-    "Constant",
-    "Distribution",
-    "ImplementationError",
-    "InvalidArgument",
-    "InvalidType",
-    "Key",
-    "Learnable",
-    "LogUniform",
-    "MultivariateNormal",
-    "Normal",
-    "Pipeline",
-    "RaggedRecord",
-    "Record",
-    "Smooth",
-    "TargetKind",
-    "Transform",
-    "Uniform",
-    "VOLUMES",
-    "__version__",
-    "functional",
-    "register",
+    "ALL", "Bernoulli", "Beta", "Blocks", "Categorical", "CenteredUniform", "Constant", "Distribution", "ImplementationError",
+    "InvalidArgument", "InvalidType", "Key", "Learnable", "LogUniform", "MultivariateNormal", "Normal", "Pipeline",
+    "RaggedRecord", "Record", "Smooth", "TargetKind", "Transform", "Uniform", "VOLUMES", "__version__", "functional", "register",
     *(kind.__name__ for kind in (*ALL, *VOLUMES, Lambda)),
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -43,18 +43,9 @@ from pellucid.segments import (
 )
 
 __all__ = [
-    "apply_alone",
-    "apply_open",
-    "apply_single",
-    "bend_of",
-    "compute_dtype",
-    "in_units",
-    "look_up",
-    "mixed",
-    "paint",
-    "patch_value",
-    "reads_bytes",
-]
+    "apply_alone", "apply_open", "apply_single", "bend_of", "compute_dtype", "in_units", "look_up", "mixed", "paint",
+    "patch_value", "reads_bytes",
+]  # fmt: skip
 
 _LEVELS = 256  # pixels beyond which all levels are fewer
 

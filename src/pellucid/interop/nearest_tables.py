@@ -27,15 +27,10 @@ def _fill(fill: Any) -> Any:
     return tuple(fill) if isinstance(fill, list) else fill if isinstance(fill, tuple) or is_number(fill) else 0.0
 
 
-def _target(given: Given, reader: Reader) -> Any:
-    """The size that all pictures have afterwards."""
-    return reader.size or reader.later or reader.pixels(given, "size")
-
-
 def _iou_crop(given: Given, reader: Reader, where: str) -> Made:
     scale = (given("min_scale", 0.3), min(given("max_scale", 1.0), 1.0))
     ratio = (given("min_aspect_ratio", 0.5), given("max_aspect_ratio", 2.0))
-    size = _target(given, reader)
+    size = reader.size or reader.later or reader.pixels(given, "size")
     given.idle("how often it tries", "trials")
     options = given("sampler_options") or (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
     return ours.RandomIoUCrop(size, scale, ratio=ratio, options=options)

@@ -98,7 +98,7 @@ def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures,
         return at_once(several_of, static, several_of.direct, *several)
     tensors: Tensors = image, *others
     if primitive.impl == "triton" and is_plain_eager():
-        needed = tuple([_learns(one) for one in tensors])
+        needed = tuple([one is not None and torch.is_grad_enabled() and learns(one) for one in tensors])
         if not trusted(primitive, static, tensors, needed):
             return primitive.reference(*tensors, *static)
     if needs_grad(*tensors):
@@ -119,10 +119,6 @@ def at_once(primitive: Primitive, static: tuple[Any, ...], compute: Callable[...
     """A primitive with its gradients where nobody traces or maps; ``compute`` gives the bits of its ``direct``."""
     found: Tensor = _Now.apply(primitive, static, compute, *tensors)
     return found
-
-
-def _learns(tensor: Tensor | None) -> bool:
-    return tensor is not None and torch.is_grad_enabled() and learns(tensor)
 
 
 def _carried(primitive: Primitive, static: tuple[Any, ...], duals: Sequence[Any]) -> Tensor:

@@ -79,7 +79,7 @@ def disagreement(primitive: Primitive, static: tuple[Any, ...], tensors: Sequenc
             back = () if grad is None else _gradients(primitive, static, needed, grad, *sample)
         except Exception as error:  # whatever a compiler or a driver raises
             return f"it raises {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-    if not _equal(out, again):
+    if not (torch.equal(out.nan_to_num(), again.nan_to_num()) and torch.equal(out.isnan(), again.isnan())):
         return "two equal runs differ"
     near, near_back = _referenced(primitive, static, sample, needed, grad)
     wide = [None if one is None else one.double() if one.is_floating_point() else one for one in sample]
@@ -163,10 +163,6 @@ def _picture(like: Tensor) -> Tensor:
 def _noise(like: Tensor) -> Tensor:
     noise = torch.randn(like.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64, device="cpu")
     return noise.to(like.dtype).to(like.device)
-
-
-def _equal(one: Tensor, other: Tensor) -> bool:
-    return torch.equal(one.nan_to_num(), other.nan_to_num()) and torch.equal(one.isnan(), other.isnan())
 
 
 def _variant(primitive: Primitive, static: tuple[Any, ...], tensors: Sequence[Tensor | None], needed: tuple[bool, ...]) -> str:

@@ -379,8 +379,6 @@ class Record:
             size: (height, width) of what goes in, instead of ``size_in``.
             out: of what comes out; default ``size_out`` in the same proportion.
 
-        The plan lies between two resizes, one where a size is as it was. They are steps, so the others' numbers move.
-
         Errors:
             InvalidArgument where ``size_out`` in that proportion is no whole number.
 

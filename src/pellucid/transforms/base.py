@@ -461,16 +461,8 @@ def _padding_mode(name: str, value: object) -> object:
 
 
 _OPTIONS = (
-    "Interpolation",
-    "ClipRule",
-    "EndClip",
-    "ImageGradient",
-    "Surrogate",
-    "Magnitude",
-    "CodecGradient",
-    "Subsampling",
-    "Pairing",
-)
+    "Interpolation", "ClipRule", "EndClip", "ImageGradient", "Surrogate", "Magnitude", "CodecGradient", "Subsampling", "Pairing",
+)  # fmt: skip
 _BY_AXIS = (Range | tuple[float, float, float, float] | tuple[Range, Range], _drawn)
 _TYPES: Mapping[str, tuple[Any, Callable[[str, object], object]]] = {
     "bool": (bool, check_flag),

@@ -20,7 +20,7 @@ from pellucid.core.tape import Rows, cached_recording
 from pellucid.engine.lowering.lowered import Lowered
 from pellucid.engine.lowering.segments_of import Segments
 from pellucid.engine.plan import Group, Plan, Run, Single, Space
-from pellucid.segments import CallSpec, CodecSpec, CurveSpec, LayerSpec, SegmentSpec
+from pellucid.segments import CallSpec, CodecSpec, CurveSpec, LayerSpec
 from pellucid.types import Size
 
 __all__ = ["Opening", "Openings", "copies", "gate_of", "keeps_levels", "may_close"]
@@ -115,12 +115,10 @@ def may_close(lowered: Lowered, groups: Sequence[Group]) -> bool:
 
 def _gates(plan: Plan, segments: Segments) -> tuple[Tensor | None, ...]:
     """How far each sample's step is open, of every step; None: always."""
-    return tuple(None if _always(spec) else gate_of(segments, index) for index, spec in enumerate(plan.segments))
-
-
-def _always(spec: SegmentSpec | None) -> bool:
-    """Of a choice, or a function, which sees the whole batch."""
-    return spec is None or isinstance(spec, CallSpec)
+    return tuple(
+        None if spec is None or isinstance(spec, CallSpec) else gate_of(segments, index)  # a choice, or a function of the batch
+        for index, spec in enumerate(plan.segments)
+    )
 
 
 def gate_of(segments: Segments, index: int) -> Float[Tensor, "b"] | None:

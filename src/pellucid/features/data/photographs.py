@@ -24,20 +24,9 @@ from pellucid.functional import resize, rgb_to_grayscale
 __all__ = ["BUNDLED", "ImageFolder", "bundled_photographs", "read_gray"]
 
 BUNDLED: Final = (
-    "astronaut",
-    "brick",
-    "camera",
-    "chelsea",
-    "clock",
-    "coffee",
-    "coins",
-    "grass",
-    "gravel",
-    "hubble_deep_field",
-    "retina",
-    "rocket",
-    "text",
-)
+    "astronaut", "brick", "camera", "chelsea", "clock", "coffee", "coins", "grass", "gravel", "hubble_deep_field", "retina",
+    "rocket", "text",
+)  # fmt: skip
 """Photographs in scikit-image's wheel under CC0 or in the public domain."""
 
 _SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp", ".tif", ".tiff", ".webp")
