@@ -270,23 +270,23 @@ def test_a_pass_that_waits_for_a_mean_is_prepared(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["turned", "cut", "flagship"])
 def test_so_is_its_gradient(name, monkeypatch):
-    pipeline, x = PIPELINES[name](), torch.rand(2, 3, 10, 11, dtype=torch.float64, requires_grad=True)
+    pipeline, x = PIPELINES[name](), torch.rand(1, 3, 10, 11, dtype=torch.float64, requires_grad=True)
     key = P.Key(1, 5)
     for _ in range(2):
         pipeline(x, key=key)
     monkeypatch.setattr(recipes, "image_of", None)
-    assert torch.autograd.gradcheck(lambda x: pipeline(x, key=key), x, fast_mode=True)
+    assert torch.autograd.gradcheck(lambda x: pipeline(x, key=key), x)
 
 
 @pytest.mark.parametrize("name", ["flip", "affine", "flagship"])
 def test_gradients_of_gradients_by_recipe(name, looking):
-    x, pipeline = torch.rand(2, 3, 13, 17, requires_grad=True), PIPELINES[name]()
+    x, pipeline = torch.rand(2, 3, 13, 17, dtype=torch.float64, requires_grad=True), PIPELINES[name]()
     for step in range(3):
         found = []
         for call in (pipeline, lambda *given, **named: looking(pipeline, *given, **named)):
             (first,) = torch.autograd.grad(call(x, key=P.Key(1, step)).square().sum(), x, create_graph=True)
             found.append(torch.autograd.grad(first.square().sum(), x)[0])
-        torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5 * found[1].abs().max().item())
+        torch.testing.assert_close(*found)
 
 
 @pytest.mark.parametrize(

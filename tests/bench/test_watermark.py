@@ -63,7 +63,6 @@ def test_the_page_has_the_table_of_its_file():
     assert as_markdown(rows) in (DOCS / "watermark.md").read_text()
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_the_study_runs(tmp_path):
     pytest.importorskip("skimage")

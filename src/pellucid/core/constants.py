@@ -1,7 +1,7 @@
 """Small constant tensors, made so that nothing is copied from the host while a CUDA graph is being captured.
 
-Owns: `constant` and `scalar`, the memory of what was made on a device, the dtype of small tensors, and the
-default device of calls, `pinned`.
+Owns: `constant` and `scalar`, the memory of what was made on a device, the dtype of small tensors, and what calls
+run under: a default device, `pinned` and `standing`, and no autocast, `full_precision`.
 Must not: hand out what somebody may write to, or forget what a captured graph reads.
 Read next: ``../geometry/matrices.py``.
 """
