@@ -9,7 +9,6 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -209,11 +208,13 @@ def settled_in_memory(image: Tensor, recipe: Recipe, dtype: torch.dtype) -> Call
     """The same of the memory of pictures that lie as this one, of maps, windows and colours, and of their slopes, as a function to
     the memory of the result.
     """
+    from pellucid.kernels.resize.cpu.means import settle
+
     (batch, channels, height, width), table = image.shape, sources_of(image).table
     size, options, _ = recipe.options(channels)
     turns, kind = turns_of(image, options[3], dtype), torch.empty(0, dtype=dtype, device="cpu").numpy().dtype
     shape = (batch * options[3], size[0] * size[1]) if turns is None else (batch, size[0] * size[1] * options[3])
-    loop = alike(import_module("pellucid.kernels.resize.cpu.means").settle)
+    loop = alike(settle)
     last: _Call | None = None
 
     def call(flat: _Array, rows: Sequence[_Array], slopes: _Array) -> _Array:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -222,7 +221,8 @@ def direct(*given: Any) -> Tensor:
 
 def _sweep(call: _Call, arguments: Sequence[Any], turns: int, planes: Any) -> None:
     """Write to the rows of a result, whose channels take turns or do not."""
-    forward = call.loop or import_module("pellucid.kernels.warp.cpu.sweep").forward
+    from pellucid.kernels.warp.cpu.sweep import forward
+
     rows, total = layout.forward_rows(*call.colored, call.canvases), call.out_shape[0] * call.strips
 
     def room() -> tuple[Any, ...]:
@@ -233,7 +233,7 @@ def _sweep(call: _Call, arguments: Sequence[Any], turns: int, planes: Any) -> No
         made = scratch("made by turns", turns * call.strip, planes.dtype)
         return *found, ((0,) * turns, read, made.reshape(turns, call.strip))
 
-    run_loop(forward, total, _PIXELS // call.strip + 1, *arguments, planes, room=room)
+    run_loop(call.loop or forward, total, _PIXELS // call.strip + 1, *arguments, planes, room=room)
 
 
 def _may_look_up(image: Tensor | Pictures, size: Sequence[int], options: Sequence[int]) -> bool:
@@ -252,14 +252,15 @@ def _mover(
     table: Any, channels: int, size: Sequence[int], cells: int, item: int, *, again: bool = False
 ) -> Callable[[Any, Shifts, Any], None]:
     """The same in memory, once or ``again`` and again."""
-    move = import_module("pellucid.kernels.warp.cpu.moves").move
-    move = alike(move) if again else move
+    from pellucid.kernels.warp.cpu.moves import move
+
+    loop = alike(move) if again else move
     bits, row, one, width = f"u{item}", size[0] * size[1] * cells, (0,) * cells, size[1]
     grain, channels = _MOVED // (row * item) + 1, channels // cells
 
     def moving(flat: Any, maps: Shifts, out: Any) -> None:
         planes = out.view(bits).reshape(-1, row)
-        run_loop(move, len(planes), grain, flat.view(bits), table, channels, maps, width, one, planes)
+        run_loop(loop, len(planes), grain, flat.view(bits), table, channels, maps, width, one, planes)
 
     return moving
 
@@ -272,6 +273,8 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
     """`direct` of pictures that lie as this one, and of other numbers: from their memory, and arrays for tensors, to the result's
     memory. None of passes with a field, canvases or a table, and of 16-bit floats.
     """
+    from pellucid.kernels.warp.cpu.sweep import forward
+
     *tensors, size, options, _, dtype = given
     shape, strides, mode, colored = image.shape, image.stride(), options[1], options[2] & FIRST_MIX
     if {image.dtype, dtype} & HALVES or any(part is not None for part in tensors[3:]) or 0 in (*shape, *size):
@@ -288,7 +291,7 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
     parts = _Call(asked) if cells == 3 else None
     for one in filter(None, (moves, rests, parts)):  # they keep no picture
         one.image, one.arguments = asked.mapping, one.arguments[1:]
-        one.loop = alike(import_module("pellucid.kernels.warp.cpu.sweep").forward)
+        one.loop = alike(forward)
     still = tensors[0].numpy().dtype.type(_STILL[: tensors[0].shape[1]]).tobytes()
     looks_up = _may_look_up(image, size, options) and (image.movedim(1, -1) if cells > 1 else image).is_contiguous()
     made, count = torch.empty(0, dtype=dtype, device="cpu").numpy().dtype, shape[0] * options[3]
