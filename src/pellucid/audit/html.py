@@ -7,11 +7,11 @@ Read next: ``pictures.py``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from pellucid.audit.finding import Finding, Measure, Severity
 from pellucid.audit.pictures import STATES, agreement_plot, data_uri, heat, states
-from pellucid.audit.report import AuditReport
 
 __all__ = ["page"]
 
@@ -38,27 +38,32 @@ figure img { image-rendering: pixelated; border: 1px solid var(--line); backgrou
 """
 
 
-def page(report: AuditReport) -> str:
-    """Return the whole page."""
-    counts = {s: sum(f.severity == s for f in report.findings) for s in reversed(Severity)}
+def page(name: str, findings: Sequence[Finding], measures: Mapping[str, Measure], told: str) -> str:
+    """The whole page.
+
+    Args:
+        name: of what was audited.
+        findings: in the order in which they are shown.
+        measures: of each input and parameter.
+        told: how long it took, what was tried, and on what.
+    """
+    counts = {s: sum(f.severity == s for f in findings) for s in reversed(Severity)}
     verdict = ", ".join(f"{n} {s.label}{'s' if n != 1 else ''}" for s, n in counts.items()) or "nothing found"
-    versions = ", ".join(f"{k} {v}" for k, v in report.versions.items())
-    told = "; ".join(part for part in (report.conditions, versions) if part)
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>Gradient audit: {escape(report.name)}</title><style>{_STYLE}</style></head><body>",
-        f"<h1>Gradient audit of <code>{escape(report.name)}</code></h1>",
-        f'<p class="summary">{verdict} <span class="soft">in {report.seconds:.2f} s; {escape(told)}</span></p>',
+        f"<title>Gradient audit: {escape(name)}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>Gradient audit of <code>{escape(name)}</code></h1>",
+        f'<p class="summary">{verdict} <span class="soft">{escape(told)}</span></p>',
         "<h2>Findings</h2>",
-        *(_finding(f) for f in report.findings),
+        *(_finding(f) for f in findings),
     ]
-    if not report.findings:
+    if not findings:
         parts.append("<p>Nothing found.</p>")
-    if report.measures:
-        parts += ["<h2>Inputs and parameters</h2>", _table(report)]
+    if measures:
+        parts += ["<h2>Inputs and parameters</h2>", _table(measures)]
         parts += ["<h2>Where the gradient lives</h2>", _legend()]
-        parts += [_leaf(name, m) for name, m in report.measures.items()]
+        parts += [_leaf(name, m) for name, m in measures.items()]
     return "\n".join([*parts, "</body></html>", ""])
 
 
@@ -73,14 +78,14 @@ def _finding(finding: Finding) -> str:
     )
 
 
-def _table(report: AuditReport) -> str:
-    modes = list(dict.fromkeys(mode for m in report.measures.values() for mode in m.modes))
+def _table(measures: Mapping[str, Measure]) -> str:
+    modes = list(dict.fromkeys(mode for m in measures.values() for mode in m.modes))
     head = "".join(
         f"<th>{escape(h)}</th>"
         for h in ["name", "kind", "shape", "gradient", "seen", "reachable", "antialiased", "error", "checked in", *modes]
     )
     rows = []
-    for name, m in report.measures.items():
+    for name, m in measures.items():
         cells = f"<td><code>{escape(name)}</code></td><td>{m.kind}</td><td>{' × '.join(map(str, m.shape)) or 'scalar'}</td>"
         counts = zip((m.seen, m.reachable, m.antialiased), m.shares, strict=True)
         figures = ["" if share is None else f"{count} ({100 * share:.1f} %)" for count, share in counts]

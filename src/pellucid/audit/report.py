@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.audit.finding import Category, Finding, Measure, Severity
+from pellucid.audit.html import page
 
 __all__ = ["AuditReport", "Reported"]
 
@@ -161,9 +162,9 @@ class AuditReport(Reported):
         }
 
     def _page(self) -> str:
-        from pellucid.audit.html import page
-
-        return page(self)
+        versions = ", ".join(f"{k} {v}" for k, v in self.versions.items())
+        told = "; ".join(part for part in (f"in {self.seconds:.2f} s", self.conditions, versions) if part)
+        return page(self.name, self.findings, self.measures, told)
 
     def __str__(self) -> str:
         """The findings as lines of plain text."""

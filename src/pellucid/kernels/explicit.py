@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,56 +22,17 @@ from pellucid.kernels.derivatives import first_moves_alone, forward_mode, learns
 from pellucid.kernels.dispatch import choose
 from pellucid.kernels.first_launch import trusted
 from pellucid.kernels.pages import in_large_pages
+from pellucid.kernels.primitive import Primitive, Tensors
 from pellucid.kernels.several import Pictures, listed
 
 __all__ = [
-    *("AVAILABLE", "TRITON_KEYS", "Primitive", "add_up", "as_it_is", "at_once", "batched", "dtypes", "empty_gradients"),
+    *("AVAILABLE", "TRITON_KEYS", "add_up", "at_once", "batched", "dtypes", "empty_gradients"),
     *("implementation", "register", "run"),
 ]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "reference")
 TRITON_KEYS: tuple[str, ...] = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPRET") == "1" else ("CUDA",)
 """Whose tensors Triton's kernels take: those of the CPU by Triton's interpreter alone, which the same variable turns on."""
-
-
-Tensors: TypeAlias = tuple[Tensor | None, ...]
-
-
-class Primitive(NamedTuple):
-    """What computes a primitive: up to eight tensors, whose first axis is the batch (or 1, for all; some may be None), and what
-    else there is to say, which is static.
-
-    Args:
-        name: for errors.
-        reference: (tensors, static) -> the result; for second derivatives.
-        direct: the same, compiled, past torch's dispatcher.
-        forward: the same as an operator.
-        backward: (gradient of the result, tensors, static, what is needed) -> one gradient per tensor, empty where it is not
-            needed. The first has the first tensor's dtype and shape; the others have one row per sample, most of them in float64.
-        impl: who computes, for errors.
-        dual: (tensors, their tangents or None, static) -> the result and its tangent, or None where this call has no such
-            pass; None where no call has.
-        back: backward past the dispatcher; it and ``direct`` take `Pictures` for the first tensor, whose gradient is flat then.
-            None where they do not.
-        linear: (tensors, static) -> the tensors but the first with which the primitive is its own derivative to the first, or None
-            where that depends on the first. Then neither its second derivative nor the first's tangent needs a reference.
-    """
-
-    name: str
-    reference: Callable[..., Tensor]
-    direct: Callable[..., Tensor]
-    forward: Callable[..., Tensor]
-    backward: Callable[..., tuple[Tensor, ...]]
-    impl: str = "cpu"
-    dual: Callable[..., tuple[Tensor, Tensor] | None] | None = None
-    linear: Callable[..., Tensors | None] = lambda *_: None
-    back: Callable[..., tuple[Tensor, ...]] | None = None
-
-
-def as_it_is(image: Tensor, *others: Any) -> Tensors:
-    """`Primitive.linear` of what is linear in the image: all else as it is."""
-    del image
-    return tuple(part for part in others if part is None or isinstance(part, Tensor))
 
 
 def implementation(impl: str, device: torch.device, available: tuple[str, ...] = AVAILABLE, *linear: Tensor | None) -> str:
@@ -174,7 +135,7 @@ class Explicit(torch.autograd.Function):
         needed = tuple(ctx.needs_input_grad[3 : 3 + len(tensors)])
         # Only create_graph=True differentiates on; a compiled graph never does.
         once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
-        compute = _gradients if once else _Backward.apply
+        compute = Primitive.gradients if once else _Backward.apply
         found = compute(ctx.primitive, ctx.static, needed, grads[0], *tensors)
         return (None, None, None, *found, *[None] * (_MOST - len(tensors)))
 
@@ -203,22 +164,6 @@ def _saved(ctx: Any) -> list[Tensor | None]:
     return [next(saved) if given else None for given in ctx.given]
 
 
-def _gradients(
-    primitive: Primitive, static: tuple[Any, ...], needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None
-) -> tuple[Tensor | None, ...]:
-    """The gradient of every tensor, None where it is not needed."""
-    given: Any = primitive.backward(grad, *tensors, *static, list(needed))
-    found = (given,) if isinstance(given, Tensor) else given  # an operator has no tuple of one
-    return tuple([_share(f, t) if need else None for f, t, need in zip(found, tensors, needed, strict=True)])
-
-
-def _share(found: Tensor, like: Tensor | None) -> Tensor:
-    """Per-sample sums as the gradient of a tensor that may have had one row for all."""
-    assert like is not None
-    total = found.sum(0, keepdim=True) if like.shape[0] == 1 and found.shape[0] != 1 else found
-    return total.to(like.dtype)
-
-
 class _Backward(torch.autograd.Function):
     """The gradients, as a function whose own derivative is the primitive where that is linear, or goes through the reference."""
 
@@ -228,7 +173,7 @@ class _Backward(torch.autograd.Function):
     def forward(
         primitive: Primitive, static: tuple[Any, ...], needed: tuple[bool, ...], grad: Tensor, *tensors: Tensor | None
     ) -> Any:
-        return _gradients(primitive, static, needed, grad, *tensors)
+        return primitive.gradients(static, needed, grad, *tensors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -14,16 +14,14 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from pellucid.core.files import written
 from pellucid.core.tape import is_plain_eager
-
-if TYPE_CHECKING:
-    from pellucid.kernels.explicit import Primitive
+from pellucid.kernels.primitive import Primitive
 
 __all__ = ["FOUND", "disagreement", "trusted"]
 
@@ -66,8 +64,6 @@ def trusted(primitive: Primitive, static: tuple[Any, ...], tensors: Sequence[Ten
 
 def disagreement(primitive: Primitive, static: tuple[Any, ...], tensors: Sequence[Tensor | None], needed: tuple[bool, ...]) -> str:
     """What is wrong with a kernel on a picture of noise, ties, ends and NaN; empty where nothing is."""
-    from pellucid.kernels.explicit import _gradients
-
     with torch.no_grad():
         sample = [None if tensor is None else tensor[:1].detach().clone() for tensor in tensors]
         assert sample[0] is not None
@@ -76,7 +72,7 @@ def disagreement(primitive: Primitive, static: tuple[Any, ...], tensors: Sequenc
             out = primitive.forward(*sample, *static)
             again = primitive.forward(*sample, *static) if torch.are_deterministic_algorithms_enabled() else out
             grad = _noise(out) if out.is_floating_point() and any(needed) else None
-            back = () if grad is None else _gradients(primitive, static, needed, grad, *sample)
+            back = () if grad is None else primitive.gradients(static, needed, grad, *sample)
         except Exception as error:  # whatever a compiler or a driver raises
             return f"it raises {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
     if not (torch.equal(out.nan_to_num(), again.nan_to_num()) and torch.equal(out.isnan(), again.isnan())):

@@ -8,13 +8,12 @@ Read next: ``sources.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from pellucid.kernels.explicit import Primitive
+from pellucid.kernels.primitive import Primitive
 
 __all__ = ["Pictures", "listed", "rows_of"]
 

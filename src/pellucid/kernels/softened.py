@@ -19,7 +19,7 @@ from pellucid.core.tape import is_plain_eager
 from pellucid.kernels import convolve
 from pellucid.kernels.convolve.gaussian import gaussian
 from pellucid.kernels.derivatives import needs_grad
-from pellucid.kernels.explicit import Primitive
+from pellucid.kernels.primitive import Primitive
 from pellucid.kernels.within import in_memory
 
 __all__ = ["WIDEST", "blurred", "softened", "widened", "with_slopes"]

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from pellucid.core.tape import is_plain_eager
-from pellucid.kernels.explicit import Explicit, Primitive
+from pellucid.kernels.explicit import Explicit
+from pellucid.kernels.primitive import Primitive
 from pellucid.kernels.threads import elements
 
 __all__ = ["InMemory", "in_memory", "within"]

@@ -27,8 +27,8 @@ from pellucid.registration.descent import Bends, Run, descend
 from pellucid.registration.evidence import evidence_of
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, evened
 from pellucid.registration.maps import basis, corner_distance, lens_field, level_from_full, parts_of, spline_field, spline_near
-from pellucid.registration.newton import Equations, Found, Pair, equations, minimise, noise_covariance, plane_moves
-from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of, start_of, told, weight_of
+from pellucid.registration.newton import LEAST_OVERLAP, Equations, Found, Pair, equations, minimise, noise_covariance, plane_moves
+from pellucid.registration.verdicts import check_numbers, problems_of, reasons_of, start_of, told, weight_of
 from pellucid.types import Size
 
 __all__ = ["Alignment", "Step", "align"]

@@ -17,8 +17,7 @@ from torch import Tensor
 
 from pellucid.registration.descent import Run
 from pellucid.registration.maps import along, spline_field, spline_near, splines
-from pellucid.registration.newton import Pair, residuals
-from pellucid.registration.verdicts import LEAST_OVERLAP
+from pellucid.registration.newton import LEAST_OVERLAP, Pair, residuals
 
 __all__ = ["Bent", "Slopes", "bend", "bend_levels", "slopes_of"]
 

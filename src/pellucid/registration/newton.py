@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import torch
 from jaxtyping import Bool, Float
@@ -18,14 +18,15 @@ from torch import Tensor
 from pellucid.functional import warp
 from pellucid.registration.losses import brightness, information_step, sampled
 from pellucid.registration.maps import basis, changed, corner_distance, frame
-from pellucid.registration.verdicts import LEAST_OVERLAP
 from pellucid.types import Size
 
 __all__ = [
-    "_FLAT", "Equations", "Moves", "Pair", "equations", "minimise", "noise_covariance", "normal_equations", "plane_moves", "read",
-    "residuals",
-]  # fmt: skip
+    *("LEAST_OVERLAP", "_FLAT", "Equations", "Moves", "Pair", "equations", "minimise", "noise_covariance", "normal_equations"),
+    *("plane_moves", "read", "residuals"),
+]
 
+LEAST_OVERLAP: Final = 0.2
+"""A pair that shares less of the fixed picture's weight is not aligned, and a step that leaves less is refused."""
 _FLAT = 1e-5
 """A step that changes the loss by a smaller share ends a descent."""
 _PIECE = 1 << 14

@@ -7,7 +7,7 @@ Read next: ``align.py``, ``volumes.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,14 +15,11 @@ from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import finite_number, whole_number
+from pellucid.registration.evidence import Evidence
+from pellucid.registration.newton import LEAST_OVERLAP
 
-if TYPE_CHECKING:
-    from pellucid.registration.evidence import Evidence
+__all__ = ["check_numbers", "problems_of", "reasons_of", "start_of", "told", "weight_of"]
 
-__all__ = ["LEAST_OVERLAP", "check_numbers", "problems_of", "reasons_of", "start_of", "told", "weight_of"]
-
-LEAST_OVERLAP: Final = 0.2
-"""A pair that shares less of the fixed picture's weight is not aligned, and a step that leaves less is refused."""
 _LEAST_CORRELATION = 0.3
 _LEAST_AGREEING: Final = 0.9
 """The share of places that must match best at the map: right maps have .92 and more (one of 320 less), wrong ones .88 at most."""

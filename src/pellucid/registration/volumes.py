@@ -25,8 +25,8 @@ from pellucid.registration.bending import bend_levels
 from pellucid.registration.descent import Run, adam, flat_at_the_end, roughness
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation
 from pellucid.registration.maps import parts_of, spline_field, spline_near
-from pellucid.registration.newton import Equations, minimise, noise_covariance
-from pellucid.registration.verdicts import LEAST_OVERLAP, check_numbers, problems_of, reasons_of, start_of, told, weight_of
+from pellucid.registration.newton import LEAST_OVERLAP, Equations, minimise, noise_covariance
+from pellucid.registration.verdicts import check_numbers, problems_of, reasons_of, start_of, told, weight_of
 from pellucid.registration.voxels import (
     BLUR,
     SHARP,

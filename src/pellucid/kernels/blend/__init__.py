@@ -17,8 +17,9 @@ from pellucid.kernels.blend import cpu, reference, triton
 from pellucid.kernels.blend.cpu import paint as painting
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.explicit import Primitive, dtypes, implementation, run
+from pellucid.kernels.explicit import dtypes, implementation, run
 from pellucid.kernels.pixels import cells_of
+from pellucid.kernels.primitive import Primitive
 
 __all__ = ["AVAILABLE", "gaussian_field", "means_of_blocks", "noise", "paint", "paints", "patch", "poisson_quantile"]
 

@@ -19,7 +19,8 @@ from pellucid.kernels.codec.reference import Rounding
 from pellucid.kernels.codec.tables import SPREAD
 from pellucid.kernels.derivatives import forward_mode, needs_grad
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.explicit import Primitive, run
+from pellucid.kernels.explicit import run
+from pellucid.kernels.primitive import Primitive
 
 __all__ = ["AVAILABLE", "compress", "jpeg"]
 

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from pellucid.core.constants import constant
 from pellucid.kernels.color import cpu, reference, triton
-from pellucid.kernels.explicit import TRITON_KEYS, Primitive, dtypes, implementation, register, run
+from pellucid.kernels.explicit import TRITON_KEYS, dtypes, implementation, register, run
+from pellucid.kernels.primitive import Primitive
 from pellucid.kernels.stages.colour import STAGES
 
 __all__ = ["jitter_steps", "shift_hsv", "staged"]

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from pellucid.core.constants import compute_dtype
 from pellucid.kernels.convolve import cpu, reference, triton
-from pellucid.kernels.explicit import AVAILABLE, Primitive, as_it_is, dtypes, implementation, run
+from pellucid.kernels.explicit import AVAILABLE, dtypes, implementation, run
+from pellucid.kernels.primitive import Primitive, as_it_is
 
 __all__ = ["AVAILABLE", "SEPARABLE", "dense", "interior", "median", "separable"]
 

@@ -22,8 +22,9 @@ from pellucid.kernels.color.passes import staged
 from pellucid.kernels.curve import clahe, cpu, reference
 from pellucid.kernels.curve.layout import AMOUNT, GAIN, GATE, KINDS, SLOPES
 from pellucid.kernels.curve.surrogate import tone as by_surrogate
-from pellucid.kernels.explicit import Primitive, dtypes, implementation, run
+from pellucid.kernels.explicit import dtypes, implementation, run
 from pellucid.kernels.pixels import empty_like
+from pellucid.kernels.primitive import Primitive
 from pellucid.kernels.stages.colour import BENT
 from pellucid.types import Size
 

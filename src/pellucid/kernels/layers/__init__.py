@@ -14,9 +14,10 @@ import torch
 from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 
-from pellucid.kernels.explicit import Primitive, implementation, run
+from pellucid.kernels.explicit import implementation, run
 from pellucid.kernels.layers import cpu, reference
 from pellucid.kernels.nearest import read
+from pellucid.kernels.primitive import Primitive
 
 __all__ = ["layers"]
 

@@ -13,8 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.explicit import AVAILABLE, Primitive, as_it_is, implementation, run
+from pellucid.kernels.explicit import AVAILABLE, implementation, run
 from pellucid.kernels.patches import cpu, reference
+from pellucid.kernels.primitive import Primitive, as_it_is
 from pellucid.kernels.softened import blurred, softened, with_slopes
 from pellucid.types import Size
 

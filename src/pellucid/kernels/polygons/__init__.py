@@ -10,8 +10,9 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.kernels.explicit import Primitive, implementation, run
+from pellucid.kernels.explicit import implementation, run
 from pellucid.kernels.polygons import cpu, reference
+from pellucid.kernels.primitive import Primitive
 from pellucid.types import Size
 
 __all__ = ["coverage"]

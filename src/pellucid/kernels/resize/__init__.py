@@ -19,7 +19,7 @@ from torch import Tensor
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.derivatives import forward_mode
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.explicit import Primitive
+from pellucid.kernels.primitive import Primitive
 from pellucid.kernels.resize import cpu, reference, triton
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import softened, with_slopes

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.derivatives import needs_grad
-from pellucid.kernels.explicit import AVAILABLE, Primitive, implementation, run
+from pellucid.kernels.explicit import AVAILABLE, implementation, run
+from pellucid.kernels.primitive import Primitive
 from pellucid.kernels.volume import cpu, reference
 from pellucid.kernels.volume.blocks import Block, reach
 from pellucid.types import Size3

@@ -19,7 +19,7 @@ from pellucid.core.constants import constant
 from pellucid.kernels import color
 from pellucid.kernels.derivatives import first_moves_alone, forward_mode, needs_grad
 from pellucid.kernels.dispatch import choose
-from pellucid.kernels.explicit import Primitive
+from pellucid.kernels.primitive import Primitive
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.stages.chain import as_read, fusable, has_curve, has_stages

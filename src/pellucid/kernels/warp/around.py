@@ -19,7 +19,8 @@ from torch import Tensor
 from pellucid.core.constants import constant
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels import color
-from pellucid.kernels.explicit import Primitive, run
+from pellucid.kernels.explicit import run
+from pellucid.kernels.primitive import Primitive
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.softened import blurred
 from pellucid.kernels.stages.chain import FIRST_MIX, blends_channels

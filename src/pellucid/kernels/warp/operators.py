@@ -17,9 +17,10 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.kernels.derivatives import needs_grad
-from pellucid.kernels.explicit import Primitive, operator, run
+from pellucid.kernels.explicit import operator, run
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import cells_of
+from pellucid.kernels.primitive import Primitive
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import gradient_of
 from pellucid.kernels.stages.chain import FIRST_MIX, has_stages, place
