@@ -87,7 +87,7 @@ def test_the_figures_of_the_readme_are_those_of_the_pages():
     def memory(subject):
         return float(re.search(rf"^\| \**{subject}\** \|.* ([\d.]+) x \|$", backward, flags=re.MULTILINE)[1])
 
-    assert f"{memory('kornia'):.0f} times the batch in memory where this one takes {memory('pellucid'):.1f}" in readme
+    assert f"{memory('kornia'):.0f} times the batch's memory there and {memory('pellucid'):.1f} times here" in readme
 
 
 def test_architecture_names_existing_tests():

@@ -62,8 +62,8 @@ def imported(one: Configuration, match: str = "nearest") -> Imported:
 
 
 def table() -> str:
-    """The share of each half that is imported whole, in Markdown; what is not is told of the half that was tuned on alone."""
-    lines = ["| library | half | pipelines | `exact` | `nearest` | what is not |", "|---|---|---|---|---|---|"]
+    """The share of each half that is imported whole, in Markdown; missing operations are named for the tuned half alone."""
+    lines = ["| library | half | pipelines | `exact` | `nearest` | not imported |", "|---|---|---|---|---|---|"]
     for key, count in Counter((one.library, one.half) for one in PIPELINES).items():
         chosen = [one for one in PIPELINES if (one.library, one.half) == key]
         missing = Counter(each.name for one in chosen for each in imported(one).missing)
