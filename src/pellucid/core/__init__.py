@@ -1,6 +1,6 @@
-"""What every room stands on and no reader of images needs to know.
+"""Tools that every package here uses and that have nothing to do with images.
 
-Owns: axes, small constants, caches with a bound, whole files, compilers of kernels, tapes of programs, and other libraries' names.
+Owns: the order of axes, small constants, bounded caches, atomic file writes, kernel compilers, tapes, and other libraries' names.
 Must not: know a transform or a picture.
 Read next: ``constants.py``.
 """

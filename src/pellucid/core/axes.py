@@ -1,6 +1,6 @@
-"""How the axes of a picture are read: channels before rows and columns.
+"""The order of a picture's axes: channels before rows and columns.
 
-Owns: refusing pictures whose channels stand last, and volumes and videos in another order, from shapes alone.
+Owns: the check, from shapes alone, that refuses pictures with channels last, and volumes and videos with axes in another order.
 Must not: move axes.
 Read next: ``../targets/parsing.py``.
 """
@@ -17,25 +17,25 @@ _COLORS = (1, 3, 4)
 _PERMUTE = {3: "(2, 0, 1)", 4: "(0, 3, 1, 2)", 5: "(0, 1, 4, 2, 3)"}
 
 CHANNELS_FIRST = "Arrays and PIL images are (H, W, C): torch.from_numpy(numpy.array(image)).permute(2, 0, 1) is (C, H, W)"
-"""What errors advise where the image is no tensor."""
+"""The advice in errors about an image that is not a tensor."""
 
 
 def check_axes(name: str, shape: Sequence[int], *, option: str = "") -> None:
-    """Raise where (..., C, H, W) more likely is (..., H, W, C), or (B, T, C, H, W) a volume or (B, C, T, H, W).
+    """Raise if a shape is more likely (..., H, W, C) than (..., C, H, W), or a volume or (B, C, T, H, W) than (B, T, C, H, W).
 
-    Pictures have 1, 3 or 4 channels. Where the last axis has and the channel axis has not, the channels stand last; a square last
-    pair passes: (64, 4, 4) is rather 64 channels of a small feature map than a picture as wide as it has channels.
+    Pictures have 1, 3 or 4 channels. If the last axis has such a length and the channel axis has not, the channels come last. A
+    square last pair passes: (64, 4, 4) is more likely a small feature map of 64 channels than a picture 4 pixels wide.
 
     Args:
-        name: of the argument.
+        name: of the argument, for the error.
         shape: three axes or more.
-        option: how the caller can say which axes are meant, beside moving them.
+        option: text for the error: another way to say which axes are meant, besides moving them.
     """
     frames, (channels, height, width) = shape[:-3], shape[-3:]
     if channels in _COLORS:
         return
     if width in _COLORS and width != height:
-        fix = f"Channels that stand last: .permute{_PERMUTE[len(shape)]}{option}."
+        fix = f"If the channels come last: .permute{_PERMUTE[len(shape)]}{option}."
         got = f"shape {tuple(shape)}, which reads as {channels} channels of {height} x {width} pixels"
         raise invalid(name, expected="channels before height and width", got=got, fix=fix)
     if len(frames) == 2 and frames[1] in _COLORS:

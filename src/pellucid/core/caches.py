@@ -1,7 +1,7 @@
-"""What is kept between calls, and for how long.
+"""A cache that lives between calls and forgets its oldest entries.
 
 Owns: `Recent`, a cache with a bound.
-Must not: know what it keeps.
+Must not: know what its values are.
 Read next: ``../engine/plan/make.py``.
 """
 
@@ -18,9 +18,9 @@ _Made = TypeVar("_Made")
 
 
 class Recent(Generic[_Key, _Made]):
-    """What was made under each of the keys that were asked for last; never None.
+    """A cache of the most recently used keys, whose values are never None.
 
-    Threads may share it: each step is one call of the dictionary, and the worst that a race does is to make something twice.
+    Threads may share it: each step is one call of the dictionary, and a race can at worst make a value twice.
 
     Args:
         most: how many values stay; the one not used for longest goes first.
@@ -37,7 +37,7 @@ class Recent(Generic[_Key, _Made]):
         return key in self._kept
 
     def get(self, key: _Key, make: Callable[[], _Made]) -> _Made:
-        """What is kept under the key, made now if need be."""
+        """Return the value for this key; make and keep it if it is not there."""
         kept = self._kept.pop(key, None)
         self._kept[key] = made = make() if kept is None else kept
         if len(self._kept) > self._most:

@@ -1,7 +1,7 @@
-"""Files that are whole or as they were before, and one sentence for those that are not.
+"""Atomic writes of files, and one error for files that cannot be read.
 
-Owns: `whole` and `written`, through which everything in one file is written, and `parsed`, which reads what may be damaged.
-Must not: know what is written.
+Owns: `whole` and `written`, through which every single file is written, and `parsed`, which reads files that may be damaged.
+Must not: know the format of a file.
 Read next: ``../pipeline/serialization.py``.
 """
 
@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 @contextmanager
 def whole(path: str | os.PathLike[str], *, drafts: Path | None = None) -> Iterator[Path]:
-    """Give a draft to write, and put it in the file's place once it is complete and on the disk.
+    """Yield the path of a draft to write, and move the draft to the file's place once it is complete and flushed to disk.
 
-    Every call has a draft of its own, of whatever process, in ``drafts`` (on the same disk) or beside the file. A full disk, an
-    exception or a kill leaves the old file as it was. A new file has the mode the umask asks for, a replaced one keeps its own; a
-    link is followed.
+    Every call in every process has its own draft, in ``drafts`` (on the same disk) or beside the file. A full disk, an exception
+    or a kill leaves the old file as it was. A new file gets its mode from the umask, a replaced file keeps its mode; links are
+    followed.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
@@ -47,7 +47,7 @@ def whole(path: str | os.PathLike[str], *, drafts: Path | None = None) -> Iterat
 
 
 def written(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
-    """Write a file through `whole`, in a folder that is made where there is none; return its path."""
+    """Write a file through `whole`, make its folder if needed, and return its path."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     with whole(target) as draft:
@@ -56,22 +56,22 @@ def written(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Pa
 
 
 def parsed(path: str | os.PathLike[str], how: Callable[[BytesIO], T], *, expected: str, name: str = "") -> T:
-    """Read a file of somebody else's format; whatever a wrong byte leads to there is an InvalidArgument that names the file.
+    """Read a file with a parser of another library; whatever that raises becomes an InvalidArgument that names the file.
 
-    The content is in memory before it is parsed: an OSError is the disk's. ``name`` is of the argument, before the file's.
+    The content is in memory before it is parsed, so an OSError comes from the disk. ``name`` is the argument's, for the error.
     """
     content = BytesIO(Path(path).read_bytes())
     try:
         return how(content)
     except (InvalidArgument, InvalidType):
         raise
-    except Exception as error:  # of its own kind for every parser and every damage, memory that a header promises among them
+    except Exception as error:  # each parser and each damage raises its own kind, even MemoryError for a header with a wrong size
         first = (str(error).splitlines() or [""])[0][:200].rstrip(".")
         raise invalid(f"{name} {path}".lstrip(), expected=expected, got=f"{type(error).__name__}: {first}") from error
 
 
 def flush(path: Path) -> None:
-    """Flush a file, or a folder's list of names, to the disk."""
+    """Flush a file, or a folder's directory entries, to the disk."""
     if os.name == "nt" and path.is_dir():
         return  # Windows cannot open a folder
     handle = os.open(path, os.O_RDONLY if path.is_dir() or os.name != "nt" else os.O_RDWR)

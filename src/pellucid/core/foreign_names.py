@@ -1,6 +1,6 @@
-"""What other libraries' names are called here.
+"""Translate names of other libraries into the names here.
 
-Owns: the names that no transform declares in ``like``, and the error for a name that is not here.
+Owns: other libraries' names that no transform declares in ``like``, and the error for a name that the package lacks.
 Must not: import anything of the package.
 Read next: ``../interop/torchvision.py``.
 """
@@ -48,8 +48,9 @@ _PEERS = "torchvision", "kornia", "albumentations"
 
 
 def names_here(kinds: Iterable[Any]) -> dict[str, str]:
-    """By other libraries' names, ours: those that transforms declare, and the others. A name of a library for volumes that is one
-    here, too, is itself.
+    """Map other libraries' names to ours: those that transforms declare, and the table above.
+
+    A name of a library for volumes is left out if a transform here has the same name.
     """
     declared = {kind.__name__: kind.like for kind in kinds}
     flat = {
@@ -65,7 +66,7 @@ def names_here(kinds: Iterable[Any]) -> dict[str, str]:
 
 
 def missing(module: str, name: str, here: dict[str, str]) -> AttributeError:
-    """The error for a name that the package lacks; it says what another library's is called here."""
+    """Return the error for a name that the package lacks; for another library's name it says what to use here."""
     text = f"module {module!r} has no attribute {name!r}"
     like = next((one for one in (*here, *here.values()) if one.lower() == name.lower()), "")
     if name in here:

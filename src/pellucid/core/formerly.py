@@ -1,7 +1,7 @@
-"""Calls as they were written before: options by place, and old names; and calls that no version took.
+"""Calls written for older versions (positional options, old names), and calls with options that never existed.
 
-Owns: `formerly`, which takes the former, and warns, and words the error of the latter.
-Must not: cost a call that is written as it is now more than a comparison.
+Owns: `formerly`, which accepts old calls with a warning, and words the error for options that never existed.
+Must not: cost an up-to-date call more than a comparison.
 Read next: ``docstrings.py``.
 """
 
@@ -22,16 +22,16 @@ __all__ = ["formerly"]
 Called = TypeVar("Called", bound=Callable[..., Any])
 
 _UNTIL = "0.5"
-"""The version that takes such calls no longer."""
+"""The version from which on such calls are errors."""
 
 
 def formerly(*places: str, **names: str) -> Callable[[Called], Called]:
-    """Take calls that give by place what has to be named now, and options by old names, with a DeprecationWarning that names the
-    line to write instead. An option that does not exist raises a TypeError with the name that was meant.
+    """Accept keyword-only options that are passed by position, and options by old names, with a DeprecationWarning that shows the
+    line to write instead. An option that does not exist raises a TypeError with the closest name.
 
     Args:
-        places: what stood behind that which still may be given by place, in its order then, by the names of now.
-        names: by each old name the one of now.
+        places: current names of the options that used to be positional, in their old order, after those that still are.
+        names: from each old name to the current one.
     """
 
     def decorate(call: Called) -> Called:
@@ -54,13 +54,13 @@ def formerly(*places: str, **names: str) -> Callable[[Called], Called]:
                 raise TypeError(_misread(name, free, sorted(named - {"self"}), args, options))
             return call(*args, **options)
 
-        return taken  # type: ignore[return-value] # with the signature of the call
+        return taken  # type: ignore[return-value] # it has the signature of `call`
 
     return decorate
 
 
 def _named(name: str, late: Mapping[str, Any], options: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """What was given by place or by an old name, and the other options, by the names of now."""
+    """Return all options by their current names: those passed by position, by an old name, and the others."""
     found = {one: value for one, value in options.items() if one not in names}
     for one, value in [*late.items(), *((names[old], options[old]) for old in names if old in options)]:
         if one in found:
@@ -70,7 +70,7 @@ def _named(name: str, late: Mapping[str, Any], options: Mapping[str, Any], names
 
 
 def _misread(name: str, free: list[str], named: list[str], args: tuple[Any, ...], options: Mapping[str, Any]) -> str:
-    """What to write in the place of a call with an option that there is not, or with more by place than it takes."""
+    """Word the error for a call with an unknown option, or with too many positional arguments."""
     strange = [one for one in options if one not in named]
     if strange:
         near = difflib.get_close_matches(strange[0], named, 1)
@@ -81,7 +81,7 @@ def _misread(name: str, free: list[str], named: list[str], args: tuple[Any, ...]
 
 
 def _written(free: list[str], args: tuple[Any, ...], options: Mapping[str, Any]) -> list[str]:
-    """The arguments as code, a tensor by its name."""
+    """Write the arguments as code, a tensor by its argument's name."""
     given = [("", one, value) for one, value in zip(free, args, strict=False) if one != "self"]
     given += [(f"{one}=", one, value) for one, value in options.items()]
     return [text + (one if isinstance(value, torch.Tensor) else reprlib.repr(value)) for text, one, value in given]

@@ -1,4 +1,4 @@
-"""Graphs in files: a ``torch.export`` program as it is, or as ONNX.
+"""Write computation graphs to files: as a ``torch.export`` program or as ONNX.
 
 Owns: `save_graph`.
 Must not: know what the graph computes.
@@ -21,21 +21,21 @@ from pellucid.errors import invalid, needs
 __all__ = ["ENDINGS", "OPSET", "save_graph"]
 
 OPSET = 20
-"""The version of ONNX's operators that is written."""
+"""The ONNX operator set of the files."""
 ENDINGS = {"onnx": ".onnx", "torch": ".pt2", "stablehlo": ".stablehlo"}
-"""Of files, by who reads them; what reads the last is not made here."""
+"""The file name's ending for each format. This package writes no StableHLO, but names its ending."""
 
 
 def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inputs: Sequence[str], outputs: Sequence[str]) -> Path:
-    """Write ONNX, weights inside, for a name ending in ``.onnx``, and a ``torch.export`` program for ``.pt2``: whole or not at all.
+    """Write a graph atomically: ONNX with its weights for a name ending in ``.onnx``, a ``torch.export`` program for ``.pt2``.
 
     Args:
-        program: makes the program, once the path is known to be good.
+        program: makes the exported program; called after the path is checked.
         path: of the file; its folder is made.
         inputs, outputs: their names in ONNX.
 
     Errors:
-        InvalidArgument for another ending. ImportError where ONNX is wanted and not installed.
+        InvalidArgument for another ending. ImportError for ``.onnx`` if ONNX is not installed.
     """
     path = Path(path)
     if path.suffix not in (".onnx", ".pt2"):
@@ -61,7 +61,7 @@ def save_graph(program: Callable[[], Any], path: str | os.PathLike[str], *, inpu
                 ) from error
             model.save(str(draft), external_data=False)
         else:
-            with draft.open("wb") as file:  # by its name, torch expects another ending than a draft's
+            with draft.open("wb") as file:  # an open file: given a path, torch insists on the ending .pt2
                 torch.export.save(made, file)
 
     return written(path, save)
@@ -81,7 +81,7 @@ def _signed_as(this: Any, other: Any) -> Any:
 
 
 def _sorted(this: Any, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
-    """Sorting in a graph of ONNX, whose TopK keeps equal values in their order; torch's translations lack the stable one."""
+    """Translate a stable sort to ONNX, which torch cannot: ONNX's TopK keeps the order of equal values."""
     from onnxscript import opset20 as op
 
     del stable

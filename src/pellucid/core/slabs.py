@@ -1,4 +1,4 @@
-"""Large pictures and volumes a few rows at a time, as many as the second cache holds.
+"""Compute large pictures and volumes a few rows at a time, so that intermediate results fit into the second-level cache.
 
 Owns: `by_slabs`.
 Must not: change what is computed.
@@ -20,15 +20,15 @@ _VALUES = 1 << 16
 
 
 def by_slabs(make: Callable[[slice], Tensor], like: Tensor, *reads: Tensor, into: Tensor | None = None) -> Tensor:
-    """What ``make`` returns for all rows, the third axis; where nothing listens, for some rows at a time.
+    """Return what ``make`` computes for all rows (the third axis), a few rows at a time in plain eager mode on the CPU.
 
-    What is made on the way then stays in the cache, and neither fresh memory nor more of it is needed.
+    Intermediate results then stay in the processor's cache, and need little memory.
 
     Args:
-        make: rows of the result, of which rows they are. It reads those rows of ``like``, or more.
-        like: has as many rows and values as the result.
-        reads: what else is read; where a gradient to it or to ``like`` may be asked for, all rows are made at once.
-        into: the caller's own memory for the result, which may be what is read; used where rows are made apart.
+        make: computes the rows in a slice. It reads the same rows of ``like``, or more.
+        like: a tensor with as many rows and values as the result.
+        reads: other tensors that ``make`` reads; if one of them or ``like`` requires a gradient, all rows are made at once.
+        into: memory for the result, which may be a tensor that ``make`` reads; unused if all rows are made at once.
     """
     rows, few = like.shape[2], max(1, _VALUES // max(1, like[:, :, :1].numel()))
     asked = torch.is_grad_enabled() and any(one.requires_grad for one in (like, *reads))

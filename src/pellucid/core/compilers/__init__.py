@@ -1,7 +1,7 @@
-"""Whether the compilers work here, and how Numba's functions are compiled: once on a machine, and not in silence.
+"""Do Numba and Triton work on this machine? And the entry to compiling with Numba, once for each machine.
 
-Owns: `numba_works` and `triton_works`, tried once and said once if not.
-Must not: import Numba or Triton before somebody asks.
+Owns: `numba_works` and `triton_works`, which try once and warn once on failure.
+Must not: import Numba or Triton before one of these functions is called.
 Read next: ``kept.py``, ``compiling.py``.
 """
 
@@ -23,20 +23,20 @@ _triton: bool | None = None
 
 
 def numba_works() -> bool:
-    """Whether Numba can be imported and compiles. Tried once; a failure gives one warning."""
+    """Return whether Numba can be imported and its compiler is on. Tried once; a failure gives one warning."""
     return _try_numba() if _numba is None else _numba
 
 
 def triton_works() -> bool:
-    """Whether Triton can be imported and, where there is a CUDA device, can launch there. Tried once; a failure gives one warning.
+    """Return whether Triton can be imported and, if there is a CUDA device, can launch there. Tried once; a failure warns once.
 
-    It comes with torch's builds for CUDA on Linux.
+    Triton comes with torch's builds for CUDA on Linux.
     """
     return _try_triton() if _triton is None else _triton
 
 
-# A trace cannot import, and must not depend on whether somebody has: Dynamo calls these and takes their answers for constants. The
-# decorator that says so would import Dynamo, which takes as long as torch.
+# A trace cannot import modules, and must not depend on which are imported. So Dynamo calls these two functions, and treats their
+# answers as constants. torch's decorator for this would import Dynamo, which takes as long as importing torch.
 for _works in (numba_works, triton_works):
     _works._dynamo_marked_constant = True  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""Compiling before anybody waits: some calls like those to come, what they compile, and taking that to other machines.
+"""Compiling ahead of time: sample calls that trigger every compilation, and moving the compiled files to other machines.
 
 Owns: `compiled_ahead`; `exported` and `imported`, which move files of compiled code.
 Must not: know which kernels there are; it calls pipelines as their users do.
@@ -25,13 +25,13 @@ from pellucid.core.compilers.kept import COMPILED
 
 __all__ = ["compiled_ahead", "exported", "imported"]
 
-_DRAWS = 16  # a gate of one half stays closed in all of them once in 65,536 times
+_DRAWS = 16  # a gate with p = 0.5 stays closed in all 16 calls only once in 65,536 times
 
 
 def compiled_ahead(call: Callable[[Any, int], Any], batch: Any, *, learned: Sequence[Tensor] = (), gradients: bool = True) -> int:
-    """Call with a batch and one step after the other, forward and backward, and return how many functions were compiled.
+    """Call with the batch for several steps, forward and backward, and return how many functions Numba compiled meanwhile.
 
-    Gradients go to the batch's floating-point images and to `learned`, and nowhere: no ``.grad`` changes.
+    Gradients of the batch's floating-point images and of `learned` are computed and thrown away: no ``.grad`` changes.
     """
     with _counted() as names:
         for step in range(_DRAWS):
@@ -60,7 +60,7 @@ def _forth_and_back(call: Callable[[Any, int], Any], batch: Any, step: int, lear
 
 @contextmanager
 def _counted() -> Iterator[list[str]]:
-    """The names of what Python calls and Numba compiles meanwhile; what it calls in turn is not counted."""
+    """Collect the names of the functions that Numba compiles inside; functions that these call in turn are not counted."""
     from numba.core import event
 
     names: list[str] = []
@@ -82,15 +82,15 @@ def _counted() -> Iterator[list[str]]:
 
 
 def exported(folder: Path, arguments: Sequence[str], *, processor: str | None) -> int:
-    """Let a process of its own run ``pellucid warmup`` with these arguments, and put all that it compiled into a folder.
+    """Run ``pellucid warmup`` with these arguments in a new process, and put all compiled files into a folder.
 
     Args:
-        folder: where files go; those that it has stay.
+        folder: where the files go; files that are already in it stay.
         arguments: of the command.
-        processor: a level of `LEVELS`; None stands for this very processor.
+        processor: the level of `LEVELS` to compile for; None compiles for this very processor.
 
     Returns:
-        How many files there are from this run.
+        The number of files from this run.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder) as drafts:
@@ -104,7 +104,7 @@ def exported(folder: Path, arguments: Sequence[str], *, processor: str | None) -
 
 
 def imported(folder: Path) -> int:
-    """Copy a folder's files of compiled code to where the package looks for them; how many there were."""
+    """Copy a folder's compiled files to where the package looks for them, and return their number."""
     files = sorted(folder.glob("*.nbc"))
     COMPILED.mkdir(exist_ok=True)
     for file in files:

@@ -1,7 +1,7 @@
-"""Compiled functions that are called again and again with arguments of the same types.
+"""Fast calls of compiled functions whose arguments always have the same types.
 
 Owns: `alike`.
-Must not: be imported by what is compiled, whose code would be compiled anew with every change of this file.
+Must not: be imported by a file with compiled functions: these would be compiled anew with every change of this file.
 Read next: ``kept.py``.
 """
 
@@ -14,8 +14,9 @@ __all__ = ["alike"]
 
 
 def alike(function: Callable[..., Any]) -> Callable[..., Any]:
-    """One of Numba's for calls whose arguments have the same types each time: it looks at them the first time alone, which takes
-    longer than a small picture.
+    """Wrap a Numba function whose arguments have the same types in every call: only the first call dispatches on the types.
+
+    Dispatching takes longer than computing a small picture.
     """
     entry: Callable[..., Any] | None = None
 

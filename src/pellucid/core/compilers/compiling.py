@@ -1,7 +1,7 @@
-"""What happens while Numba compiles: it searches nothing twice, and whoever waits for it learns why.
+"""Make Numba compile faster, and tell the user why a call takes long.
 
-Owns: `quick_compiling`, and the line that is said after a second.
-Must not: import Numba before somebody compiles.
+Owns: `quick_compiling`, and the message that appears after a second of compiling.
+Must not: import Numba before a function is compiled.
 Read next: ``kept.py``.
 """
 
@@ -26,9 +26,9 @@ _signatures: dict[Any, Any] = {}
 def quick_compiling() -> Iterator[None]:
     """Inside, Numba compiles faster, to the same machine code.
 
-    The signature of a builtin function for the same types is found once. Numba would search all variants of ``+``, say, at every
-    use, in every round of its inference, and once more where it writes code: a fifth of all compiling. Garbage is not collected: a
-    sixth of the time would go into objects of the compiler that are all in use.
+    The signature of a builtin function is looked up once for the same types. By itself, Numba searches all variants of ``+``, say,
+    at every use, in every round of type inference, and again when it generates code: a fifth of the compile time. Garbage
+    collection is off: it would take a sixth of the time and find only objects that the compiler still uses.
     """
     functions = importlib.import_module("numba.core.types.functions").BaseFunction
     with importlib.import_module("numba.core.compiler_lock").global_compiler_lock:
@@ -40,7 +40,7 @@ def quick_compiling() -> Iterator[None]:
                 return _signatures[key][0]
             found = search(self, context, args, kws)
             if found.return_type.is_precise():
-                _signatures[key] = found, self, context  # whose ids are theirs while they are kept
+                _signatures[key] = found, self, context  # kept alive, so that no other object gets their ids
             return found
 
         functions.get_call_type = search if search.__module__ == __name__ else remember
@@ -65,10 +65,10 @@ _said = False
 
 @contextmanager
 def said_if_long() -> Iterator[None]:
-    """Around compiling, or waiting for a process that compiles: after a second in all, a line says why nothing else happens.
+    """Wrap compiling, or waiting for another process that compiles: after one second in total, a message says what is going on.
 
-    It goes to the logger ``pellucid`` at the level INFO. Where that shows nothing, and somebody looks at the standard error (a
-    terminal or a notebook), it is written there. Once in a process.
+    The message goes to the logger ``pellucid`` at the level INFO. If that logger is silent and the standard error is a terminal
+    or a notebook, it is printed there. It appears once in a process.
     """
     global _spent, _working
     if _said or _working:

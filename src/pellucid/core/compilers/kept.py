@@ -1,7 +1,7 @@
-"""Compiled code on disk: found by the next process, compiled by one process at a time, and never a reason for a call to fail.
+"""The disk cache of compiled code: one process compiles, the others wait and load, and a broken cache never makes a call fail.
 
-Owns: `translated`, how Numba's functions are made; the files of compiled code, who may write which, and who compiles.
-Must not: import Numba before somebody asks.
+Owns: `translated`, which makes every Numba function; the files of compiled code; the locks that decide which process compiles.
+Must not: import Numba before a function is made.
 Read next: ``compiling.py``.
 """
 
@@ -29,18 +29,18 @@ from pellucid.core.compilers.processors import level_keys
 __all__ = ["COMPILED", "claimed", "shipped_folders", "translated"]
 
 COMPILED = Path(__file__).parents[2] / "compiled"
-"""Machine code that came with the package, in wheels for one platform."""
+"""The folder of machine code that wheels for one platform bring along."""
 _DIGEST = hashlib.sha256().digest_size
 _told = False
 
 
 def translated(function: Callable[..., Any], signature: str | None = None, *, stamp: str = "", **options: Any) -> Any:
-    """A Numba function that is kept on disk where that is possible, and compiled in every process where it is not.
+    """Make a Numba function whose code is cached on disk; if no folder is writable, every process compiles it anew.
 
     Args:
-        function: what to compile.
-        signature: compile now, for these types alone; None compiles when it is called.
-        stamp: what else the kept code depends on; Numba itself looks at the function's own file only.
+        function: the Python function to compile.
+        signature: compile now, for these types alone; None compiles at the first call.
+        stamp: identifies everything else that the code depends on; Numba itself only looks at the function's own file.
         options: as for ``numba.njit``.
     """
     numba = importlib.import_module("numba")
@@ -48,7 +48,7 @@ def translated(function: Callable[..., Any], signature: str | None = None, *, st
     try:
         made = numba.njit(cache=True, **options)(function)
         files = _keep(made._cache, stamp)
-    except (RuntimeError, OSError) as error:  # no place to write to
+    except (RuntimeError, OSError) as error:  # no writable folder
         made, files = _unwritable(function, stamp, options, error)
     _attend(made, files)
     if signature is not None:
@@ -58,11 +58,11 @@ def translated(function: Callable[..., Any], signature: str | None = None, *, st
 
 
 def _unwritable(function: Callable[..., Any], stamp: str, options: dict[str, Any], error: Exception) -> tuple[Any, _Files | None]:
-    """A function whose code is read where it came with the package, and written nowhere."""
+    """Make a Numba function that loads code shipped with the package, and writes none."""
     numba = importlib.import_module("numba")
     usual = numba.config.CACHE_DIR
     try:
-        with tempfile.TemporaryDirectory() as numba.config.CACHE_DIR:  # Numba asks for one, and never looks into it
+        with tempfile.TemporaryDirectory() as numba.config.CACHE_DIR:  # Numba requires a folder, but reads nothing there
             made = numba.njit(cache=True, **options)(function)
             return made, _keep(made._cache, stamp, error)
     except (RuntimeError, OSError):
@@ -73,7 +73,7 @@ def _unwritable(function: Callable[..., Any], stamp: str, options: dict[str, Any
 
 
 def _attend(dispatcher: Any, files: _Files | None) -> None:
-    """Compile quickly, and end what began when nothing was found on disk, whether or not there is a result."""
+    """Make the dispatcher compile quickly, and release the lock and the timer that `_Files.load` began, even if compiling fails."""
     compiling = dispatcher.compile
 
     def attended(signature: Any) -> Any:
@@ -94,7 +94,7 @@ def _keep(cache: Any, stamp: str, unwritable: Exception | None = None) -> _Files
 
 
 def _content(cache: Any) -> str:
-    """What stands for the function's file: its content where there is a file, so that equal files share their code."""
+    """Return a stamp of the function's file: a hash of its content if there is a file, so that equal files share their code."""
     try:
         return hashlib.sha256(Path(cache._py_func.__code__.co_filename).read_bytes()).hexdigest()
     except OSError:  # a notebook's cell, a zipped package
@@ -102,23 +102,23 @@ def _content(cache: Any) -> str:
 
 
 def shipped_folders() -> list[Path]:
-    """Where compiled code may come from beside the cache: with the package, and ``PELLUCID_KERNELS`` (``off``: from nowhere)."""
+    """Return the folders of compiled code besides the cache: that of ``PELLUCID_KERNELS`` and the package's (``off``: none)."""
     named = os.environ.get("PELLUCID_KERNELS", "")
     return [] if named == "off" else [*([Path(named)] if named else ()), COMPILED]
 
 
 class _Files:
-    """One file for each compiled signature, named by what it was compiled from, and with a checksum.
+    """The cache files of one function: one for each compiled signature, with a checksum, named by a hash of its source.
 
-    Numba numbers its files and keeps an index of them: two processes that compile at the same time take the same number, and one
-    then runs the other's code. Names made of contents cannot collide, and where ``NUMBA_CACHE_DIR`` is set, equal sources share
-    their files wherever they are installed.
+    Numba numbers its files and keeps an index: two processes that compile at the same time take the same number, and one then
+    runs the other's code. Names made of content hashes cannot collide. If ``NUMBA_CACHE_DIR`` is set, equal sources share their
+    files wherever they are installed.
 
     Args:
         folder: where files are written; None writes none.
-        base: how names begin.
-        source: what the code was made of.
-        alone: whether other files whose name begins so are older versions of these.
+        base: the beginning of all file names.
+        source: identifies the source that the code is compiled from.
+        alone: whether other files with the same beginning are older versions of these, to be deleted.
     """
 
     unwritable: Exception | None = None
@@ -133,24 +133,24 @@ class _Files:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Inside, who finds nothing is the one that compiles it, and others wait for the result."""
+        """Inside, the process whose `load` finds nothing holds the lock and compiles; other processes wait for its result."""
         with ExitStack() as self._attempt:
             yield
 
     def load(self, key: Any) -> Any:
-        """What `save` stored for this key, or None; then it is this process that makes it."""
+        """Return what `save` stored for this key, or None: then this process has to compile it."""
         data = self._find(key)
         if data is None and self._folder is not None:
-            if parent_process() is None:  # of many workers that wait for one, none needs to say so
+            if parent_process() is None:  # workers that wait print no message, or there would be one for each
                 self._attempt.enter_context(said_if_long())
             self._attempt.enter_context(claimed(self._folder, self._name(key)))
-            data = self._read(self._folder, key)  # by whoever had claimed it
+            data = self._read(self._folder, key)  # the process that held the lock may have written it
         if data is None:
             self._attempt.enter_context(said_if_long())
         return data
 
     def _find(self, key: Any) -> Any:
-        """Made here, or shipped: for this very processor, or for the best level that it has."""
+        """Look into the cache, then into the shipped folders: for this very processor first, then for its levels."""
         places = [(self._folder, key)] if self._folder is not None else []
         places += [(folder, one) for folder in shipped_folders() for one in (key, *level_keys(key))]
         return next((data for folder, one in places if (data := self._read(folder, one)) is not None), None)
@@ -161,12 +161,12 @@ class _Files:
             if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
                 return None
             source, stored, data = pickle.loads(content[_DIGEST:])
-        except Exception:  # no file, or one of something else: `save` writes it anew
+        except Exception:  # no file, or a damaged one: `save` writes it anew
             return None
         return data if (source, stored) == (self._source, key) else None
 
     def save(self, key: Any, data: Any) -> None:
-        """Write one file, whole or not at all."""
+        """Write one file atomically, and delete older versions."""
         if self._folder is None:
             _tell("anywhere", self.unwritable)
             return
@@ -191,7 +191,7 @@ def _short(text: str) -> str:
 
 
 def _careful(cache: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-    """Go on without the cache where it fails: a full disk, a folder of another user."""
+    """Wrap a call of the cache: if it fails (a full disk, a folder of another user), go on without the cache."""
 
     def attempt(*arguments: Any) -> Any:
         try:
@@ -199,7 +199,7 @@ def _careful(cache: Any, call: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             cache.disable()
             _tell(f"in {cache.cache_path}", error)
-            return None  # as if nothing were there
+            return None  # a cache miss
 
     return attempt
 
@@ -218,20 +218,20 @@ def _tell(where: str, error: Exception | None) -> None:
 fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None  # not on Windows
 
 PATIENCE = 180.0
-"""Seconds after which a process no longer waits: the holder may have been stopped."""
+"""Seconds that a process waits at most: the process with the lock may be suspended."""
 _PAUSE = 0.05
 _PLACES = 1 << 30
 _HELD_ELSEWHERE = {errno.EACCES, errno.EAGAIN}
-# A byte of one file stands for each piece of code. The file stays open: a process that closes it would lose all its locks on it.
+# Each piece of code has one byte of a lock file. The file stays open: closing it would release all locks of the process.
 _opened: dict[Path, int] = {}
 
 
 @contextmanager
 def claimed(folder: Path, name: str) -> Iterator[None]:
-    """Inside, no other process that shares this folder has claimed this name. Waits until that is so.
+    """Hold this folder's lock for this name; wait until the other process that holds it lets go.
 
-    The lock is the operating system's for ranges of a file: a killed process loses it, a forked one does not inherit it, and
-    network file systems know it. A process that cannot have it goes on without it.
+    It is the operating system's lock for a range of a file: it ends with a killed process, a forked process does not inherit it,
+    and network file systems support it. A process that cannot get the lock goes on without it.
     """
     place = int(hashlib.sha256(name.encode()).hexdigest(), 16) % _PLACES
     file = _file(folder)
@@ -251,7 +251,7 @@ def _file(folder: Path) -> int | None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             _opened[folder] = os.open(folder / ".claims", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError:  # a folder that others own, or that nobody writes to
+        except OSError:  # a folder that belongs to another user or is read-only
             return None
     return _opened[folder]
 

@@ -1,7 +1,7 @@
-"""Processors that one machine code is for: the levels of x86-64 that compilers know by name, and what each needs.
+"""Levels of processors that share machine code, such as x86-64-v3, and the features that each level needs.
 
-Owns: which levels a key of Numba's admits.
-Must not: ask the processor itself; Numba has, or was told otherwise.
+Owns: which levels fit the processor in a key of Numba's cache.
+Must not: ask the processor itself: Numba's key says what it compiles for, which may be another processor.
 Read next: ``kept.py``.
 """
 
@@ -21,11 +21,11 @@ LEVELS = {
     "x86-64-v3": ("x86_64", frozenset(_THIRD)),
     "generic": ("aarch64", frozenset(("neon",))),
 }
-"""By LLVM's name, the best first: the architecture, and the features that code for it may use."""
+"""By LLVM's name of the level, the best first: the architecture, and the features that its code may use."""
 
 
 def level_keys(key: Any) -> list[Any]:
-    """The keys under which code for a level of this key's processor is kept, the best first.
+    """Return the cache keys of code for the levels that this key's processor has, the best first.
 
     A key is (signature, (triple, processor, features), hashes); features are written ``+avx2,-sse4a``.
     """
@@ -36,6 +36,6 @@ def level_keys(key: Any) -> list[Any]:
 
 
 def levels_here() -> list[str]:
-    """The levels that this processor has, the best first."""
+    """Return the levels that this processor has, the best first."""
     target = importlib.import_module("numba.core.registry").cpu_target.target_context
     return [key[1][1] for key in level_keys((None, target.codegen().magic_tuple()))]

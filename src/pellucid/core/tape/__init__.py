@@ -2,7 +2,7 @@
 
 Owns: `record`, which runs tensor code and writes down its scalar arithmetic, `Tape`, which replays it, and `Recording`, a tape
     with the structure of the result.
-Must not: know what the code computes; the code stays the specification, and the path for gradients, tracing and other devices.
+Must not: know what the code computes. The tensor code is the specification, and runs for gradients, tracing and other devices.
 Read next: ``recorder.py``.
 """
 

@@ -1,7 +1,7 @@
-"""Numbers that a tape is given, as Python's arithmetic sees them while recording: sizes of images.
+"""Image sizes while a tape is recorded: numbers whose Python arithmetic is written down.
 
 Owns: `Number`.
-Must not: pass for a plain number in code that is not recorded: such code reads the value, and the reading is noted.
+Must not: act as a plain number unnoticed: if code needs the value itself, the tape notes that it was read.
 Read next: ``recorder.py``.
 """
 
@@ -21,7 +21,7 @@ __all__ = ["Number", "map_nested", "settled"]
 
 
 class _Recorder(Protocol):
-    """What a number asks for."""
+    """The recorder's methods that a number calls."""
 
     def number(self, value: float) -> int: ...
     def emit(self, op: Op, *registers: int) -> int: ...
@@ -33,15 +33,15 @@ class _Recorder(Protocol):
 class Number:
     """An int or a float in a register of a tape that is being recorded.
 
-    Sums, products, quotients and roundings give other numbers, beside tensors it is one of them, and a comparison gives a
-    plain bool: the tape then is for numbers that compare alike. So it is with ``int(number)``, ``float(number)`` and
-    whatever else needs the value: the tape then is for numbers with that value.
+    Sums, products, quotients and roundings return other Numbers; in operations with tensors it acts as a tensor. A comparison
+    returns a plain bool, and the tape then holds for numbers that compare alike. ``int(number)``, ``float(number)`` and whatever
+    else needs the value return it, and the tape then holds for numbers with that value.
 
     Args:
-        recorder: writes down what is done.
-        register: where it stands.
-        value: what it is while recording; an int, or a float.
-        positive: it always is.
+        recorder: writes down the arithmetic.
+        register: of the tape, which holds the number.
+        value: the number while recording; an int, or a float.
+        positive: whether it is positive for every input.
     """
 
     __slots__ = ("_recorder", "positive", "register", "value")
@@ -57,7 +57,7 @@ class Number:
         def beside(value: Any) -> Any:
             return value._recorder.tensor(value) if isinstance(value, Number) else value
 
-        if func is torch.full_like and len(args) == 2 and not kwargs:  # it takes no tensor without reading it
+        if func is torch.full_like and len(args) == 2 and not kwargs:  # full_like would read the value of a tensor
             return (torch.ones_like(args[0]) * args[1]).to(args[0].dtype)
         return func(*map_nested(beside, args), **map_nested(beside, kwargs or {}))
 
@@ -97,7 +97,7 @@ class Number:
         return self
 
     def __neg__(self) -> Number:
-        whole = isinstance(self.value, int)  # of which there is no -0
+        whole = isinstance(self.value, int)  # an int has no -0
         return self._made(-self.value, Op.SUB, 0, self) if whole else self._made(-self.value, Op.NEG, self)
 
     def __abs__(self) -> Number:
@@ -128,18 +128,18 @@ def _value(number: float | Number) -> float:
 
 
 def _arithmetic(op: Op, compute: Callable[[Any, Any], Any], *, swapped: bool = False) -> Any:
-    """The method of a binary operator."""
+    """Make the method of a binary operator."""
 
     def method(self: Number, other: object) -> Any:
         if not isinstance(other, int | float | Number):
-            return NotImplemented  # a tensor then does it, through `__torch_function__`
+            return NotImplemented  # Python then asks the other operand: a tensor computes it through `__torch_function__`
         left, right = (other, self) if swapped else (self, other)
         a, b = _value(left), _value(right)
         divides = compute in (operator.truediv, operator.floordiv, operator.mod)
         if divides and isinstance(right, Number) and not right.positive:
-            operator.eq(right, 0)  # what raises is another branch
+            operator.eq(right, 0)  # noted in the tape, because dividing by 0 raises
         if compute in (operator.floordiv, operator.mod) and not (isinstance(a, int) and isinstance(b, int)):
-            return NotImplemented  # a quotient that is rounded first may have another floor
+            return NotImplemented  # the floor of a rounded float quotient may differ from Python's //
         result = self._made(compute(a, b) if compute is not operator.floordiv else a / b, op, left, right)
         return math.floor(result) if compute is operator.floordiv else result
 
@@ -147,7 +147,7 @@ def _arithmetic(op: Op, compute: Callable[[Any, Any], Any], *, swapped: bool = F
 
 
 def _comparison(op: Op, compare: Callable[[Any, Any], bool], *, swapped: bool = False) -> Any:
-    """The method of a comparison, whose answer is kept."""
+    """Make the method of a comparison, whose answer the tape notes as read."""
 
     def method(self: Number, other: object) -> Any:
         if not isinstance(other, int | float | Number):
@@ -178,11 +178,11 @@ for _name, _op, _compare, _swapped in (
     ("ge", Op.LE, operator.ge, True),
 ):
     setattr(Number, f"__{_name}__", _comparison(_op, _compare, swapped=_swapped))
-Number.__hash__ = None  # type: ignore[assignment,method-assign] # equal for one size and not for another
+Number.__hash__ = None  # type: ignore[assignment,method-assign] # two numbers may be equal for one size and differ for another
 
 
 def settled(number: float | Number) -> None:
-    """Forget what was read of the number so far: the caller of the tape checks that by itself."""
+    """Forget all values that were read so far: the caller of the tape checks them by itself."""
     if isinstance(number, Number):
         number._recorder.settle()
 

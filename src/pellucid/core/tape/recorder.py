@@ -1,7 +1,7 @@
 """Recording: ordinary tensor code runs once, on one sample, and its scalar arithmetic is written down.
 
-Owns: value numbering, dead code, and `Tape`.
-Must not: guess: an operation it has no rule for makes the code not tapeable.
+Owns: value numbering, removal of dead code, and `Tape`.
+Must not: guess: code with an operation that has no rule cannot be taped.
 Read next: ``machine.py``.
 """
 
@@ -27,7 +27,7 @@ from pellucid.core.tape.rules import CONSTANTS, MOVES, RULES, Rule
 __all__ = ["Rows", "Tape", "TapeError", "is_plain_eager", "record"]
 
 Rows: TypeAlias = np.ndarray[Any, Any]
-"""Numbers of samples, one row each."""
+"""An array with a row of numbers for each sample."""
 
 
 class TapeError(Exception):
@@ -35,9 +35,9 @@ class TapeError(Exception):
 
 
 def is_plain_eager() -> bool:
-    """Whether this is plain eager execution: nobody traces, compiles, maps or differentiates forward.
+    """Return whether this is plain eager execution: no tracing, no compiling, no vmap, no forward-mode differentiation.
 
-    Gradients are not asked about: that depends on the tensors.
+    Backward gradients are not checked here: they depend on the tensors.
     """
     return not (
         torch.compiler.is_compiling()
@@ -52,12 +52,13 @@ class Tape:
     """A recorded program: numbers of a sample in, numbers of that sample out.
 
     Args:
-        given: how many numbers go in.
-        registers: how many numbers it needs at once.
-        code, constants: instructions (op, to, a, b, c); and what stands in registers from the start, after what is given.
+        given: the number of inputs of a sample.
+        registers: the number of registers; the first of them hold the inputs.
+        code: instructions (op, to, a, b, c).
+        constants: what the registers after the inputs hold from the start.
         outputs: for each result the registers that hold its numbers.
-        readings: what the code looked at while it was recorded: registers, and the numbers that they held. The tape is for inputs
-            that give the same.
+        readings: registers whose values the code read while it was recorded, and those values. The tape holds for inputs that give
+            the same values.
     """
 
     def __init__(
@@ -81,13 +82,13 @@ class Tape:
         self._wanted = outputs[-2:]
 
     def play(self, inputs: Rows) -> list[Rows] | None:
-        """Compute the results of every sample; only where all is :func:`is_plain_eager` and without gradients.
+        """Compute the results of every sample; call it only if :func:`is_plain_eager` and no input requires a gradient.
 
         Args:
             inputs: (b, given) float64, contiguous.
 
         Returns:
-            For each result its numbers (b, n), contiguous. None where the code would have done something else for some sample.
+            For each result its numbers (b, n), contiguous. None if the code would have taken another branch for some sample.
         """
         samples = len(inputs)
         flat = np.empty(samples * len(self._outputs))
@@ -99,17 +100,17 @@ class Tape:
         return found if not len(self._read) or bool((read == self._read).all()) else None
 
     def fixed(self, samples: int) -> tuple[tuple[Any, ...], int, list[slice]]:
-        """Of so many samples of the sizes that were recorded: what the player is given between inputs and results, how many numbers
-        these are, and where each lies.
+        """For this many samples of the recorded sizes: the player's arguments between inputs and results, the count of all result
+        numbers, and the slice of each result.
         """
         given, places = (self.code, self.constants, self._outputs, self.registers), self._bounds[:-1]
         return given, samples * len(self._outputs), [slice(samples * start, samples * stop) for start, stop in places]
 
     @cached_property
     def of_sizes(self) -> Callable[..., Sequence[float] | None]:
-        """The tape as a function of sizes, where they are all that goes in: for one row Python is faster than starting the machine.
+        """The tape as a Python function of sizes, if its inputs are sizes only: for one row, that is faster than the machine.
 
-        It gives the numbers of the last result; None where the code would have done something else. Only where ``sizes_do``.
+        It returns the numbers of the last result; None if the code would have taken another branch. Use it only if ``sizes_do``.
         """
         names = [*(f"n{k}" for k in range(self.given)), *map(repr, self.constants.tolist())]
         lines = [f"def of_sizes({', '.join(names[: self.given])}):"]
@@ -119,7 +120,7 @@ class Tape:
         wanted, read = (f"[{', '.join(names[register] for register in held)}]" for held in self._wanted)
         lines.append(f" return {wanted} if {read} == {self._read.tolist()} else None")
         made: dict[str, Any] = {"floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "inf": math.inf, "nan": math.nan}
-        exec("\n".join(lines), made)  # of numbers and the texts below alone
+        exec("\n".join(lines), made)  # the text consists of numbers and of the templates below
         found: Callable[..., Sequence[float] | None] = made["of_sizes"]
         return found
 
@@ -141,7 +142,7 @@ _OF_SIZES: dict[int, str] = {
     Op.TRUNC: "float(trunc({}))",
     Op.ROUND: "float(round({}))",
 }
-"""What a `Number` can do, as Python writes it."""
+"""The operations of a `Number`, as templates of Python code."""
 
 
 Result: TypeAlias = Tensor | Sequence[Number]
@@ -158,16 +159,16 @@ def record(
     """Record a function of tensors whose first axis is the sample, and of positive whole numbers such as sizes.
 
     Args:
-        function: treats samples independently and looks at no value of theirs; its results have one row (or none of their own:
-            constants, a row for all), or are sequences of numbers. What it reads of the numbers it was given, the tape keeps.
-        shapes: of its arguments, without the first axis, or the number that it is while recording. Their numbers, argument after
-            argument, are a row of the tape's inputs.
-        exact: refuse functions whose last bit is a matter of libraries, such as sines.
-        plainly: hand over plain ints: the tape then is for these numbers alone.
-        rules: what operations are in scalar arithmetic. A tape by other rules may hold instructions that `Tape.play` does not know.
+        function: treats samples independently and does not branch on their values. Each result is a tensor with one row (constants
+            may have one row for all samples) or a sequence of numbers. If it reads a number that it was given, the tape notes that.
+        shapes: for each argument its shape without the first axis, or the number to use while recording. The numbers of all
+            arguments, one after another, are a row of the tape's inputs.
+        exact: refuse functions whose last bit differs between libraries, such as sines.
+        plainly: pass plain ints: the tape then holds for these numbers alone.
+        rules: from torch's operations to scalar arithmetic. With other rules, a tape may hold instructions that `Tape.play` lacks.
 
     Errors:
-        TapeError where there is no rule for an operation.
+        TapeError for an operation without a rule.
     """
     recorder = _Recorder(exact, rules)
     with torch.no_grad():
@@ -178,57 +179,57 @@ def record(
 
 
 class _Recorder(TorchDispatchMode):
-    """Runs every operation for real, and beside it on the numbers of the registers that hold each element."""
+    """Runs every tensor operation, and also tracks a shadow of each tensor: the numbers of the registers that hold its elements."""
 
     def __init__(self, exact: bool, rules: Mapping[Any, Rule]) -> None:
         super().__init__()
         self._exact, self._rules = exact, rules
         self._given = 0
-        self._made = 0  # registers; they are numbered in the order in which they get their values
+        self._made = 0  # how many registers there are, numbered in the order in which they get their values
         self._shadows: dict[int, tuple[Tensor, Tensor]] = {}  # by identity of the tensor, which is kept alive
         self._numbers: dict[bytes, int] = {}
         self._values: dict[int, float] = {}
         self._known: dict[tuple[int, ...], int] = {}
-        self._sized: set[int] = set()  # registers in which nothing of a sample is but the numbers that were given
+        self._sized: set[int] = set()  # registers that depend on the given numbers (sizes) alone
         self._readings: dict[int, float] = {}
         self._settled: set[int] = set()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # or else the first operation imports torch's compiler, which takes a second
+        return False  # otherwise the first operation would import torch's compiler, which takes a second
 
     def given(self, shape: tuple[int, ...]) -> Tensor:
-        """A new argument of one sample."""
+        """Return a new tensor argument for one sample."""
         shadow = torch.arange(torch.Size(shape).numel()).reshape(1, *shape) + self._given
         self._given += shadow.numel()
         self._made = self._given
-        # A value in the open unit interval is harmless wherever draws go; nothing depends on it.
+        # Draws lie in the open unit interval, so 0.5 raises no error anywhere; the tape does not depend on it.
         return self._track(torch.full((1, *shape), 0.5, dtype=torch.float64), shadow)
 
     def given_number(self, value: int) -> Number:
-        """A new argument that is a positive whole number."""
+        """Return a new argument that is a positive whole number."""
         self._sized.add(self._given)
         self._given += 1
         self._made = self._given
         return Number(self, self._given - 1, value, positive=True)
 
     def tensor(self, number: Number) -> Tensor:
-        """A number as a tensor, to compute with beside tensors."""
+        """Return a number as a tensor, for operations with other tensors."""
         dtype = torch.int64 if isinstance(number.value, int) else torch.float64
         return self._track(torch.tensor(number.value, dtype=dtype), torch.tensor(number.register))
 
     def read(self, register: int, value: float) -> None:
-        """The code looks at a register: the tape is for inputs with which it holds this."""
+        """Note that the code read a register's value: the tape holds for inputs that give this value."""
         if register not in self._values and register not in self._settled:
             self._readings[register] = float(value)
 
     def settle(self) -> None:
-        """Keep nothing of what was read so far, now or when it is read again."""
+        """Forget which registers were read so far, and ignore it if they are read again."""
         self._settled.update(self._readings)
         self._readings.clear()
 
     def registers(self, result: Result) -> list[int]:
-        """Where a result stands."""
+        """Return the registers that hold a result."""
         if isinstance(result, Tensor):
             return self.shadow(result).reshape(-1).tolist()
         return [number.register for number in result]
@@ -301,7 +302,7 @@ class _Recorder(TorchDispatchMode):
     def _apply(self, packet: Any, args: Any, kwargs: Any, out: Any) -> None:
         try:
             shadows: Any = self._rules[packet](self, *args, **kwargs)
-        except (TypeError, NotImplementedError) as error:  # an option that the rule does not have
+        except (TypeError, NotImplementedError) as error:  # an option that the rule does not support
             raise TapeError(str(packet)) from error
         for real, shadow in zip(out, shadows, strict=True) if isinstance(out, tuple) else [(out, shadows)]:
             if shadow is None:
@@ -320,7 +321,7 @@ class _Recorder(TorchDispatchMode):
         return torch.tensor([self.emit(narrow, r) for r in shadow.reshape(-1).tolist()], dtype=torch.int64).reshape(shadow.shape)
 
     def tape(self, outputs: list[list[int]]) -> Tape:
-        """Keep what the outputs need, and number the registers: given, constants, results in order."""
+        """Make the tape of what the outputs need, with registers renumbered: inputs, constants, then computed values in order."""
         made = {register: key for key, register in self._known.items()}
         needed = {register for held in outputs for register in held} | set(self._readings)
         for register in sorted(made, reverse=True):
@@ -346,7 +347,7 @@ _FOLDED: dict[Op, Callable[..., float]] = {
     Op.SUB: lambda a, b: a - b,
     Op.MUL: lambda a, b: a * b,
 }
-"""What Python computes with the same bits."""
+"""Operations that Python computes with the same bits, so that those on constants are computed while recording."""
 
 
 def _tensors(args: Any) -> list[Tensor]:

@@ -1,6 +1,6 @@
-"""A recorded function with a structured result, and where recordings are kept.
+"""Recorded functions that return nested structures, and the cache of such recordings.
 
-Owns: where each tensor of the result stands in a tape's outputs, and the lifetime of recordings.
+Owns: the place of each tensor of the result in a tape's outputs, and the lifetime of recordings.
 Must not: decide what is recorded.
 Read next: ``../../engine/lowering/tapes.py``.
 """
@@ -30,23 +30,23 @@ _Made = TypeVar("_Made")
 
 
 class _Leaf(NamedTuple):
-    """A tensor of the result: its shape in one sample, and its dtype where it is not that of the row."""
+    """A tensor of the result: its shape for one sample, and its dtype, or None if it has the dtype that `play` is asked for."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype | None
 
 
 class _Assembly:
-    """How a nesting of tuples, dicts and dataclasses is put together again from other tensors and sizes.
+    """Rebuilds a nested structure of tuples, dicts and dataclasses with other tensors and sizes in it.
 
     Args:
-        value: the nesting. Tensors inside of dataclasses (a transform's own parameters) are as much a part of it as plain numbers.
+        value: the structure. Tensors inside of dataclasses (a transform's own parameters) are kept, as plain numbers are.
     """
 
     def __init__(self, value: Any) -> None:
         self.tensors: list[Tensor] = []
         self.numbers: list[Number] = []
-        self._places: list[Any] = []  # what stands there in every result; None where something is put
+        self._places: list[Any] = []  # each part's value if it is the same in every result; None if `build` fills it in
         self._of_tensors: list[int] = []
         self._of_numbers: list[int] = []
         self._steps: list[tuple[int, Callable[[Any], Any], Callable[[list[Any]], Any]]] = []
@@ -61,7 +61,7 @@ class _Assembly:
         return self._known[key]
 
     def _take(self, value: Any, *, tensors: bool) -> int:
-        """The place of a part."""
+        """Register a part of the structure, and return its place in the list of places."""
         if isinstance(value, Tensor) and tensors:
             self.tensors.append(value)
             self._of_tensors.append(self._put(object()))
@@ -94,7 +94,7 @@ class _Assembly:
         return self._put(("held", id(value)), value)
 
     def _step_or(self, value: Any, parts: list[int], make: Callable[[list[Any]], Any], needed: list[int] | None = None) -> int:
-        """A part that is made of those needed, or kept as it is where nothing in it varies."""
+        """Return the place of a part that is made anew of the needed parts, or kept as it is if none of its parts vary."""
         if self._variable.isdisjoint(parts):
             return self._put(("held", id(value)), value)
         return self._step((type(value), *parts), make, parts if needed is None else needed)
@@ -103,13 +103,13 @@ class _Assembly:
         known = key in self._known
         place = self._put(key)
         if not known:
-            taken = itemgetter(*parts) if len(parts) > 1 else itemgetter(slice(sum(parts), sum(parts) + len(parts)))  # in a row
+            taken = itemgetter(*parts) if len(parts) > 1 else itemgetter(slice(sum(parts), sum(parts) + len(parts)))  # a list, too
             self._steps.append((place, make, taken))
             self._variable.add(place)
         return place
 
     def build(self, tensors: list[Any], sizes: list[Any]) -> Any:
-        """Build the recorded structure of other tensors and sizes."""
+        """Build the recorded structure with other tensors and sizes."""
         places = self._places.copy()
         for place, value in zip(self._of_tensors + self._of_numbers, tensors + sizes, strict=True):
             places[place] = value
@@ -119,7 +119,7 @@ class _Assembly:
 
 
 def _filler(kind: type, same: dict[str, Any], varying: list[str]) -> Callable[[list[Any]], Any]:
-    """What makes a dataclass of the fields that vary: as it was made once, there is nothing to check."""
+    """Return a function that makes a dataclass from its varying fields, without its checks, which passed while recording."""
 
     def make(values: list[Any]) -> Any:
         made: Any = object.__new__(kind)
@@ -132,7 +132,7 @@ def _filler(kind: type, same: dict[str, Any], varying: list[str]) -> Callable[[l
 
 
 class _Branch:
-    """What a function did once: a tape, and what stands where in the result."""
+    """One recorded run of a function: its tape, and the structure of its result."""
 
     def __init__(self, function: Callable[..., Any], given: Sequence[tuple[int, ...] | int], *, exact: bool, plainly: bool) -> None:
         self._leaves: list[_Leaf] = []
@@ -142,13 +142,13 @@ class _Branch:
     def _flat(self, result: Any) -> list[Tensor | list[Number]]:
         self._assembly = assembly = _Assembly(result)
         tensors, numbers = assembly.tensors, assembly.numbers
-        assembly.tensors, assembly.numbers = [], []  # they end with the recording
+        assembly.tensors, assembly.numbers = [], []  # not needed after the recording
         self._leaves = [_Leaf(tuple(leaf.shape[1:]), None if leaf.is_floating_point() else leaf.dtype) for leaf in tensors]
         self._kinds = [type(number.value) for number in numbers]
         return [*tensors, numbers]
 
     def play(self, rows: Rows, dtype: torch.dtype, *, mixed: bool = False) -> tuple[Any] | None:
-        """The result, in a tuple of one; None where the function would have done something else."""
+        """Return the result in a tuple of one; None if the function would have taken another branch."""
         if self._sizes_alone and not mixed:
             sizes = self._tape.of_sizes(*rows[0].tolist())
             return None if sizes is None else (self._assembly.build([], self._typed(sizes)),)
@@ -161,7 +161,7 @@ class _Branch:
         return (self._assembly.build(found, self._typed(numbers[0].tolist()) if self._kinds else []),)
 
     def leaves(self, dtype: torch.dtype, rows: Rows) -> list[Any] | None:
-        """The tensors of the result, and a row of sizes for each sample; None as for `play`."""
+        """Return the tensors of the result, and a row of sizes for each sample; None as for `play`."""
         found: list[Any] | None = self._tape.play(rows)
         if found is None:
             return None
@@ -178,7 +178,7 @@ class _Branch:
         narrow, play, (given, count, places) = dtype == torch.float32, player(), self._tape.fixed(samples)
         kinds = [torch.empty(0, dtype=leaf.dtype, device="cpu").numpy().dtype if leaf.dtype else None for leaf in self._leaves]
         shapes = [(samples, *leaf.shape) for leaf in self._leaves]
-        parts = list(zip(places, shapes, kinds, strict=False))  # behind the leaves are sizes
+        parts = list(zip(places, shapes, kinds, strict=False))  # the last place holds sizes, and is left out
 
         def arrays(rows: Rows) -> list[Rows]:
             flat = np.empty(count)
@@ -197,14 +197,14 @@ class _Branch:
 
 
 class Recording:
-    """A function of tensors and sizes, recorded: any nesting of tuples, dicts and dataclasses of tensors and sizes comes out.
+    """A recorded function of tensors and sizes that returns any nesting of tuples, dicts and dataclasses of these.
 
     Args:
-        function: as :func:`pellucid.core.tape.record` takes it, but for the structure of the result. Where it looks at a size,
-            another size may lead to something else: that is recorded when it comes.
-        given: shapes of tensors, and a whole number for each size.
+        function: as :func:`pellucid.core.tape.record` takes it, but with a structured result. If it branches on a size, each branch
+            is recorded when a size first leads there.
+        given: for each argument the shape of a tensor, or a whole number for a size.
         exact: as :func:`pellucid.core.tape.record` takes it.
-        most: what it did for other sizes is forgotten after so many, least recently used first.
+        most: how many branches are kept; the least recently used one goes first.
     """
 
     def __init__(
@@ -221,21 +221,21 @@ class Recording:
             except Exception:
                 if not any(isinstance(one, int) for one in given):
                     raise
-        # The code cannot do with sizes that are not ints, or it refuses these.
+        # The code needs plain ints as sizes, or it raises for these sizes anyway.
         branch = _Branch(self._function, given, exact=self._exact, plainly=True)
         self._plainly = True
         return branch
 
     def play(self, rows: Rows, dtype: torch.dtype = torch.float64, *, mixed: bool = False) -> Any:
-        """The function's result for rows (b, n) of float64 inputs, in float64 or, rounded at the end, in ``dtype``; contiguous.
+        """Return the function's result for rows (b, n) of float64 inputs; contiguous.
 
         Args:
-            rows: the inputs, of one size.
-            dtype: of the result.
-            mixed: their sizes may differ, as long as what depends on sizes alone is the same for all; nothing new is recorded then.
+            rows: the inputs, all of one size.
+            dtype: of the result, which is computed in float64 and rounded at the end.
+            mixed: allow rows of different sizes, as long as the sizes in the result are the same for all; record no new branch.
 
         Errors:
-            TapeError where the code for these sizes cannot be taped.
+            TapeError if the code for these sizes cannot be taped.
         """
         for branch in self._branches:
             played = branch.play(rows, dtype, mixed=mixed)
@@ -251,14 +251,14 @@ class Recording:
         return played[0]
 
     def pinned(self, rows: Rows, dtype: torch.dtype, times: int = 1) -> tuple[Any, Callable[[Rows], list[Rows]]]:
-        """For rows of one size, whatever else they hold: the result with numbers for its tensors, and what makes the list of these,
-        as arrays.
+        """Fix the size of all later rows: return the result with indices in place of its tensors, and a function from rows to the
+        list of these tensors, as arrays.
 
         Args:
             rows, dtype: as :meth:`play` takes them.
-            times: how often as many rows will come at once.
+            times: later calls have ``times`` times as many rows.
         """
-        self.play(rows, dtype)  # recorded, if it was not
+        self.play(rows, dtype)  # records the branch if it is new
         branch = next(branch for branch in self._branches if branch.leaves(dtype, rows) is not None)
         return branch.fixed(dtype, rows, times * len(rows))
 
@@ -272,7 +272,7 @@ class Recording:
 
 
 def plain(values: Iterable[Tensor]) -> bool:
-    """Whether nothing about these tensors asks for the tensor code: no gradient, no other device, no unusual kind."""
+    """Return whether a tape can take these tensors: plain CPU tensors of usual dtypes that need no gradient."""
     grad = torch.is_grad_enabled()
     for value in values:
         if type(value) is not Tensor or not value.is_cpu or value.dtype not in _NUMBERS or (grad and value.requires_grad):
@@ -284,7 +284,10 @@ _recordings: dict[int, dict[Any, Any]] = {}  # by identity of the owner
 
 
 def cached_recording(owner: Any, key: Any, make: Callable[[], _Made]) -> _Made | None:
-    """What ``make`` recorded when it was first asked for under this key, as long as the owner lives; None if it cannot be taped."""
+    """Return the owner's recording for this key, made by ``make`` at the first call; None if it cannot be taped.
+
+    It is kept as long as the owner lives.
+    """
     at = id(owner)
     if at not in _recordings:
         _recordings[at] = {}

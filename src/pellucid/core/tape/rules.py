@@ -1,7 +1,7 @@
-"""What each of torch's operations is in scalar arithmetic.
+"""The rules that turn each of torch's operations into scalar arithmetic.
 
-Owns: the table from operations to instructions. What is not in it cannot be taped.
-Must not: hold state; rules speak to the recorder through `shadow` and `emit`.
+Owns: the table from operations to instructions. Operations without a row cannot be taped.
+Must not: hold state; rules call the recorder through `shadow`, `emit` and `number`.
 Read next: ``recorder.py``.
 """
 
@@ -21,16 +21,16 @@ __all__ = ["CONSTANTS", "MOVES", "RULES", "Recorder", "Rule", "pointwise"]
 
 
 class Recorder(Protocol):
-    """What a rule may ask for."""
+    """The recorder's methods that a rule may call."""
 
     def shadow(self, value: Any) -> Tensor:
-        """The registers that hold a tensor's (or number's) elements, as an integer tensor of its shape."""
+        """Return the registers that hold a tensor's (or number's) elements, as an integer tensor of its shape."""
 
     def emit(self, op: Op, *registers: int) -> int:
-        """Append an instruction (or find that its result is known); returns the register of the result."""
+        """Append an instruction, unless its result is in a register already; return the register of the result."""
 
     def number(self, value: float) -> int:
-        """The register of a constant."""
+        """Return the register of a constant."""
 
 
 Rule: TypeAlias = Callable[..., Tensor]
@@ -43,16 +43,16 @@ MOVES = {
     aten.transpose, aten.t, aten.unbind, aten.split, aten.split_with_sizes, aten.stack, aten.cat, aten.flip, aten.alias,
     aten.detach, aten.clone, aten.index_select, aten.diagonal, aten.repeat, aten.lift_fresh, aten.movedim,
 }  # fmt: skip
-"""Elements change place: the same operation moves their register numbers."""
+"""Operations that only move elements: the same operation moves their register numbers."""
 
 CONSTANTS = {
     aten.zeros_like, aten.ones_like, aten.full_like, aten.empty_like, aten.new_zeros, aten.new_ones, aten.new_full, aten.new_empty,
 }  # fmt: skip
-"""A tensor is given for its shape and kind alone."""
+"""Operations that use only the shape, dtype and device of the tensor that they are given."""
 
 
 def pointwise(instruction: Callable[..., int], *shadows: Tensor) -> Tensor:
-    """What an instruction gives for each element."""
+    """Emit an instruction for each element, after broadcasting, and return the registers of the results."""
     shadows = torch.broadcast_tensors(*shadows)
     rows = zip(*(shadow.reshape(-1).tolist() for shadow in shadows), strict=True)
     return torch.tensor([instruction(*row) for row in rows], dtype=torch.int64).reshape(shadows[0].shape)
@@ -104,7 +104,7 @@ def _reduced(op: Op) -> Rule:
         kept = [d for d in range(shadow.dim()) if d not in dims]
         shape = [shadow.shape[d] for d in kept]
         rows = shadow.permute(*kept, *dims).reshape(torch.Size(shape).numel(), math.prod(shadow.shape[d] for d in dims)).tolist()
-        if op is Op.ADD:  # of nothing, too
+        if op is Op.ADD:  # an empty sum is 0
             rows = [row or [recorder.number(0.0)] for row in rows]
         total = torch.tensor([reduce(lambda a, b: recorder.emit(op, a, b), row) for row in rows], dtype=torch.int64)
         return total.reshape([1 if d in dims else n for d, n in enumerate(shadow.shape)] if keepdim else shape)
@@ -139,7 +139,7 @@ def _cross(recorder: Recorder, left: Any, right: Any, dim: int = -1) -> Tensor:
 
 
 def _argsort(recorder: Recorder, row: list[int]) -> list[int]:
-    """Stable: an element's rank is how many come before it, and the answer at a rank is the sum of index * (rank == it)."""
+    """Sort stably: an element's rank is the count of elements before it, and place p gets the index sum(i * (rank[i] == p))."""
     ranks = [
         _total(recorder, [recorder.emit(Op.LE if j < i else Op.LT, other, own) for j, other in enumerate(row) if j != i])
         for i, own in enumerate(row)
@@ -156,7 +156,7 @@ def _argsort(recorder: Recorder, row: list[int]) -> list[int]:
 def _sort(
     recorder: Recorder, x: Any, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> tuple[None, Tensor]:
-    """Only the indices are given; a use of the sorted values cannot be taped."""
+    """Return the indices only: code that uses the sorted values cannot be taped."""
     del stable  # always
     shadow = recorder.shadow(x).movedim(dim, -1)
     if descending:
