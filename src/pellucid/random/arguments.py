@@ -1,7 +1,7 @@
-"""What constructors may be handed where a number, a flag or an option belongs, read in one way.
+"""Read and check plain arguments of constructors: numbers, flags, choices, tables and texts.
 
 Owns: what counts as a number, and the checks of plain arguments.
-Must not: know what the numbers are for, or look into tensors but those that stand for constants.
+Must not: know what the numbers are for, or read tensors other than constants.
 Read next: ``learnable.py``, ``../transforms/base.py``.
 """
 
@@ -35,7 +35,7 @@ def plain(value: object, depth: int = 2) -> object:
     """Turn other libraries' numbers into Python's and sequences into tuples, so that equal values compare equal; leave the rest."""
     if type(value) in _PLAIN or isinstance(value, bytes | bytearray | memoryview | str):
         return value
-    if not isinstance(value, tuple | list):  # which abstract classes take longer to tell
+    if not isinstance(value, tuple | list):  # checked first: checks against the abstract classes below are slower
         if isinstance(value, Real):
             return int(value) if isinstance(value, Integral) else float(value)
         if not isinstance(value, Sequence):
@@ -48,7 +48,7 @@ def finite_number(name: str, value: object, expected: str = "a number") -> float
     value = plain(value)
     if not is_number(value):
         raise wrong_type(name, expected=expected, got=repr(value))
-    if not abs(value) <= _LARGEST:  # type: ignore[arg-type] # NaN and integers beyond any float as well
+    if not abs(value) <= _LARGEST:  # type: ignore[arg-type] # also refuses NaN, and integers beyond any float
         raise invalid(name, expected=f"{expected}, finite in float32", got=repr(value))
     return float(value)  # type: ignore[arg-type]
 
@@ -74,14 +74,14 @@ def whole_number(name: str, value: object, low: int, high: int) -> int:
 
 
 def finite_numbers(name: str, values: object) -> tuple[float, ...]:
-    """Read a sequence of at least one such number."""
+    """Read a sequence of at least one finite number."""
     return tuple(finite_number(name, value, "a sequence of numbers") for value in items(name, values))
 
 
 def numbers_of(name: str, value: object) -> tuple[float, ...]:
-    """At least one number: alone, in a sequence, or in an array or tensor of which no second axis is longer than 1."""
+    """Read a number, a sequence of numbers, or an array or tensor with at most one axis longer than 1, as a tuple."""
     if isinstance(value, torch.nn.Parameter) and not value.dim():
-        raise wrong_type(name, expected="a number or a sequence of numbers", got=repr(value), fix="Nothing here learns.")
+        raise wrong_type(name, expected="a number or a sequence of numbers", got=repr(value), fix="It cannot be learned.")
     if isinstance(value, np.ndarray | np.generic | torch.Tensor):
         if sum(length != 1 for length in value.shape) > 1:
             raise invalid(name, expected="a number or a sequence of numbers", got=f"shape {tuple(value.shape)}")
@@ -99,7 +99,7 @@ def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
 
 
 def padding_named(mode: Any) -> Any:
-    """A padding mode by our name, where NumPy and torchvision have another; anything else as it is."""
+    """Translate NumPy's and torchvision's names of padding modes into ours; return anything else unchanged."""
     return _SAME_MODE.get(mode, mode) if isinstance(mode, str) else mode
 
 

@@ -1,7 +1,7 @@
-"""The symmetric beta distribution, of which mixing draws its weights.
+"""The symmetric beta distribution, from which transforms that mix pictures draw their weights.
 
 Owns: `Beta`, and its quantile function as a series.
-Must not: reject draws; one uniform gives one number.
+Must not: use rejection sampling: each uniform gives one number.
 Read next: ``distribution.py``.
 """
 
@@ -38,7 +38,7 @@ class Beta(Distribution):
         alpha: from 0.05 to 16. Below 1 most draws lie near 0 or 1, above 1 near one half; 1 is uniform.
 
     Gradient:
-        none: alpha is a plain number. For a weight that learns, draw it from another distribution.
+        none: alpha is a plain number. To learn a weight, draw it from another distribution.
 
     Errors:
         InvalidArgument for an alpha outside of [0.05, 16].
@@ -53,7 +53,7 @@ class Beta(Distribution):
 
     alpha: float = 1.0
 
-    _terms: ClassVar[tuple[float, ...]] = ()  # of an instance: its series
+    _terms: ClassVar[tuple[float, ...]] = ()  # each instance has its own series
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", finite_number("Beta.alpha", self.alpha))
@@ -82,10 +82,10 @@ class Beta(Distribution):
 
 @lru_cache(maxsize=256)
 def _series(alpha: float) -> tuple[float, ...]:
-    """Chebyshev coefficients of the quantile divided by s, in s = (2 u)^(1 / alpha) from 0 to 1, that is up to the median.
+    """Return Chebyshev coefficients of quantile(s) / s for s = (2 u)^(1 / alpha) from 0 to 1, that is up to the median.
 
-    With F(x) = x^a (1 - x)^a g(x) / (a B(a, a)) and g = sum_k x^k (2a)_k / (a + 1)_k, all terms positive, s is
-    4 x (1 - x) (g(x) / g(1/2))^(1/a), which is analytic there; it is inverted by Newton's method on log s.
+    The distribution function is F(x) = x^a (1 - x)^a g(x) / (a B(a, a)) with g = sum_k x^k (2a)_k / (a + 1)_k, all terms positive.
+    So s is 4 x (1 - x) (g(x) / g(1/2))^(1/a), analytic in this range; Newton's method on log s inverts it.
     """
     nodes = np.cos(np.pi * (np.arange(_DEGREES) + 0.5) / _DEGREES)
     s = (nodes + 1.0) / 2.0

@@ -1,7 +1,7 @@
-"""The hash, compiled: the same words as ``philox.py`` at a fortieth of the calls, on CPU tensors.
+"""The hash compiled by Numba for CPU tensors: the same words as ``philox.py`` in a fortieth of the calls.
 
 Owns: the operator `pellucid::draw_words`, `field_words`, `uniform_field`, `symmetric_field`, and the Numba functions behind them.
-Must not: be needed: without Numba, and on other devices, the tensor version runs.
+Must not: be required: without Numba, and on other devices, the tensor version runs.
 Read next: ``key.py``.
 """
 
@@ -27,8 +27,8 @@ torch.library.define("pellucid::draw_words", "(Tensor seed, Tensor step, Tensor 
 
 
 def draw_words(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
-    """(b, 4 s) words; see :func:`pellucid.random.key.draw_words`."""
-    if is_plain_eager():  # without torch's dispatcher, which costs more than the words
+    """Return (b, 4 s) words; see :func:`pellucid.random.key.draw_words`."""
+    if is_plain_eager():  # skips torch's dispatcher, which would take longer than the hash
         return _compiled(seed, step, index, slots, keep)
     words: Tensor = torch.ops.pellucid.draw_words.default(seed, step, index, slots, keep)
     return words
@@ -41,7 +41,7 @@ def _fake(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor
 
 
 def row_filler(slots: Tensor, keep: Tensor | None) -> Callable[[int, int, NDArray[np.int64], Rows], None]:
-    """What writes the words of (seed, step, index) to the beginning of rows of float64, which holds 32 bits exactly."""
+    """Return a function that writes the words of (seed, step, index) to the beginning of float64 rows (32 bits fit exactly)."""
     return partial(alike(_kernel("float64")), *_given(slots, keep))
 
 
@@ -51,7 +51,7 @@ def _given(slots: Tensor, keep: Tensor | None) -> tuple[Any, ...]:
 
 
 def field_words(words: Tensor, blocks: int) -> Tensor | None:
-    """(b, n, 4) words; see :func:`pellucid.random.patterns.field_words`. None where only the tensor code will do."""
+    """Return (b, n, 4) words, see :func:`pellucid.random.patterns.field_words`; None if the tensor code has to run."""
     if not _plain(words):
         return None
     found = words.new_empty((words.shape[0], blocks, 4))
@@ -60,9 +60,9 @@ def field_words(words: Tensor, blocks: int) -> Tensor | None:
 
 
 def symmetric_field(words: Tensor, shape: tuple[int, int, int], scale: Tensor) -> Tensor | None:
-    """See :func:`pellucid.random.patterns.symmetric_field`. None where only the tensor code will do.
+    """Return the field of :func:`pellucid.random.patterns.symmetric_field`, or None if the tensor code has to run.
 
-    Without torch, whose threads would go on spinning beside those of the pass that reads the field.
+    It computes in NumPy: torch's threads would go on spinning next to the threads of the pass that reads the field.
     """
     if type(scale) is not Tensor or scale.dtype != torch.float64 or (torch.is_grad_enabled() and scale.requires_grad):
         return None
@@ -77,7 +77,7 @@ def symmetric_field(words: Tensor, shape: tuple[int, int, int], scale: Tensor) -
 
 
 def uniform_field(words: Tensor, shape: tuple[int, int, int], dtype: torch.dtype) -> Tensor | None:
-    """See :func:`pellucid.random.patterns.uniform_field`. None where only the tensor code will do."""
+    """Return the field of :func:`pellucid.random.patterns.uniform_field`, or None if the tensor code has to run."""
     if dtype not in (torch.float32, torch.float64) or not _plain(words):
         return None
     found = torch.empty((len(words), *shape), dtype=dtype, device=words.device)
@@ -101,7 +101,7 @@ torch.library.impl("pellucid::draw_words", "CPU")(_compiled)
 
 @cache
 def triton_works() -> bool:
-    """Whether Triton can be imported. A missing one is reported where kernels are chosen, not here."""
+    """Return whether Triton can be imported. The choice of kernels warns about a missing Triton; this function does not."""
     try:
         import_module("triton")
     except Exception:  # a broken installation raises many things
@@ -116,7 +116,7 @@ _WEYL_LOW, _WEYL_HIGH = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 @cache
 def _field_kernel() -> Callable[..., None]:
-    """The hash of a sample's places by its two words: the counter is the place, the key the words."""
+    """Compile the hash of a sample's positions: the counter is the position, the key the sample's two words."""
     mask, half, first, second, weyl_low, weyl_high = _MASK, _HALF, _FIRST, _SECOND, _WEYL_LOW, _WEYL_HIGH
 
     def fill(words: Any, found: Any) -> None:
@@ -136,12 +136,12 @@ def _field_kernel() -> Callable[..., None]:
     return kernel
 
 
-_BLOCKS = 256  # hashed together, in vectors
+_BLOCKS = 256  # how many counters are hashed together, in vector registers
 
 
 @cache
 def _uniform_kernel(dtype: str) -> Callable[..., None]:
-    """From two words of each sample to numbers uniform on (0, 1): the upper 24 bits of each place's hash."""
+    """Compile the field of numbers uniform on (0, 1): the upper 24 bits of each position's hash by its sample's two words."""
     mask, half, first, second, weyl_low, weyl_high = _MASK, _HALF, _FIRST, _SECOND, _WEYL_LOW, _WEYL_HIGH
     number, blocks, eight = getattr(np, dtype), _BLOCKS, np.uint64(8)
 

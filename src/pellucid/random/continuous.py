@@ -40,12 +40,13 @@ class Uniform(Distribution):
     Args:
         low: lower end: a number, a `Learnable`, an ``nn.Parameter``, or a module of the images.
         high: upper end, likewise, not below ``low``.
-        estimator: ``reparameterised`` (the draw moves with its ends) or ``boundary`` (the difference between the loss at an end
-            and its mean, which is right for staircases too; it needs ``pipeline.expected``, which evaluates the loss at the ends).
+        estimator: ``reparameterised`` (the draw moves with its ends) or ``boundary`` (the gradient of an end is the difference
+            between the loss there and the mean loss. It is correct for piecewise constant losses, too, and needs
+            ``pipeline.expected``, which evaluates the loss at the ends).
 
-    When both ends are learned and unbounded, what trains is the centre and the softplus of the width; otherwise each
-    learned end is mapped into the room that the other one leaves. Either way low < high holds at every step. Only a plain
-    ``nn.Parameter`` is taken as it is.
+    If both ends are learned and unbounded, the trained parameters are the centre and the inverse softplus of the width. Otherwise
+    each learned end is mapped into the range that the other end leaves. Either way low < high holds at every step. Only a plain
+    ``nn.Parameter`` is used unchanged.
 
     Gradient:
         low, high: exact through the draw (reparameterised).
@@ -132,7 +133,7 @@ class Uniform(Distribution):
 
 @dataclass(frozen=True)
 class CenteredUniform(Distribution):
-    """Uniform on (center - half_width, center + half_width): a magnitude around a resting value.
+    """Uniform on (center - half_width, center + half_width), for example a magnitude around the value that changes nothing.
 
     Args:
         center: the middle.
@@ -185,8 +186,8 @@ class LogUniform(Distribution):
         low, high: exact through the draw; the learned numbers live in log space, ordered as in `Uniform`.
 
     Errors:
-        InvalidArgument for an end that is not positive or may become so, for high below low, and for an estimator that does not
-        exist.
+        InvalidArgument for an end that is not positive or may become so by learning, for high below low, and for an estimator that
+        does not exist.
 
     Example:
         >>> LogUniform(0.5, 2.0).sample(torch.tensor([0.0, 0.5, 1.0]), {})
@@ -217,7 +218,7 @@ class LogUniform(Distribution):
             >>> LogUniform(1.0, 10.0).logs().high
             2.302585092994046
         """
-        known: Uniform | None = self.__dict__.get("_logs")  # made once: it checks its numbers
+        known: Uniform | None = self.__dict__.get("_logs")  # kept, because making it checks its numbers
         if known is None:
             known = Uniform(_log(self.low), _log(self.high), self.estimator)
             object.__setattr__(self, "_logs", known)
@@ -245,7 +246,7 @@ class LogUniform(Distribution):
 
 
 class _LogUniform(D.TransformedDistribution):
-    """exp of a uniform; torch's own has no entropy."""
+    """The exponential of a uniform, with the entropy that torch's transformed distribution lacks."""
 
     def __init__(self, low: Tensor, high: Tensor) -> None:
         super().__init__(D.Uniform(torch.log(low), torch.log(high), validate_args=False), D.ExpTransform(), validate_args=False)
@@ -300,7 +301,7 @@ class Normal(Distribution):
 
 @dataclass(frozen=True)
 class Constant(Distribution):
-    """Always the same value, which may be learned: a number, or an array that every sample gets as its row.
+    """Always the same value, which may be learned: a number or an array, the same for every sample.
 
     Args:
         value: a number, a `Learnable`, an ``nn.Parameter``, or a module of the images; or nested tuples of numbers, or a

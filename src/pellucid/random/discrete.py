@@ -1,7 +1,7 @@
 """Discrete distributions: gates and choices.
 
 Owns: `Bernoulli`, `Categorical`, their straight-through surrogates, and the names of their estimators.
-Must not: evaluate a loss; ``pellucid.pipeline.estimators`` does, where an estimator needs one.
+Must not: evaluate a loss; ``pellucid.pipeline.estimators`` does so for the estimators that need it.
 Read next: ``internal.py``, ``fields.py``.
 """
 
@@ -28,7 +28,7 @@ __all__ = ["ESTIMATORS", "Bernoulli", "Categorical", "one_each"]
 
 ESTIMATORS = ("exact", "arm", "reinforce", "relaxed", "straight_through")
 _COLDEST = 1e-6
-"""Below, logits overflow."""
+"""The lowest temperature: below it, logits overflow."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class Bernoulli(Distribution):
 
     Args:
         p: in [0, 1]: a number, a `Learnable` (which gets the bounds (0, 1)), an ``nn.Parameter``, or a module of the images.
-        temperature: of the ``relaxed`` estimator (default 0.5): the gate becomes a binary concrete variable, whose values
-            above one half have exactly frequency p. Giving a temperature chooses that estimator.
-        estimator: how a learned p gets its gradient. ``exact`` evaluates the loss with the gate open and shut; ``arm`` once more
-            with every such gate antithetic; ``reinforce`` weighs the score by the loss, less the mean over the rest of the batch
-            (where there is none, less the loss of another draw); ``relaxed`` and ``straight_through`` need no further evaluation
-            and are biased.
+        temperature: of the ``relaxed`` estimator (default 0.5): the gate becomes a binary concrete variable, which is above one
+            half with probability exactly p. Passing a temperature chooses this estimator.
+        estimator: how a learned p gets its gradient. ``exact`` evaluates the loss with the gate open and with it shut; ``arm``
+            evaluates it once more, with antithetic draws of all such gates; ``reinforce`` multiplies the score by the loss minus
+            the mean loss of the rest of the batch (in a batch of one, minus the loss of another draw); ``relaxed`` and
+            ``straight_through`` need no further evaluation and are biased.
 
-    ``exact``, ``arm`` and ``reinforce`` need the loss: they act in ``pipeline.expected``. In a plain call the gate is hard and its
-    gradient the straight-through surrogate.
+    ``exact``, ``arm`` and ``reinforce`` need the loss, so they act in ``pipeline.expected`` only. In a plain call the gate is hard,
+    and its gradient is the straight-through surrogate.
 
     Gradient:
         p: surrogate (straight-through) when hard, exact for the relaxed variable when relaxed.
@@ -113,7 +113,7 @@ class _StraightThroughGate(torch.autograd.Function):
 
 
 def _read_estimator(owner: Bernoulli | Categorical) -> None:
-    """A temperature is that of the relaxed estimator, and chooses it."""
+    """Check the estimator and the temperature; a temperature chooses the relaxed estimator."""
     name = type(owner).__name__
     check_choice(f"{name}.estimator", owner.estimator, ESTIMATORS)
     temperature = owner.temperature
@@ -134,16 +134,16 @@ class Categorical(Distribution):
 
     Args:
         values: the numbers to choose from, or rows of numbers of one length.
-        weights: non-negative, one per value, normalised here; default equal. A `Learnable` weight gets the lower bound 0. One for
-            all is a `Learnable` of as many numbers, or a module (or ``Learnable(by=module)``) that predicts as many from the
-            images, (B, C, H, W) to (B, k); softplus makes weights of its output.
-        estimator: how learned weights get their gradient: ``exact`` (the loss at every other value, too), ``arm`` (once more with
-            every such draw antithetic) or ``reinforce``, all three in ``pipeline.expected``; ``relaxed`` or ``straight_through``
-            (the value is taken to be linear in the probabilities) need no further evaluation and are biased.
-        temperature: of the ``relaxed`` estimator (default 0.5): the shares of the values become those of the Gumbel-softmax,
-            whose largest falls on each value with exactly its weight. Giving a temperature chooses that estimator.
+        weights: non-negative, one per value, normalised here; default equal. A `Learnable` weight gets the lower bound 0. All
+            weights together may be one `Learnable` of k numbers, or a module (or ``Learnable(by=module)``) that maps images
+            (B, C, H, W) to (B, k), of which softplus makes weights.
+        estimator: how learned weights get their gradient: ``exact`` (evaluates the loss at every other value, too), ``arm``
+            (evaluates it once more, with antithetic draws) or ``reinforce``, all three in ``pipeline.expected``; ``relaxed`` or
+            ``straight_through`` (treats the value as linear in the probabilities) need no further evaluation and are biased.
+        temperature: of the ``relaxed`` estimator (default 0.5): the shares of the values follow the Gumbel-softmax, in which each
+            value has the largest share with exactly its weight as probability. Passing a temperature chooses this estimator.
 
-    Under ``arm`` a choice among k is drawn as k - 1 gates, each by a uniform of its own: the first that opens is chosen.
+    Under ``arm`` a choice among k values is drawn as k - 1 gates, each with its own uniform: the first gate that opens is chosen.
 
     Gradient:
         weights: surrogate (straight-through) in a plain call; exact for relaxed shares.
@@ -189,7 +189,7 @@ class Categorical(Distribution):
 
     @property
     def words(self) -> int:  # type: ignore[override]
-        """One, but for estimators that draw every value."""
+        """One word; for ``relaxed`` one per value, for ``arm`` one per gate."""
         count = len(self.values)
         return count if self.temperature is not None else max(1, count - 1) if self.estimator == "arm" else 1
 
@@ -231,7 +231,7 @@ class Categorical(Distribution):
         return D.Categorical(torch.stack(torch.broadcast_tensors(*now.values()), -1), validate_args=False)
 
     def gates(self, probabilities: Float[Tensor, "*b k"]) -> Float[Tensor, "*b k-1"]:
-        """Return of each value but the last the probability that it is chosen where none before it is.
+        """Return for each value but the last the probability that it is chosen if none before it is.
 
         Args:
             probabilities: of all values, in [0, 1].
@@ -247,11 +247,11 @@ class Categorical(Distribution):
             tensor([0.5000, 0.5000])
         """
         rest = 1.0 - (probabilities.cumsum(-1) - probabilities)[..., :-1]
-        # Nothing is left for values after the last of positive weight; there any gate does.
+        # After the last value with a positive weight, rest is 0 and no gate is reached, so any value is right.
         return probabilities[..., :-1] / torch.where(rest > 1e-12, rest, 1.0)
 
     def shares(self, u: Float[Tensor, "b *words"], probabilities: Float[Tensor, "*b k"]) -> Float[Tensor, "b k"]:
-        """Return how much each value has in each draw: all or nothing, but for relaxed draws.
+        """Return the share of each value in each draw: 1 for the chosen value and 0 for others, or fractions in relaxed draws.
 
         Args:
             u: uniforms in (0, 1): one per sample, or as many as ``words``.
@@ -261,8 +261,7 @@ class Categorical(Distribution):
             In [0, 1]; each row sums to 1.
 
         Gradient:
-            probabilities: exact for relaxed draws, else the straight-through surrogate where a weight is learned, none where none
-            is.
+            probabilities: exact for relaxed draws; else the straight-through surrogate if a weight is learned, and none if not.
 
         Example:
             >>> Categorical((0.0, 1.0)).shares(torch.tensor([0.2, 0.7]), torch.tensor([0.5, 0.5]))
@@ -273,7 +272,7 @@ class Categorical(Distribution):
             noisy = torch.log(torch.where(probabilities > 0, probabilities, 1e-38)) - torch.log(-torch.log(u))
             return torch.softmax(noisy / self.temperature, -1)
         if self.estimator == "arm" and len(self.values) > 1:
-            shut = (u.reshape(len(u), -1) >= self.gates(probabilities)).to(u.dtype).cumprod(1).sum(1)  # that many before it
+            shut = (u.reshape(len(u), -1) >= self.gates(probabilities)).to(u.dtype).cumprod(1).sum(1)  # before the first open one
         else:
             shut = (u.reshape(-1, 1) >= probabilities.cumsum(-1)[..., :-1]).to(u.dtype).sum(1)
         hard = (shut[:, None] == constant(range(len(self.values)), u.dtype, u.device)).to(u.dtype)
@@ -292,7 +291,7 @@ class Categorical(Distribution):
 
 
 def one_each(weights: Any, count: int) -> Any:
-    """A weight for each of so many values, where one `Learnable` or module stands for all of them."""
+    """Split one `Learnable` or module that stands for all weights into one weight for each of ``count`` values."""
     if not isinstance(weights, Learnable):
         if not callable(weights) or isinstance(weights, Tensor | type):
             return weights
@@ -309,7 +308,7 @@ def one_each(weights: Any, count: int) -> Any:
 
 
 class _StraightThroughChoice(torch.autograd.Function):
-    """Forward: the hard choice; backward as if it were the probabilities."""
+    """Forward: the hard choice; backward as if the result were the probabilities."""
 
     generate_vmap_rule = True
 

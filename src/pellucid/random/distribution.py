@@ -1,6 +1,6 @@
-"""What a distribution is: a frozen value that maps uniforms to numbers, differentiably.
+"""The interface of distributions: frozen values that map uniforms to numbers, differentiably.
 
-Owns: the interface `Distribution`, and `Each` for what draws several times from another one.
+Owns: the interface `Distribution`, and `Each`, the base of distributions that draw several times from another one.
 Must not: draw randomness (uniforms are arguments) or hold parameters (raw values are arguments).
 Read next: ``numbers.py``, ``continuous.py``, ``discrete.py``.
 """
@@ -23,7 +23,7 @@ __all__ = ["Distribution", "Each"]
 
 
 class Distribution:
-    """What may be drawn. Subclasses are final, frozen and hold numbers or `Learnable` only.
+    """The base of all distributions. Subclasses are final, frozen and hold numbers or `Learnable` only.
 
     ``sample(u, raw)`` maps one uniform per sample to one value per sample (the inverse of the distribution function), so
     a draw is a differentiable function of the distribution's own numbers.
@@ -41,9 +41,9 @@ class Distribution:
     boxes: ClassVar[bool] = False
     """Whether ``sample`` reads the boxes of each sample, as ``raw["boxes"]`` (b, n, 4) and ``raw["valid"]`` (b, n)."""
     masks: ClassVar[bool] = False
-    """Whether ``sample`` reads where the masks of each sample are not 0, as ``raw["mask"]`` (b, h, w)."""
+    """Whether ``sample`` reads the pixels at which the masks of each sample are not 0, as ``raw["mask"]`` (b, h, w)."""
     spacing: ClassVar[bool] = False
-    """Whether ``sample`` reads how far apart voxels are along x, y and z, as ``raw["spacing"]`` (b, 3)."""
+    """Whether ``sample`` reads the distances of voxels along x, y and z, as ``raw["spacing"]`` (b, 3)."""
     estimator: str = "reparameterised"
     """How the gradient to the distribution's own numbers is formed; see ``pellucid.pipeline.estimators``."""
     names: ClassVar[tuple[str, ...]] = ()
@@ -88,7 +88,7 @@ class Distribution:
         return {name: number for name, number in self.numbers().items() if isinstance(number, Learnable)}
 
     def numbers(self) -> dict[str, Number]:
-        """Return what the distribution is made of, by the names of :meth:`current`.
+        """Return the distribution's numbers, fixed or `Learnable`, by the names of :meth:`current`.
 
         Example:
             >>> pellucid.Uniform(0.0, 1.0).numbers()
@@ -97,13 +97,13 @@ class Distribution:
         return {name: getattr(self, name) for name in self.names}
 
     def current(self, raw: Raw) -> dict[str, Tensor | float]:
-        """Return the numbers of the distribution as they are now.
+        """Return the current values of the distribution's numbers.
 
         Args:
             raw: the unbounded parameters behind learned numbers, by name; empty where none learn.
 
         Returns:
-            By field name: plain numbers, or tensors (), or (B,) where they are predicted.
+            By field name: plain numbers, tensors () for learned ones, or (B,) for predicted ones.
 
         Gradient:
             raw: exact.
@@ -115,10 +115,10 @@ class Distribution:
         return {name: resolve(name, number, raw) for name, number in self.numbers().items()}
 
     def density(self, now: Mapping[str, Tensor]) -> torch.distributions.Distribution | None:
-        """Return the same distribution in torch's words, for entropy and divergence; None for one that does not spread.
+        """Return the same distribution from ``torch.distributions``, for entropy and divergence; None if it has no density.
 
         Args:
-            now: its numbers, as tensors; those of :meth:`current`.
+            now: the numbers of :meth:`current`, as tensors.
 
         Gradient:
             now: exact.
@@ -133,7 +133,7 @@ class Distribution:
         """Map uniforms to values: the inverse of the distribution function.
 
         Args:
-            u: in (0, 1): one per sample, or ``words`` of them where ``vector`` says so.
+            u: in (0, 1): one per sample, or ``words`` of them if ``vector`` is True.
             raw: as in :meth:`current`.
 
         Returns:
@@ -149,7 +149,7 @@ class Distribution:
         raise NotImplementedError
 
     def span(self) -> tuple[float, float]:
-        """Return the bounds that every value is certain to keep, whatever is learned.
+        """Return (low, high), which no value leaves, whatever is learned.
 
         Example:
             >>> pellucid.Uniform(0.0, 4.0).span()
@@ -168,7 +168,7 @@ class Distribution:
 
 
 class Each(Distribution):
-    """Several draws of one distribution, whose numbers they share: the interface of `Smooth`, ``Repeated`` and ``PerFrame``."""
+    """Several draws of one distribution, with the same numbers: the base of `Smooth`, ``Repeated`` and ``PerFrame``."""
 
     of: Distribution
 
@@ -185,7 +185,7 @@ class Each(Distribution):
         return self.of.current(raw)
 
     def density(self, now: Mapping[str, Tensor]) -> torch.distributions.Distribution | None:
-        """That of each draw."""
+        """Return the density of each draw."""
         return self.of.density(now)
 
     def span(self) -> tuple[float, float]:

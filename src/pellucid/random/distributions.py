@@ -1,7 +1,7 @@
-"""Every distribution under one roof, and the table that serialised pipelines are read with.
+"""All distributions in one module, and their table by name.
 
-Owns: the table of distributions by name.
-Must not: define any; see the files it imports from.
+Owns: the table of distributions that serialised pipelines may name.
+Must not: define a distribution; see the files it imports from.
 Read next: ``continuous.py``, ``multivariate.py``, ``discrete.py``, ``internal.py``.
 """
 

@@ -1,7 +1,7 @@
-"""From what users write in a constructor to a distribution, with the errors they deserve.
+"""Turn the value of a constructor's field into a distribution, or raise an error that says what to write.
 
 Owns: the meaning of a number, a pair, a learned number or a distribution in each kind of field.
-Must not: know which transform asks.
+Must not: know the transform.
 Read next: ``../transforms/base.py``.
 """
 
@@ -25,8 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 Range: TypeAlias = float | Learnable | Given | tuple[float | Learnable | Given, float | Learnable | Given] | Distribution
-"""A field that is drawn: a number, a pair (low, high), a learned number (a `Learnable`, an ``nn.Parameter``, a module or function
-of the images) or any distribution."""
+"""The value of a drawn field: a number, a pair (low, high), a learned number (a `Learnable`, an ``nn.Parameter``, a module or
+function of the images) or any distribution."""
 
 Ranges: TypeAlias = Range | tuple[Range, Range, Range]
 """One range for all axes, or one each for x, y and z."""
@@ -62,14 +62,14 @@ def factor(name: str, value: Range) -> Distribution:
 
 
 def interval(name: str, value: Range, *, low: float = -math.inf, high: float = math.inf) -> Distribution:
-    """A number means itself, always; a pair means uniform on it; a `Learnable` is a learned constant."""
+    """A number means always this number; a pair means uniform on (low, high); a `Learnable` is a learned constant."""
     distribution: Distribution
     if _is_learned(value):
         distribution = Constant(_bounded(name, as_number(name, value), low, high))
     elif is_number(value):
         distribution = Constant(as_number(name, value))
     elif isinstance(value, tuple | list) and len(value) == 2:
-        # A learned end may not leave the room its field has.
+        # A learned end may not leave the range of its field.
         ends = tuple(_bounded(name, as_number(name, end), low, high) if _is_learned(end) else end for end in value)
         distribution = _pair_or_distribution(name, ends)
     else:
@@ -86,7 +86,7 @@ def interval(name: str, value: Range, *, low: float = -math.inf, high: float = m
 
 
 def around_one(name: str, value: Range) -> Distribution:
-    """What :func:`factor` gives; raises where a value could be below 0."""
+    """As :func:`factor`, but raise if a value could be below 0."""
     return interval(name, factor(name, value), low=0.0)
 
 
@@ -105,12 +105,12 @@ def log_range(name: str, value: Range) -> Distribution:
 
 
 def no_lone_number(name: str, value: object, range_of: Callable[[float], tuple[float, float]], also: str = "") -> None:
-    """Raise for a number that could mean a range or always the same; 1, which is 1 in both, may stand alone.
+    """Raise for a single number that could mean a range or a fixed value. The number 1 means 1 either way, and is accepted.
 
     Args:
         name, value: of the field.
-        range_of: the range that the number could mean.
-        also: what else it could mean; ``{}`` stands for the number.
+        range_of: returns the range that a number could mean.
+        also: a sentence for the error on a third meaning; ``{}`` stands for the number.
     """
     number = as_number(name, value) if is_number(value) else 0.0
     if isinstance(number, int | float) and number > 0 and number != 1:
@@ -133,26 +133,28 @@ def probability(name: str, value: Chance) -> Bernoulli:
 
 
 def _is_learned(value: object) -> bool:
-    """Whether someone else supplies the number: a `Learnable`, a parameter, or a module or function of the images."""
+    """Return whether the number is learned: a `Learnable`, a parameter, or a module or function of the images."""
     if isinstance(value, Learnable | Tensor):
         return True
     return callable(value) and not isinstance(value, Distribution | type)
 
 
 def confined(name: str, value: Range, low: float, high: float) -> Range:
-    """Give a learned number the field's bounds where it has none; return anything else unchanged."""
+    """Give a learned number the field's bounds if it has none of its own; return anything else unchanged."""
     return _bounded(name, as_number(name, value), low, high) if _is_learned(value) else value
 
 
 def _reach(name: str, value: object, ceiling: float) -> Number:
-    """A magnitude: not negative where it starts, and bounded by the ceiling where it is learned without bounds of its own."""
+    """Read a magnitude: it starts at 0 or above, and a learned one without bounds of its own is bounded by 0 and the ceiling."""
     reach = _bounded(name, as_number(name, value), 0.0, ceiling)
-    _require(name, not value_of(reach) < 0, "a number >= 0, or a (low, high) pair", value)  # NaN: only a tensor knows
+    _require(
+        name, not value_of(reach) < 0, "a number >= 0, or a (low, high) pair", value
+    )  # NaN passes: only a tensor holds the value
     return reach
 
 
 def _bounded(name: str, number: Number, low: float, high: float) -> Number:
-    """Give a learned number the bounds of its field where it has none of its own."""
+    """Give a learned number the bounds of its field if it has none of its own."""
     if not isinstance(number, Learnable):
         return number
     inner_low = low if number.low is None and is_finite(low) else number.low

@@ -1,6 +1,6 @@
-"""How much a distribution spreads, and how far it is from another: regularisers for learned ranges.
+"""Entropy of a distribution and its divergence from another: regularisers for learned ranges.
 
-Owns: entropy and Kullback-Leibler divergence, as differentiable functions of a distribution's current numbers, by way of torch's.
+Owns: entropy and Kullback-Leibler divergence as differentiable functions of a distribution's current numbers; torch computes them.
 Must not: draw.
 Read next: ``../pipeline/estimators/parameters.py``.
 """
@@ -19,11 +19,11 @@ __all__ = ["entropy", "kl_divergence"]
 
 
 def entropy(distribution: Distribution, raw: Raw) -> Tensor:
-    """The (differential) entropy in nats; a scalar, or one per sample where numbers are predicted.
+    """Return the (differential) entropy in nats: a scalar, or one per sample if numbers are predicted.
 
     Args:
         distribution: any but `Constant`, whose differential entropy is minus infinity.
-        raw: the unbounded tensors behind what it learns; empty for fixed numbers.
+        raw: the unbounded tensors behind its learned numbers; empty for fixed numbers.
 
     Gradient:
         raw: exact.
@@ -39,12 +39,13 @@ def entropy(distribution: Distribution, raw: Raw) -> Tensor:
 
 
 def kl_divergence(p: Distribution, raw: Raw, q: Distribution, raw_q: Raw | None = None) -> Tensor:
-    """KL(p || q) in nats: infinite where p reaches outside of q.
+    """Return KL(p || q) in nats: infinite if p draws values that q cannot.
 
     Args:
-        p: a distribution; ``raw`` holds what it learns.
-        q: one of the same kind (the uniforms are one kind), or a `Normal` for a uniform p.
-        raw_q: the same for ``q``; nothing for fixed numbers.
+        p: a distribution.
+        raw: the unbounded tensors behind the learned numbers of ``p``; empty for fixed numbers.
+        q: a distribution of the same kind (the uniforms are one kind), or a `Normal` for a uniform p.
+        raw_q: as ``raw``, for ``q``; None for fixed numbers.
 
     Gradient:
         raw, raw_q: exact; 0 where the divergence is infinite.
@@ -67,7 +68,7 @@ def kl_divergence(p: Distribution, raw: Raw, q: Distribution, raw_q: Raw | None 
 
 
 def _density(call: str, distribution: Distribution, raw: Raw) -> D.Distribution:
-    """The distribution as it is now, in torch's words and in float64 where the device has it."""
+    """Return the current distribution as an object of ``torch.distributions``, in float64 if the device has it."""
     device = next((tensor.device for tensor in raw.values()), torch.device("cpu"))
     like = torch.zeros((), dtype=wide_dtype(device), device=device)
     now = distribution.current({name: tensor.to(like.dtype) for name, tensor in raw.items()})
@@ -78,5 +79,5 @@ def _density(call: str, distribution: Distribution, raw: Raw) -> D.Distribution:
 
 
 def _length(density: D.Distribution) -> int:
-    """How many numbers a draw has; for a choice, how many values there are."""
+    """Return how many numbers a draw has; for a choice, how many values it chooses from."""
     return density.probs.shape[-1] if isinstance(density, D.Categorical) else density.event_shape.numel()

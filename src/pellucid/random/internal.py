@@ -1,7 +1,7 @@
-"""Draws that transforms use for themselves: orders, whole-pixel offsets, keys of noise, weights of mixtures, draws of cells.
+"""Distributions that only transforms use: orders, whole-pixel offsets, keys of noise, weights of mixtures, draws of cells.
 
-Owns: `Permutation, Offset, Bits, Uniforms, Dirichlet, Repeated`.
-Must not: have numbers of their own that learn.
+Owns: `Permutation, Offset, Bits, Uniforms, Spacing, Dirichlet, Repeated`.
+Must not: have learned numbers of their own.
 Read next: ``fields.py``.
 """
 
@@ -41,7 +41,7 @@ class Permutation(Distribution):
 
 @dataclass(frozen=True)
 class Offset(Distribution):
-    """An integer low, low + 1, ..., low + count - 1, uniformly. Internal: where to cut whole pixels.
+    """An integer low, low + 1, ..., low + count - 1, uniformly. Internal: the place of a crop in whole pixels.
 
     Gradient:
         none (integers).
@@ -74,7 +74,7 @@ class Dirichlet(Distribution):
 
     @property
     def words(self) -> int:  # type: ignore[override]
-        """One number less than shares where gaps are taken, else one each."""
+        """One word less than shares for alpha = 1 (gaps between sorted numbers), else one word per share."""
         return max(1, self.n - 1) if self.alpha == 1.0 else self.n
 
     def sample(self, u: Float[Tensor, "b w"], raw: Raw) -> Float[Tensor, "b n"]:
@@ -86,7 +86,7 @@ class Dirichlet(Distribution):
 
 
 def _in_order(values: list[Tensor]) -> list[Tensor]:
-    """Sorted by comparing neighbours, which tapes can do."""
+    """Sort by comparing neighbours: tapes have rules for minimum and maximum."""
     for last in range(len(values) - 1, 0, -1):
         for i in range(last):
             low, high = torch.minimum(values[i], values[i + 1]), torch.maximum(values[i], values[i + 1])
@@ -95,9 +95,9 @@ def _in_order(values: list[Tensor]) -> list[Tensor]:
 
 
 def _gamma_quantile(u: Float[Tensor, "*shape"], alpha: float) -> Float[Tensor, "*shape"]:
-    """Where the distribution function of Gamma(alpha, 1) is u, by halving in the logarithm."""
+    """Return the x at which the distribution function of Gamma(alpha, 1) is u, by bisection in log x."""
     a = torch.full_like(u, alpha)
-    low = (torch.log(u) + math.lgamma(alpha + 1.0)) / alpha  # x ** alpha / Gamma(alpha + 1) is above the distribution function
+    low = (torch.log(u) + math.lgamma(alpha + 1.0)) / alpha  # x ** alpha / Gamma(alpha + 1) bounds the distribution function
     high = torch.full_like(u, math.log(40.0 + 10.0 * alpha))
     for _ in range(64):
         middle = 0.5 * (low + high)
@@ -108,7 +108,7 @@ def _gamma_quantile(u: Float[Tensor, "*shape"], alpha: float) -> Float[Tensor, "
 
 @dataclass(frozen=True)
 class Uniforms(Distribution):
-    """So many numbers, each uniform on (0, 1). Internal: where several things lie."""
+    """n independent numbers, each uniform on (0, 1). Internal: the places of several holes, drops and the like."""
 
     n: int
 
@@ -125,7 +125,7 @@ class Uniforms(Distribution):
 
 @dataclass(frozen=True)
 class Spacing(Distribution):
-    """How far apart the voxels of a sample are along x, y and z; 1 where nothing says so. Internal: it is read, not drawn."""
+    """The distances of a sample's voxels along x, y and z; 1 if the sample does not give them. Internal: read, not drawn."""
 
     vector: ClassVar[bool] = True
     spacing: ClassVar[bool] = True
@@ -147,10 +147,10 @@ class Bits(Distribution):
 
 @dataclass(frozen=True)
 class Repeated(Each):
-    """So many independent draws of one distribution, whose learned numbers they share. Internal: draws of cells of a picture.
+    """n independent draws of one distribution, with the same learned numbers. Internal: one draw for each cell of a picture.
 
     Gradient:
-        numbers of the distribution: as its own.
+        numbers of the distribution: as the distribution says.
     """
 
     of: Distribution
@@ -160,7 +160,7 @@ class Repeated(Each):
 
     @property
     def words(self) -> int:  # type: ignore[override]
-        """Those of each draw."""
+        """The words of n draws."""
         return self.n * self.of.words
 
     def sample(self, u: Float[Tensor, "b w"], raw: Raw) -> Tensor:

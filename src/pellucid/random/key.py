@@ -1,6 +1,6 @@
 """The random key: (seed, step, sample index) decides every draw.
 
-Owns: `Key`, and the words a batch of samples gets for a list of slots.
+Owns: `Key`, and `draw_words`: the random words of a batch of samples for a list of slots.
 Must not: know of transforms or distributions.
 Read next: ``distributions.py``.
 """
@@ -74,7 +74,7 @@ class Key:
 
 
 def on_device(value: int | Tensor, device: torch.device) -> Int64[Tensor, ""]:
-    """A seed or step as a tensor on the batch's device: a CUDA graph cannot capture a copy from the host."""
+    """Return a seed or step as a tensor on the batch's device, without a copy from the host, which CUDA graphs cannot capture."""
     if isinstance(value, Tensor):
         return value
     if device.type == "cpu":
@@ -83,7 +83,7 @@ def on_device(value: int | Tensor, device: torch.device) -> Int64[Tensor, ""]:
 
 
 def key_for(key: Key, samples: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """The (seed, step, index) by which a key draws for so many samples."""
+    """Return the (seed, step, index) tensors with which a key draws for this many samples."""
     if not isinstance(key, Key):
         raise wrong_type("key", expected="a Key", got=repr(key), fix="For example key=Key(seed=0, step=7).")
     seed, step = on_device(key.seed, device), on_device(key.step, device)
@@ -94,7 +94,7 @@ def key_for(key: Key, samples: int, device: torch.device) -> tuple[Tensor, Tenso
 
 
 def default_index(batch: int, device: torch.device) -> Int64[Tensor, "b"]:
-    """Sample indices 0..B-1 of this rank; never write to them."""
+    """Return the sample indices 0..B-1 of this rank; never write to them: they are cached."""
     plain = device.type == "cpu" and is_plain_eager()
     index, at = counted(batch) if plain else torch.arange(batch, dtype=torch.int64, device=device), rank()
     return index + at * RANK_STRIDE if at else index
@@ -102,8 +102,8 @@ def default_index(batch: int, device: torch.device) -> Int64[Tensor, "b"]:
 
 @lru_cache(maxsize=64)
 def counted(batch: int) -> Tensor:
-    """Cached: making it costs as much as drawing for a few samples."""
-    with torch.inference_mode(False):  # whose tensors no gradient may save
+    """Return 0..B-1. Cached, because making it takes as long as drawing for a few samples."""
+    with torch.inference_mode(False):  # autograd cannot save tensors made in inference mode
         return torch.arange(batch, dtype=torch.int64)
 
 
@@ -114,12 +114,12 @@ def draw_words(
     slots: Int64[Tensor, "s"],
     keep: Int64[Tensor, "s"] | None = None,
 ) -> Int64[Tensor, "b four_s"]:
-    """Four 32-bit words for every (sample, slot), from one evaluation of the hash.
+    """Return four 32-bit words for every (sample, slot), from one evaluation of the hash.
 
-    The counter is (index, step, slot) and the key is the seed, so nothing else can matter. Where ``keep`` is 0 every sample
-    gets the words of sample index 0.
+    The counter is (index, step, slot) and the key is the seed: nothing else decides the words. In slots whose ``keep`` is 0, every
+    sample gets the words of sample index 0.
     """
-    if index.device.type == "cpu" and numba_works() and not torch.compiler.is_exporting():  # a graph of standard operators
+    if index.device.type == "cpu" and numba_works() and not torch.compiler.is_exporting():  # exports use standard operators only
         return compiled.draw_words(seed, step, index, slots, keep)
     seed, step = seed.to(index.device), step.to(index.device)
     if index.is_cuda and is_plain_eager() and compiled.triton_works():

@@ -1,7 +1,7 @@
-"""Learnable numbers: what a user writes where a number would stand, to have it trained with the model.
+"""Learnable numbers: a user writes `Learnable(1.0)` in place of `1.0` to have the number trained with the model.
 
-Owns: `Learnable` (a plain value: start, bounds, and what predicts it) and the reparameterisations that keep it inside its bounds.
-Must not: hold the parameter the pipeline makes; the pipeline does.
+Owns: `Learnable` (a plain value: start, bounds, and the module that predicts it) and the bijections that keep it inside its bounds.
+Must not: hold the parameter; the pipeline makes and holds it.
 Read next: ``numbers.py``.
 """
 
@@ -22,7 +22,7 @@ from pellucid.random.arguments import finite_number
 __all__ = ["Given", "Learnable", "Number", "bounded", "flat", "nested", "raw_of", "shape_of", "softplus_inverse"]
 
 Given: TypeAlias = Callable[[Tensor], Tensor] | torch.nn.Parameter
-"""Who may supply a number: a module or function of the images, (B, C, H, W) -> (B,) or (B, k), or a parameter of the user's own."""
+"""The source of a number: a module or function of the images, (B, C, H, W) -> (B,) or (B, k), or a parameter of the user's own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +30,11 @@ class Learnable:
     """A number that is trained: its starting value and the open interval it lives in.
 
     The pipeline that receives it holds an ``nn.Parameter`` without bounds and maps it into (low, high) by a smooth
-    bijection (sigmoid, softplus or the identity), never by a clamp, so its gradient cannot die at the edge.
+    bijection (sigmoid, softplus or the identity), never by a clamp, so its gradient cannot vanish at a bound.
 
     Args:
-        value: where it starts; strictly inside (low, high). None, which takes ``by``: where the bijection maps 0, the middle of two
-            bounds. A tensor or a nested sequence starts an array of numbers, each within the bounds, for draws that are arrays
+        value: the start, strictly inside (low, high). None, only with ``by``, starts where the bijection maps 0: in the middle of
+            two bounds. A tensor or a nested sequence starts an array of numbers, each within the bounds, for draws that are arrays
             (`Constant`).
         low: lower bound, or None for none.
         high: upper bound, or None for none.
@@ -42,10 +42,10 @@ class Learnable:
             Its output is added before the bijection, so that 0 means the starting value. The pipeline registers modules.
         column: which column of a (B, k) output.
 
-    A plain ``nn.Parameter`` in a field is that number, as it is and without bounds.
+    A plain ``nn.Parameter`` in a field is used as the number itself, without bounds.
 
     Errors:
-        InvalidArgument for a start outside of the bounds, and for none without ``by``; InvalidType for anything but a number.
+        InvalidArgument for a start outside of the bounds, and for no start without ``by``; InvalidType for anything but a number.
 
     Example:
         >>> Learnable(0.5, low=0.0, high=1.0).value
@@ -98,7 +98,7 @@ class Learnable:
 
     @property
     def as_it_is(self) -> bool:
-        """Whether the number is a parameter of the user's, taken as it is."""
+        """Whether the number is the user's own parameter, used without bounds."""
         return isinstance(self.by, Tensor)
 
     @property
@@ -107,12 +107,12 @@ class Learnable:
         return self.by is not None and not isinstance(self.by, Tensor)
 
     def within(self, low: float | None, high: float | None, value: float | None = None) -> Learnable:
-        """Return the same number with other bounds; one that is taken as it is stays free.
+        """Return the same number with other bounds; a user's own parameter stays without bounds.
 
         Args:
             low: lower bound, or None for none.
             high: upper bound, or None for none.
-            value: where it starts; default as before.
+            value: the start; default as before.
 
         Errors:
             As the constructor.
@@ -136,11 +136,11 @@ class Learnable:
 
 
 Number: TypeAlias = float | Learnable
-"""What distributions are made of."""
+"""A number of a distribution: fixed or learned."""
 
 
 def softplus_inverse(y: float) -> float:
-    """The x with log(1 + e^x) = y, for y > 0."""
+    """Return the x with log(1 + e^x) = y, for y > 0."""
     return y + math.log(-math.expm1(-y))
 
 
@@ -165,7 +165,7 @@ def flat(value: Any) -> list[float]:
 
 
 def raw_of(value: Any, low: float | None, high: float | None) -> Any:
-    """The unbounded number (or numbers) that :func:`bounded` maps to ``value``; 0 where there is no value."""
+    """Return the unbounded number (or numbers) that :func:`bounded` maps to ``value``; 0 for None."""
     if isinstance(value, tuple):
         return tuple(raw_of(part, low, high) for part in value)
     if value is None:

@@ -69,7 +69,7 @@ class MultivariateNormal(Distribution):
 
     @staticmethod
     def learned_from(std: Sequence[float]) -> MultivariateNormal:
-        """Return one with everything learned, from mean 0, these standard deviations and no correlation.
+        """Return a distribution whose numbers are all learned, starting from mean 0, these standard deviations and no correlation.
 
         Args:
             std: n standard deviations, each above 0.
@@ -91,14 +91,14 @@ class MultivariateNormal(Distribution):
         return D.MultivariateNormal(mean, scale_tril=lower, validate_args=False)
 
     def matrices(self, raw: Raw, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean and the lower triangular factor as they are now.
+        """Return the current mean and lower triangular factor.
 
         Args:
             raw: the unbounded parameters behind learned numbers, by name; empty where none learn.
             like: a tensor that gives dtype and device.
 
         Returns:
-            (n,) and (n, n), with a leading B where they are predicted.
+            (n,) and (n, n), with a leading B if a number is predicted.
 
         Gradient:
             raw: exact.

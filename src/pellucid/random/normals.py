@@ -1,12 +1,12 @@
-"""Normal numbers from random words, by arithmetic that has one result everywhere.
+"""Normal numbers from random words, by arithmetic with the same result on every device.
 
 Owns: the Box-Muller map, and the three series it needs.
 Must not: use a library's logarithm or cosine: those differ between devices, and so would the noise.
 Read next: ``../kernels/blend/reference.py``.
 
-Sums, products, quotients and square roots are rounded the same way by every processor, so float32 numbers are equal bit for bit on
-a CPU, on a GPU and in the compiled kernel, which do the same operations in the same order; float64 ones to a rounding of the
-square root. (A compiler that fuses a product with a sum is off by a rounding too.)
+Every processor rounds sums, products, quotients and square roots the same way, and the CPU, the GPU and the compiled kernel do the
+same operations in the same order. So float32 numbers are equal bit for bit, and float64 numbers up to one rounding of the square
+root. (A compiler that fuses a product with a sum also differs by a rounding.)
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["HALF_PI", "LOG_2", "ROOT_HALF", "SHIFTS", "normal_pairs", "series"]
 
 LOG_2, HALF_PI, ROOT_HALF = log(2.0), pi / 2.0, sqrt(0.5)
 SHIFTS = (16, 8, 4, 2, 1)
-"""By how many powers of two a small number is tried to be multiplied."""
+"""Exponents of the powers of two by which a small number is scaled up, one after the other."""
 
 
 def series(dtype: torch.dtype) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
-    """Taylor coefficients, the highest first: of 2 artanh(s) / s in s^2 for |s| <= 0.172, and of sin(x) / x and cos(x) in x^2 for
-    |x| <= pi / 4. What is left out is below half a unit in the last place.
+    """Return Taylor coefficients, the highest first: of 2 artanh(s) / s in s^2 for |s| <= 0.172, and of sin(x) / x and cos(x) in
+    x^2 for |x| <= pi / 4. The omitted terms are below half a unit in the last place.
     """
     artanh, sine, cosine = (11, 9, 10) if dtype == torch.float64 else (5, 5, 6)
     return (
@@ -39,12 +39,12 @@ def series(dtype: torch.dtype) -> tuple[tuple[float, ...], tuple[float, ...], tu
 
 
 def normal_pairs(words: Int64[Tensor, "*grid 4"], dtype: torch.dtype) -> Float[Tensor, "*grid 4"]:
-    """Map each four words to four standard normal values (Box-Muller), by their upper 24 bits.
+    """Map the upper 24 bits of every four words to four standard normal values (Box-Muller).
 
     Source:
         ``torch.log``, ``torch.cos`` and ``torch.sin`` in float64 (``tests/draws/test_normals.py``).
     """
-    u = ((words >> 8).to(dtype) + 0.5) * 2.0**-24  # 24 bits: exact in float32 too, but for the last half
+    u = ((words >> 8).to(dtype) + 0.5) * 2.0**-24  # 24 bits are exact in float32; only the added half may be rounded
     artanh, sine, cosine = series(dtype)
     radius = _root(-2.0 * _log(u[..., 0::2], artanh))
     cos, sin = _turned(u[..., 1::2], sine, cosine)
@@ -52,7 +52,7 @@ def normal_pairs(words: Int64[Tensor, "*grid 4"], dtype: torch.dtype) -> Float[T
 
 
 def _root(x: Tensor) -> Tensor:
-    """The square root, correctly rounded in float32: torch's own on CPUs may be off by a unit, depending on an element's place."""
+    """Return the square root, correctly rounded in float32: torch's on the CPU may be off by a unit in some vector lanes."""
     return torch.sqrt(x.to(wide_dtype(x.device))).to(x.dtype)
 
 

@@ -1,6 +1,6 @@
 """Numbers of a distribution: fixed or learned, read the same way.
 
-Owns: what a distribution asks of a number (start, bounds, current value), and what may stand for one.
+Owns: the start, the bounds and the current value of a number, and the types that may stand for one.
 Must not: draw.
 Read next: ``continuous.py``.
 """
@@ -39,7 +39,7 @@ def as_number(name: str, value: object) -> Number:
         if value.shape:
             raise wrong_type(name, expected="one number", got=f"a Learnable of shape {value.shape}")
         return value
-    if isinstance(value, Real):  # truth values too, which are told that they are none
+    if isinstance(value, Real):  # True and False as well, which `finite_number` refuses
         return finite_number(name, value)
     if isinstance(value, Tensor):
         if isinstance(value, nn.Parameter) and value.numel() == 1 and value.is_floating_point():
@@ -53,26 +53,26 @@ def as_number(name: str, value: object) -> Number:
 
 
 def as_numbers(name: str, values: object) -> tuple[Number, ...]:
-    """Read a sequence of at least one of them."""
+    """Read a sequence of at least one number, each as in `as_number`."""
     return tuple(as_number(name, value) for value in items(name, values))
 
 
 def value_of(number: Number) -> float:
-    """The starting value; NaN for a number whose value is known to a tensor only."""
+    """Return the starting value; NaN for a number without one, whose value only a tensor holds."""
     if isinstance(number, Learnable):
         return math.nan if number.value is None else number.value
     return float(number)
 
 
 def lowest(number: Number) -> float:
-    """The bound the number keeps from below."""
+    """Return the lower bound of the number."""
     if isinstance(number, Learnable):
         return -math.inf if number.low is None else number.low
     return float(number)
 
 
 def highest(number: Number) -> float:
-    """The bound the number keeps from above."""
+    """Return the upper bound of the number."""
     if isinstance(number, Learnable):
         return math.inf if number.high is None else number.high
     return float(number)
@@ -91,12 +91,12 @@ def at_least(number: Number, floor: float) -> Number:
 
 
 def start(name: str, number: Number) -> dict[str, Any]:
-    """The raw starting value by name; nothing for a fixed number."""
+    """Return the unbounded starting value by name; empty for a fixed number."""
     return {name: raw_of(number.value, number.low, number.high)} if isinstance(number, Learnable) else {}
 
 
 def resolve(name: str, number: Number, raw: Raw) -> Tensor | float:
-    """The number as it is now."""
+    """Return the number's current value."""
     if isinstance(number, Learnable):
         return raw[name] if number.as_it_is else bounded(raw[name], number.low, number.high)
     return float(number)

@@ -1,7 +1,7 @@
-"""Fields of numbers from two words: as many as are wanted, each a function of the words and its place.
+"""Fields of random numbers from two words per sample: each number is a function of the words and its position.
 
-Owns: hashing places, `uniform_field` and `symmetric_field`.
-Must not: keep a field anywhere.
+Owns: hashing positions, `uniform_field` and `symmetric_field`.
+Must not: cache a field.
 Read next: ``normals.py``.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["as_field", "field_words", "symmetric_field", "uniform_field"]
 
 
 def uniform_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dtype: torch.dtype) -> Float[Tensor, "b c h w"]:
-    """Numbers uniform on (0, 1), of 24 bits, of shape (C, H, W) per sample: a pure function of its two words and the position."""
+    """Return 24-bit numbers uniform on (0, 1), (C, H, W) per sample: a pure function of the sample's two words and the position."""
     known = compiled.uniform_field(words, shape, dtype)
     if known is not None:
         return known
@@ -28,7 +28,7 @@ def uniform_field(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], dtyp
 def symmetric_field(
     words: Int64[Tensor, "b 2"], shape: tuple[int, int, int], scale: Float[Tensor, "b #c"]
 ) -> Float[Tensor, "b c h w"]:
-    """The same, uniform on (-scale, scale), with a scale for each channel or one for all.
+    """Return the same field, uniform on (-scale, scale), with a scale for each channel or one for all.
 
     Gradient:
         scale: exact.
@@ -38,7 +38,7 @@ def symmetric_field(
 
 
 def field_words(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int]) -> Int64[Tensor, "b n 4"]:
-    """The hash of every four positions."""
+    """Return the hash of every block of four positions, one word for each position."""
     blocks = (shape[0] * shape[1] * shape[2] + 3) // 4
     known = compiled.field_words(words, blocks)
     if known is not None:
@@ -51,5 +51,5 @@ def field_words(words: Int64[Tensor, "b 2"], shape: tuple[int, int, int]) -> Int
 
 
 def as_field(values: Float[Tensor, "b n 4"], shape: tuple[int, int, int]) -> Float[Tensor, "b c h w"]:
-    """Four numbers for each hash, as many as are wanted."""
+    """Reshape the four numbers of each hash into a field of (C, H, W), and drop those too many."""
     return values.flatten(1)[:, : shape[0] * shape[1] * shape[2]].unflatten(1, shape)

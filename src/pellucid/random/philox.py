@@ -1,7 +1,7 @@
 """The counter-based generator: Philox 4x32-10 on integer tensors.
 
 Owns: turning (key, counter) into uniformly distributed 32-bit words, the same on every device and in every batch split.
-Must not: keep state, read or write torch's global generator.
+Must not: keep state, or read or write torch's global generator.
 Read next: ``key.py``.
 """
 
@@ -32,7 +32,7 @@ def round_keys(low: Int64[Tensor, "*batch"], high: Int64[Tensor, "*batch"]) -> I
     turns = torch.arange(ROUNDS, dtype=torch.int64, device=key.device)
     bumps = (turns[:, None] * weyl).reshape(ROUNDS, 2, *([1] * low.dim()))
     keys = (key + bumps) & MASK  # 10 2 *b
-    # The state below swaps its halves every round instead of moving memory; so do the keys, starting swapped.
+    # `philox4x32` swaps the roles of its halves every round instead of moving memory; so do the keys, starting swapped.
     return torch.where((turns % 2 == 0).reshape(ROUNDS, *([1] * (low.dim() + 1))), keys.flip(1), keys)
 
 
@@ -58,7 +58,7 @@ def philox4x32(
     multipliers = multipliers.reshape(2, *([1] * (even.dim() - 1)))
     swapped = multipliers.flip(0)
     for turn in range(ROUNDS):
-        # 32 x 32 -> 64 bits wraps into the sign of int64; the masks below make that harmless.
+        # The product of two 32-bit numbers may overflow into the sign bit of int64; the masks below remove that.
         product = even * (multipliers if turn % 2 == 0 else swapped)
         even = ((product >> 32) & MASK) ^ odd.flip(0) ^ keys[turn]
         odd = product & MASK
@@ -68,6 +68,6 @@ def philox4x32(
 def uniforms(words: Shaped[Tensor, "*grid"]) -> Float[Tensor, "*grid"]:
     """Map 32-bit words to float64 in the open interval (0, 1); exact, so equal on every device.
 
-    The words are int64, or the same whole numbers in float64, which is what a tape holds.
+    The words are int64, or the same whole numbers in float64, as tapes hold them.
     """
     return (words.to(wide_dtype(words.device)) + 0.5) * 2.0**-32

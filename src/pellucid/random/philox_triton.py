@@ -1,7 +1,7 @@
 """The hash for CUDA devices: the words of a whole batch in one launch, where the tensor code takes a hundred.
 
-Owns: `philox`, for any kernel that draws, and `draw_words`, which launches one.
-Must not: be imported where Triton is not; the words are those of ``philox.py``, bit for bit.
+Owns: `philox`, for any kernel that draws, and `draw_words`, which launches one. The words equal those of ``philox.py`` bit for bit.
+Must not: be imported without Triton.
 Read next: ``key.py``.
 """
 
@@ -19,7 +19,7 @@ _BLOCK = 128
 
 @triton.jit
 def philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
-    """Four 32-bit words for each counter (c0, c1, c2, c3) under the key (k0, k1); all of them blocks of uint32."""
+    """Return four 32-bit words for each counter (c0, c1, c2, c3) under the key (k0, k1); all are blocks of uint32."""
     for _ in tl.static_range(10):
         high0, low0 = tl.umulhi(c0, 0xD2511F53), c0 * 0xD2511F53
         high2, low2 = tl.umulhi(c2, 0xCD9E8D57), c2 * 0xCD9E8D57
@@ -33,7 +33,7 @@ def philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
 def _draw(  # type: ignore[no-untyped-def]
     seed, step, index, slots, keep, words, index_step, samples, count, MASKED: tl.constexpr, BLOCK: tl.constexpr
 ):
-    """Program: a block of the (sample, slot) grid."""
+    """Draw the words of one block of the (sample, slot) grid."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     drawn = at < samples * count
     slot = at % count
@@ -54,7 +54,7 @@ def _draw(  # type: ignore[no-untyped-def]
 
 
 def draw_words(seed: Tensor, step: Tensor, index: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
-    """(b, 4 s) words; see :func:`pellucid.random.key.draw_words`."""
+    """Return (b, 4 s) words; see :func:`pellucid.random.key.draw_words`."""
     samples, count = index.shape[0], slots.shape[0]
     words = index.new_empty((samples, 4 * count))
     if words.numel():

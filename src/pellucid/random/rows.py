@@ -1,7 +1,7 @@
 """Keyed numbers for measurements: rows of uniform or normal values by seed, step, index and slot.
 
-Owns: `uniform_rows` and `normal_rows`, the public way to the hash for code that draws no transforms.
-Must not: be used by pipelines, whose plans lay out their slots themselves.
+Owns: `uniform_rows` and `normal_rows`, the public functions for code that needs keyed numbers without a pipeline.
+Must not: be used by pipelines, whose plans assign their own slots.
 Read next: ``key.py``.
 """
 
@@ -22,9 +22,9 @@ def uniform_rows(key: Key, index: Int64[Tensor, "n"], *, slot: int = 0) -> Float
     """Return four independent numbers in (0, 1) for every index.
 
     Args:
-        key: its seed and step; its own index is not looked at.
-        index: names the rows; equal indices draw equal rows.
-        slot: names the purpose; other slots are independent.
+        key: gives seed and step; its own index is ignored.
+        index: identifies the rows; equal indices draw equal rows.
+        slot: identifies the purpose; draws in different slots are independent.
 
     Returns:
         float64.
@@ -42,9 +42,9 @@ def normal_rows(key: Key, index: Int64[Tensor, "n"], *, slot: int = 0) -> Float[
     """Return four independent standard normal numbers for every index.
 
     Args:
-        key: its seed and step; its own index is not looked at.
-        index: names the rows; equal indices draw equal rows.
-        slot: names the purpose; other slots are independent.
+        key: gives seed and step; its own index is ignored.
+        index: identifies the rows; equal indices draw equal rows.
+        slot: identifies the purpose; draws in different slots are independent.
 
     Returns:
         float32.

@@ -1,7 +1,7 @@
-"""Values that change through a clip: smoothly, or from frame to frame.
+"""Values that change over the frames of a clip: smoothly, or independently in each frame.
 
 Owns: `Smooth` and the curve through its knots; `PerFrame`.
-Must not: know how many frames a clip has until it is asked.
+Must not: fix the number of frames: a record serves clips of any length.
 Read next: ``fields.py``.
 """
 
@@ -26,11 +26,11 @@ __all__ = ["PerFrame", "Smooth", "at_frames"]
 
 @dataclass(frozen=True)
 class Smooth(Each):
-    """One number per frame, on a smooth curve through a clip: it goes through independent draws at a few knots.
+    """One number per frame of a clip, on a smooth curve through independent draws at a few knots.
 
-    Knots lie at equal distances, the first at the first frame and the last at the last. Between them the curve is a monotone cubic,
-    so it keeps to the range of its knots, and every bound of a field holds in every frame. A single picture has the value of the
-    first knot, whose distribution is the one within.
+    Knots lie at equal distances, the first at the first frame and the last at the last frame. Between knots the curve is a monotone
+    cubic, so it stays within the range of its knots, and every bound of a field holds in every frame. A single picture gets the
+    value of the first knot, which is a plain draw of the distribution ``of``.
 
     Args:
         of: the distribution of each knot: one number, reparameterised, such as `Uniform` or `Normal`; it may learn.
@@ -61,7 +61,7 @@ class Smooth(Each):
     knots: int = 4
 
     axes: ClassVar[int] = 2
-    """How many a record's value has while it stands for a whole clip."""
+    """The number of axes of a value in a record of whole clips."""
 
     def __post_init__(self) -> None:
         inner = self.of
@@ -69,7 +69,7 @@ class Smooth(Each):
             fix = "For example Smooth(Uniform(-10.0, 10.0))."
             raise wrong_type("Smooth.of", expected="a distribution of one number", got=repr(inner), fix=fix)
         if inner.estimator != "reparameterised":
-            raise invalid("Smooth.of", expected="a reparameterised distribution, whose draws are no choices", got=repr(inner))
+            raise invalid("Smooth.of", expected="a reparameterised distribution, not a choice", got=repr(inner))
         object.__setattr__(self, "knots", whole_number("Smooth.knots", self.knots, 2, 64))
 
     @property
@@ -84,8 +84,8 @@ class Smooth(Each):
         """Return the value of every frame of clips.
 
         Args:
-            knots: what a record holds, a row for each clip.
-            count: frames of a clip.
+            knots: the values in a record, a row for each clip.
+            count: the number of frames of a clip.
 
         Returns:
             The frames of all clips, one clip after the other.
@@ -102,9 +102,9 @@ class Smooth(Each):
 
 @dataclass(frozen=True)
 class PerFrame(Each):
-    """An independent draw for each frame. Internal: `Pipeline(per_frame=)` makes it of what a transform draws.
+    """An independent draw for each frame. Internal: `Pipeline(per_frame=)` wraps the draws of a transform in it.
 
-    A record holds two random words, and a frame's draw is a function of them and of its number, so that clips may have any length.
+    A record holds two random words. A frame's draw is a function of these and of the frame's number, so clips may have any length.
     """
 
     of: Distribution
@@ -117,15 +117,15 @@ class PerFrame(Each):
         return (u * 2.0**32).to(torch.int64)[:, None]
 
     def each(self, words: Int64[Tensor, "b 1 2"], count: int) -> Tensor:
-        """The value of every frame of clips."""
-        own = -(-self.of.words // 4)  # hashes of a frame
+        """Return the value of every frame of all clips."""
+        own = -(-self.of.words // 4)  # hashes for each frame
         drawn = uniforms(field_words(words[:, 0], (count, own, 4)))  # b n 4
         u = drawn.reshape(len(words) * count, 4 * own)
         return self.of.sample(u[:, : self.of.words] if self.of.vector or self.of.words > 1 else u[:, 0], {})
 
 
 def at_frames(knots: Float[Tensor, "b n"], count: int) -> Float[Tensor, "b t"]:
-    """The curve through knots at the frames of a clip, the first and last of which are the first and last knot.
+    """Evaluate the curve through the knots at the frames of a clip; the first and last frame are the first and last knot.
 
     Gradient:
         knots: almost everywhere.
@@ -140,18 +140,18 @@ def at_frames(knots: Float[Tensor, "b n"], count: int) -> Float[Tensor, "b t"]:
     begin, end = slope[:, left], slope[:, left + 1]
     eased = s * s * (3.0 - 2.0 * s)
     inside = low + eased * (high - low) + s * (1.0 - s) * ((1.0 - s) * begin - s * end)
-    return torch.where(s == 0.0, low, torch.where(s == 1.0, high, inside))  # knots are met to the bit
+    return torch.where(s == 0.0, low, torch.where(s == 1.0, high, inside))  # at a knot exactly its value, without rounding
 
 
 def _middle(rise: Float[Tensor, "b m"]) -> Float[Tensor, "b k"]:
-    """Slopes at inner knots: the harmonic mean of both sides, 0 where they do not agree in sign."""
+    """Slopes at inner knots: the harmonic mean of the slopes on both sides, 0 if their signs differ."""
     before, after = rise[:, :-1], rise[:, 1:]
     agree = before * after > 0
     return torch.where(agree, 2.0 * before * after / torch.where(agree, before + after, 1.0), 0.0)
 
 
 def _end(rise: Float[Tensor, "b m"]) -> Float[Tensor, "b 1"]:
-    """The slope at the first knot: of the parabola through three knots, no steeper than keeps the curve monotone."""
+    """The slope at the first knot: that of the parabola through three knots, limited so that the curve stays monotone."""
     first = rise[:, :1]
     if rise.shape[1] == 1:
         return first

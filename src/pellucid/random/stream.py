@@ -1,7 +1,7 @@
 """The stream that a module draws from when it gets no key: its seed, and the next step.
 
-Owns: hashed seeds and slots, what process draws, and taking a step: `claim`.
-Must not: turn a key into words; nor touch torch's global generator, whose seed it only reads.
+Owns: hashed seeds and slots, the numbers that tell processes apart, and taking a step: `claim`.
+Must not: turn a key into words, or change torch's global generator, whose seed it only reads.
 Read next: ``key.py``.
 """
 
@@ -29,7 +29,7 @@ __all__ = [
 
 _lock = threading.RLock()
 _GROUPS = torch.distributed.is_available()
-_made = itertools.count()  # streams without a seed, in this process
+_made = itertools.count()  # counts the streams without a seed in this process
 
 
 def _renew_lock() -> None:
@@ -42,17 +42,17 @@ if hasattr(os, "register_at_fork"):
 
 
 def fold_in(seed: int, *names: int | str) -> int:
-    """Another seed in [0, 2^63): that of a substream. Hashed, because sums of seeds and numbers meet: 0 + 1 = 1 + 0."""
+    """Return the seed of a substream, in [0, 2^63). It is hashed, because sums of seeds and numbers collide: 0 + 1 = 1 + 0."""
     return int.from_bytes(blake2b(repr((seed, *names)).encode(), digest_size=8).digest(), "little") >> 1
 
 
 def own_seed() -> int:
-    """The seed of a stream without one: from torch's seed and the number of such streams made before."""
+    """Return a seed for a stream that was given none: a hash of torch's seed and of the number of such streams made before."""
     return fold_in(torch.initial_seed(), "stream", next(_made))
 
 
 def slot_of(*names: int | str, taken: Collection[int] = ()) -> int:
-    """The slot of a draw, which picks its four words of the hash. It depends on the draw's name, not on other draws."""
+    """Return the slot of a draw, which picks its four words of the hash. It depends on the draw's name, not on other draws."""
     attempt = 0
     while (slot := _slot(*names, attempt)) in taken:
         attempt += 1
@@ -63,27 +63,27 @@ def _slot(*names: int | str) -> int:
     return fold_in(0, *names) % (1 << 32)
 
 
-# What `torch.compiler.assume_constant_result` does, without its import of the compiler, which takes a second.
+# The same as `torch.compiler.assume_constant_result`, which would import the compiler and take a second.
 _slot._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def rank() -> int:
-    """The rank of this process; in a worker of a data loader, the rank of the process that it loads for."""
+    """Return the rank of this process; in a worker of a data loader, the rank of the process that it loads for."""
     if torch.compiler.is_compiling() and not (_GROUPS and torch.distributed.is_initialized()):
         return 0
     return rank_now()
 
 
 def rank_now() -> int:
-    """The same where nothing compiles."""
+    """Return the same as `rank`, outside of compiled graphs."""
     if _GROUPS and torch.distributed.is_initialized():
         return torch.distributed.get_rank()
-    # A worker that was spawned knows nothing of the group, but has what the launcher set.
+    # A spawned worker has no process group, but inherits the launcher's environment.
     return 0 if get_worker_info() is None else launched()[0]
 
 
 def launched() -> tuple[int, int]:
-    """(rank, how many there are), as a launcher such as torchrun says it in the environment; (0, 1) where there is none."""
+    """Return (rank, number of ranks) as a launcher such as torchrun sets them in the environment; (0, 1) without one."""
     size = launched_number("WORLD_SIZE", 1, low=1)
     at = launched_number("RANK", 0)
     if at >= size and os.environ.get("WORLD_SIZE"):
@@ -92,7 +92,7 @@ def launched() -> tuple[int, int]:
 
 
 def launched_number(name: str, default: int, *, low: int = 0) -> int:
-    """A whole number in the environment; the default where it is not set, or empty."""
+    """Read a whole number from the environment; the default if it is not set, or empty."""
     text = os.environ.get(name) or str(default)
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= low):
         fix = f"Start by torchrun, which sets it, or unset {name}."
@@ -101,10 +101,10 @@ def launched_number(name: str, default: int, *, low: int = 0) -> int:
 
 
 def _place(shared: bool) -> int:
-    """A number that keeps this process' stream apart from those of others; 0 where the sample index does so already.
+    """Return a number that makes this process' stream differ from those of others; 0 if sample indices differ already.
 
-    The index of a sample already tells ranks apart, but what a batch shares does not see it. A worker's seed differs between
-    workers and, unless they persist, epochs.
+    Sample indices differ between ranks, but draws that a batch shares do not use them. A worker's seed differs between workers and,
+    unless they persist, between epochs.
     """
     worker = get_worker_info()
     at = rank() if shared or worker is not None else 0
@@ -114,15 +114,15 @@ def _place(shared: bool) -> int:
 
 
 def claim(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool) -> tuple[Int64[Tensor, ""], Int64[Tensor, ""]]:
-    """Take a step of a stream: a pair (seed, step) to draw with that no other call gets. ``step`` advances in place.
+    """Take a step of a stream: return a pair (seed, step) to draw with that no other call gets. ``step`` advances in place.
 
     Args:
         seed, step: the state of the stream, on any device.
-        shared: the batch shares a draw, so that ranks must differ by more than the index.
+        shared: whether the batch shares a draw: then the seed has to differ between ranks, because the index does not help.
 
     Errors:
-        RuntimeError where a backward pass asks: gradient checkpointing recomputes, and would get another draw. And inside of
-        ``torch.func``'s derivatives, which may change nothing.
+        RuntimeError during a backward pass: gradient checkpointing recomputes, and would get another draw. Also inside of
+        ``torch.func``'s derivatives, which forbid changes in place.
     """
     if torch.compiler.is_compiling():
         taken = torch.ops.pellucid.claim.default(seed, step, shared)
@@ -132,7 +132,7 @@ def claim(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool) -> 
 
 
 def claim_now(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool) -> tuple[Int64[Tensor, ""], Int64[Tensor, ""]]:
-    """The same where nothing compiles."""
+    """Do the same as `claim`, outside of compiled graphs."""
     if torch._C._current_graph_task_id() != -1:
         _refuse_in_backward()
     with _lock:
@@ -151,7 +151,7 @@ def claim_now(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool)
 
 
 def claim_numbers(seed: Int64[Tensor, ""], step: Int64[Tensor, ""], *, shared: bool) -> tuple[int, int]:
-    """The same as two numbers, where all is plain eager: torch's copy of one takes longer than the way of a small picture."""
+    """Return the claim as two numbers, in plain eager mode: two copies of tensors would take longer than a small picture."""
     if torch._C._current_graph_task_id() != -1:
         _refuse_in_backward()
     with _lock:
@@ -172,13 +172,13 @@ def _refuse_in_backward() -> None:
     )
 
 
-# Compiled graphs claim by an operator. What is recomputed in backward, by a checkpoint or to save memory, must not read a counter
-# that has moved since: its result is marked as to be saved. And where the whole graph runs again, the operator refuses.
+# Compiled graphs claim a step by an operator. If a checkpoint or the partitioner recomputed it in backward, it would read a counter
+# that has advanced since. So its result is marked to be saved; and if the whole graph runs again in backward, the operator raises.
 torch.library.define("pellucid::claim", "(Tensor seed, Tensor step, bool shared) -> Tensor")
 
 
 def _claimed(seed: Tensor, step: Tensor, shared: bool) -> Tensor:
-    """(3,): the seed and the step to draw with, and the step to go on from."""
+    """Return (3,): the seed and the step to draw with, and the next step."""
     if torch._C._current_graph_task_id() != -1:
         _refuse_in_backward()
     return torch.stack((seed ^ _place(shared), step, step + 1))
@@ -191,7 +191,7 @@ def _fake(seed: Tensor, step: Tensor, shared: bool) -> Tensor:
 
 
 def _traced(keys: Any, seed: Tensor, step: Tensor, shared: bool) -> Tensor:
-    """Where autograd passes by, after which a checkpoint has said what it wants: what stands in the graph so far is saved."""
+    """Claim under autograd. In a traced graph, mark all claims so far as to be saved: a checkpoint has set its policy by now."""
     operator = torch.ops.pellucid.claim.default
     with torch._C._AutoDispatchBelowAutograd():
         taken: Tensor = operator.redispatch(keys & torch._C._after_autograd_keyset, seed, step, shared)
