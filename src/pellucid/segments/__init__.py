@@ -1,7 +1,7 @@
-"""The closed set of primitives a transform may lower to.
+"""The primitives that transforms lower to: a fixed set of kinds of segments.
 
-Owns: the segments' static descriptions (``specs.py``), their tensors (``values.py``) and how runs compose (``chain.py``).
-Must not: know of any transform, or touch pixels.
+Owns: the segments' static descriptions (``specs.py``), their tensors (``values.py``) and how colour maps compose (``chain.py``).
+Must not: know a transform, or touch pixels.
 Read next: ``specs.py``.
 """
 

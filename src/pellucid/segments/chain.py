@@ -1,6 +1,6 @@
-"""Composing a run: every geometric map and every colour map between two barriers becomes one of each.
+"""Compose the colour segments of a run, so that neighbouring affine colour maps become one.
 
-Owns: `Chain`, which folds segments in order into prologue, one fused colour map with its fill, and epilogue.
+Owns: `Chain`, which folds segments in order into a prologue, one colour map fused with the resample, and an epilogue.
 Must not: touch pixels; it works on matrices alone.
 Read next: ``../engine/plan/make.py``.
 """
@@ -40,7 +40,7 @@ class ClipStage(NamedTuple):
 
 
 class CurveStage(NamedTuple):
-    """A tone curve of each value alone, as :func:`pellucid.color.curves.curved` takes it."""
+    """A pointwise tone curve, as :func:`pellucid.color.curves.curved` takes it."""
 
     numbers: Tensor
     how: Curved
@@ -50,7 +50,7 @@ Stage: TypeAlias = AffineStage | HueStage | ClipStage | CurveStage
 
 
 class FillColors:
-    """What the colour maps after one warp do to its fill: ``stages`` of the prologue, then the fused ``map``."""
+    """The colour maps after one warp, which act on its fill: ``stages`` of the prologue, then the fused ``map``."""
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
@@ -58,14 +58,14 @@ class FillColors:
 
 
 class Chain:
-    """Colour maps of a run, folded in the order they come; one object lives for one call.
+    """The colour maps of a run, folded in their order. Each call makes its own object.
 
     ``prologue`` stages act on the source before the resample, ``fused`` inside it, ``epilogue`` after it. Affine maps commute
-    with the resample, so they stay open until something non-linear closes them.
+    with the resample, so they are composed until a non-linear stage ends the composition.
     """
 
     def __init__(self, mean: Tensor | None) -> None:
-        self.mean = mean  # b c: mean colour of the source, carried through the affine maps as far as a pivot needed it
+        self.mean = mean  # b c: mean colour of the source, after the affine maps up to the last pivot
         self._not_on_mean: list[ColorMap] = []
         self.prologue: list[Stage] = []
         self.epilogue: list[Stage] = []
@@ -77,12 +77,12 @@ class Chain:
         self._clip_pending = False
 
     def mark_fill(self) -> FillColors:
-        """A warp that shows fill stands here: what came before does not colour its fill."""
+        """Note that a warp with fill comes next: earlier colour maps do not act on its fill."""
         self._fills.append(FillColors())
         return self._fills[-1]
 
     def mark_resample(self) -> None:
-        """The last warp that interpolates stands here: what closed before is prologue."""
+        """Note that the last interpolating warp comes next: all stages so far are the prologue."""
         self._resampled = True
 
     def add(self, color: Color, clip: str) -> None:
@@ -105,7 +105,7 @@ class Chain:
         self._clip_pending = self._clip_pending or clip != "none"
 
     def bend(self, curve: Curve | Tone, scale: float) -> None:
-        """Take in a tone curve; what comes after it needs no mean of the source. ``scale`` is 255 for what came as bytes."""
+        """Add a tone curve. No later segment needs the source's mean. ``scale`` is 255 for images that came as bytes."""
         if self._clip_pending:
             self._close(ClipStage())
             self._clip_pending = False
@@ -114,7 +114,7 @@ class Chain:
             self._close(ClipStage())
 
     def finish(self) -> None:
-        """No more segments come."""
+        """Close the chain after the last segment."""
         if self._clip_pending:
             self._close(ClipStage())
         if not self._closed_fused:
@@ -156,7 +156,7 @@ class Chain:
 
 
 def _stage(curve: Curve | Tone, scale: float) -> CurveStage:
-    """A gain and a gate that are not there are 1."""
+    """Make the stage of a tone curve; a missing gain or gate becomes 1."""
     if isinstance(curve, Curve):
         given, reach, how = [curve.exponent, curve.gain, None], 1.0, Curved("power")
     else:

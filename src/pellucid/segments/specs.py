@@ -1,6 +1,6 @@
-"""What is known of a segment before any value is drawn: hashable, without tensors.
+"""Static descriptions of segments, known before any value is drawn: hashable, without tensors.
 
-Owns: the facts the planner fuses by.
+Owns: the facts from which the planner decides what to fuse.
 Must not: hold tensors.
 Read next: ``values.py``.
 """
@@ -25,17 +25,17 @@ class WarpSpec:
     Args:
         size: (height, width) of the output.
         resamples: False for maps that only move whole pixels (flips, quarter turns, integer shifts).
-        along_axes: the map is a scaling and a shift per axis: crops, resizes, flips.
+        along_axes: the map scales and shifts each axis by itself: crops, resizes, flips.
         projective: the last row is not (0, 0, 1).
         exposes: output pixels may lie outside the input, so padding and fill matter.
-        padding_mode, fill, interpolation: used when this is the warp of its run that decides them.
-        mask_fill: the masks' value in the place of the fill; None for the pipeline's.
+        padding_mode, fill, interpolation: used if this warp decides them for its run.
+        mask_fill: the masks' value where pictures get the fill; None takes the pipeline's.
         antialias: low-pass when shrinking.
         shrink: bounds (vertical, horizontal) of the input pixels per output pixel.
         windowed: the segment comes with a window: its own crop rectangle.
         bends: the segment comes with displacements.
-        linear: they are linear between knots.
-        centers: a box whose centre the window does not show is gone, however much of the box it shows.
+        linear: the displacements are linear between knots.
+        centers: drop a box whose centre lies outside of the window, however much of the box the window shows.
 
     Example:
         >>> from pellucid.types import ImageSpec
@@ -67,12 +67,12 @@ class Warp3Spec:
 
     Args:
         size: (depth, height, width) of the output.
-        resamples: False for maps that only move whole voxels. One that also keeps less of an axis, and more of none, neither turns
-            nor mirrors.
+        resamples: False for maps that only move whole voxels. Such a map, if it shortens an axis and lengthens none, is a crop: it
+            neither turns nor mirrors.
         exposes: output voxels may lie outside the input, so padding and fill matter.
         bends: the segment comes with displacements.
         padding_mode, fill, interpolation: ``zeros`` shows the fill.
-        mask_fill: the label volumes' value in the place of the fill; None for the pipeline's.
+        mask_fill: the label volumes' value where volumes get the fill; None takes the pipeline's.
 
     Example:
         >>> from pellucid.types import ImageSpec
@@ -96,7 +96,7 @@ class ColorSpec:
 
     Args:
         clip: ``end`` (once, after the colour run), ``each`` or ``none``.
-        stepwise: must be computed step by step on pixels (``clip="each"`` with several steps), so it joins no run.
+        stepwise: must be computed step by step on pixels (``clip="each"`` with several steps), so it cannot join a run.
         pivot: needs the mean luma.
 
     Example:
@@ -115,9 +115,9 @@ class CurveSpec:
     """A tone curve per sample.
 
     Args:
-        bounded: what was in [0, 1] stays there.
-        tabled: equal levels of a channel become equal ones.
-        alone: of a value alone, whatever else its channel has; it can be part of a run.
+        bounded: values in [0, 1] stay in [0, 1].
+        tabled: equal levels of a channel become equal levels, so that a lookup table can compute it.
+        alone: each result depends on its own value only, not on the rest of the channel, so that the curve can be part of a run.
 
     Example:
         >>> from pellucid.types import ImageSpec
@@ -132,11 +132,11 @@ class CurveSpec:
 
 @dataclass(frozen=True)
 class ConvolveSpec:
-    """A rule that weighs or ranks a neighbourhood.
+    """A convolution or a rank filter over a neighbourhood.
 
     Args:
-        how: ``separable``: one kernel per axis and sample (`Convolve`); ``interior``: one of 3 x 3 (`Sharpen`); ``dense``: a square
-            one (`Filter`); ``median`` (`Median`).
+        how: ``separable``: one kernel per axis and sample (`Convolve`); ``interior``: a 3 x 3 kernel (`Sharpen`); ``dense``: a
+            square kernel (`Filter`); ``median`` (`Median`).
 
     Example:
         >>> from pellucid.types import ImageSpec
@@ -149,13 +149,13 @@ class ConvolveSpec:
 
 @dataclass(frozen=True)
 class BlendSpec:
-    """A mask and a partner per sample.
+    """Noise over the whole image, or rectangles of a colour or of noise, blended with each sample.
 
     Args:
-        noise: the partner is noise over the whole image (`Noise`), rather than a rectangle (`Patch`).
-        mask_fill: the masks' value under its rectangles; None leaves them as they are.
-        hides: boxes and points lie behind its rectangles.
-        tabled: equal levels of a channel become equal ones, whatever lies around them.
+        noise: noise over the whole image (`Noise`) rather than rectangles (`Patch`).
+        mask_fill: the masks' value under the rectangles; None leaves masks as they are.
+        hides: the rectangles hide boxes and points under them.
+        tabled: equal levels of a channel become equal levels, wherever they lie.
 
     Example:
         >>> from pellucid.types import ImageSpec
@@ -182,15 +182,15 @@ class CodecSpec:
 
 @dataclass(frozen=True)
 class LayerSpec:
-    """Several reads, laid over one another.
+    """Several layers, each a read of the sample itself or of another sample of the batch.
 
     Args:
-        partners: of each read, the lowest first, the distance in the batch to the sample that it shows; 0 is the sample itself.
-        pairing: which sample lies at a distance d: the i-th xor d, or the one d before it, around the batch.
-        covers: the lowest read shows everywhere, whatever its opacity and rectangle.
-        moves: what is shown may lie elsewhere, or be another sample's: boxes and points go along, and nothing leads back.
-        num_classes: of labels that are whole numbers; None where there are none.
-        pastes: of the uppermost read only objects show, cut out by the masks of their pictures.
+        partners: for each layer, the lowest first, the distance in the batch to the sample that it shows; 0 is the sample itself.
+        pairing: the sample at distance d from sample i: number i xor d (``xor``), or number i - d, around the batch (``roll``).
+        covers: the lowest layer shows everywhere, whatever its opacity and rectangle.
+        moves: layers may show other samples, or move pixels. Boxes and points move with them, and no map leads back.
+        num_classes: the number of classes of integer labels; None without such labels.
+        pastes: the uppermost layer shows objects only, cut out by the masks of their pictures.
 
     Example:
         >>> from pellucid.types import ImageSpec
@@ -208,7 +208,7 @@ class LayerSpec:
 
 @dataclass(frozen=True)
 class CallSpec:
-    """A function of the user's, lists of transforms and their mixture, or transforms of every cell of a grid.
+    """A user's function, a mixture of chains of transforms, or transforms that are applied to each cell of a grid.
 
     Example:
         >>> from pellucid.types import ImageSpec

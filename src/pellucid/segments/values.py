@@ -23,12 +23,12 @@ __all__ = [
 
 
 class Warp(NamedTuple):
-    """Where each output pixel reads: a homography in pixels.
+    """The input position that each output pixel reads: a homography in pixels.
 
     Args:
         src_from_dst: output pixel to input pixel.
         window: the crop rectangle (pixel centres x0, y0, x1, y1), if the transform has one.
-        bend: displacements of the output's pixels, which come before the homography, if it has those.
+        bend: displacements of the output's pixels, applied before the homography; None without displacements.
 
     Example:
         >>> from pellucid.segments import Warp
@@ -42,12 +42,12 @@ class Warp(NamedTuple):
 
 
 class Warp3(NamedTuple):
-    """Where each output voxel p reads: at src_from_dst (p + d(p)), in voxels (x, y, z).
+    """The input position that each output voxel p reads: src_from_dst (p + d(p)), in voxels (x, y, z).
 
     Args:
         src_from_dst: output voxel to input voxel.
-        control: numbers of the cubic B-spline d, along x, y and z in voxels of the output; as `pellucid.functional.warp3` takes
-            them.
+        control: coefficients of the cubic B-spline d, along x, y and z in voxels of the output; as `pellucid.functional.warp3`
+            takes them.
 
     Example:
         >>> from pellucid.segments import Warp3
@@ -68,7 +68,7 @@ class Color(NamedTuple):
         pivot: how much of the mean luma is added.
         hue_shift: of the rotation, in turns.
         post: on channels, after the rotation.
-        plain_pivot: the mean of the channels' means in the place of luma.
+        plain_pivot: use the mean over all channels instead of luma.
 
     Example:
         >>> from pellucid.segments import Color
@@ -85,11 +85,11 @@ class Color(NamedTuple):
 
 
 class ColorSteps(NamedTuple):
-    """torchvision's clipped steps.
+    """torchvision's colour jitter: up to four steps, each of which clips to [0, 1].
 
     Args:
-        order: of the four per sample, where it is drawn.
-        factors: of those that take part, by name.
+        order: the drawn order of the four steps for each sample; None for the fixed order.
+        factors: by the names of the steps that take part.
 
     Example:
         >>> from pellucid.segments import ColorSteps
@@ -121,12 +121,12 @@ class Curve(NamedTuple):
 
 
 class Hsv(NamedTuple):
-    """What is added to hue, saturation and value, where the gate is open; the latter two clipped.
+    """Numbers that are added to hue, saturation and value; saturation and value are then clipped.
 
     Args:
         hue: in turns.
         saturation, value: in [-1, 1].
-        gate: 1 where it is open; None: everywhere.
+        gate: 1 for samples to which it applies, else 0; None: it applies to all.
 
     Example:
         >>> from pellucid.segments import Hsv
@@ -145,9 +145,9 @@ class Tone(NamedTuple):
 
     Args:
         name: of the curve: ``posterize``, ``solarize``, ``equalize``, ``clahe`` or ``autocontrast``.
-        amount: its number, where it has one.
-        gate: 1 where it is open; None: everywhere.
-        image_gradient, surrogate, h: which surrogates, and how wide; as the transforms' options.
+        amount: the curve's number, if it has one.
+        gate: 1 for samples to which it applies, else 0; None: it applies to all.
+        image_gradient, surrogate, h: the surrogates and their width, as in the transforms' options.
         tiles: rows and columns of tiles, each with a histogram of its own.
 
     Example:
@@ -166,14 +166,14 @@ class Tone(NamedTuple):
 
 
 class Convolve(NamedTuple):
-    """A kernel per axis: one down the columns, then one along the rows; of volumes also one through the slices.
+    """A separable convolution: a kernel along the columns, then one along the rows, and in volumes one through the slices.
 
     Args:
         vertical: of odd length.
         horizontal: of odd length.
-        amount: what they take away is added so many times; None: they are all.
-        clip: clip the result of an amount to [0, 1].
-        through: of odd length; None: as the vertical one.
+        amount: sharpen: add ``amount`` times what the convolution removes; None returns the convolution itself.
+        clip: clip a sharpened result to [0, 1].
+        through: of odd length; None: the vertical kernel.
 
     Example:
         >>> from pellucid.segments import Convolve
@@ -189,11 +189,11 @@ class Convolve(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """A square kernel.
+    """A convolution with a square kernel.
 
     Args:
         kernel: of odd sides.
-        clip: the result, to [0, 1].
+        clip: whether to clip the result to [0, 1].
 
     Example:
         >>> from pellucid.segments import Filter
@@ -206,11 +206,11 @@ class Filter(NamedTuple):
 
 
 class Median(NamedTuple):
-    """The median of so many rows and columns, where the gate is open.
+    """The median of each pixel's neighbourhood.
 
     Args:
-        taps: rows and columns, odd.
-        gate: 1 where it is open; None: everywhere.
+        taps: rows and columns of the neighbourhood, odd.
+        gate: 1 for samples to which it applies, else 0; None: it applies to all.
 
     Example:
         >>> from pellucid.segments import Median
@@ -226,7 +226,7 @@ class Sharpen(NamedTuple):
     """A 3x3 kernel on the interior, then a clip to [0, 1] if asked.
 
     Args:
-        kernel: what the interior is convolved with; pixels of the border stay.
+        kernel: convolved with the interior; border pixels stay unchanged.
         clip: whether to clip.
 
     Example:
@@ -260,17 +260,17 @@ class Noise(NamedTuple):
 
 
 class Grain(NamedTuple):
-    """Noise or light by the name of its law, or by a formula.
+    """Noise or light, given by the name of its law or by a formula.
 
     Args:
         law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``fog``, ``light``, ``contrast``, ``shadow``, ``rain``,
             ``blocks``, ``speckle``, ``snow``, ``rician``, ``labels`` or ``gamma_in_range``; or a function of images (b, c, h, w),
             the words if there are any, and the numbers.
-        words: the two words that key the field, 32 bits each; None where a formula needs none.
-        numbers: of the law.
-        gate: 1 where it is open; None: everywhere.
+        words: the two words that key the random field, 32 bits each; None for a formula without one.
+        numbers: the law's parameters.
+        gate: 1 for samples to which it applies, else 0; None: it applies to all.
         clip: whether to clip to [0, 1].
-        most: the largest rate, where the law counts; of snow, its severity; of gamma in range, whether moments are kept.
+        most: the largest rate, for laws that count events; for ``snow`` its severity; for ``gamma_in_range``, whether moments stay.
 
     Example:
         >>> from pellucid.segments import Grain
@@ -287,7 +287,7 @@ class Grain(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """Rectangles (pixel edges x0, y0, x1, y1) of a colour, or of noise when ``value`` is None.
+    """Rectangles (pixel edges x0, y0, x1, y1) filled with a colour, or with noise if ``value`` is None.
 
     Args:
         box: edges in pixels.
@@ -306,13 +306,13 @@ class Patch(NamedTuple):
 
 
 class Codec(NamedTuple):
-    """JPEG at a quality where the gate is open, with its surrogate gradients.
+    """JPEG compression at a quality, with its surrogate gradients.
 
     Args:
         quality: 1 to 100.
-        gate: 1 where it is open; None: everywhere.
+        gate: 1 for samples to which it applies, else 0; None: it applies to all.
         subsampling: of the colours, such as ``4:2:0``.
-        image_gradient, h: which surrogate, and how wide; as the transform's options.
+        image_gradient, h: the surrogate and its width, as in the transform's options.
 
     Example:
         >>> from pellucid.segments import Codec
@@ -328,17 +328,17 @@ class Codec(NamedTuple):
 
 
 class Layers(NamedTuple):
-    """Reads laid over one another, the lowest first.
+    """Layers over one another, the lowest first; each reads a picture of the batch.
 
     Args:
-        opacity: how much of each shows, in [0, 1].
-        box: the rectangle (pixel edges x0, y0, x1, y1) in which it shows; None: everywhere.
-        src_from_dst: output pixel to input pixel; None: as they are.
-        share: of the result, for labels; None where labels stay as they are.
-        edge: over how many pixels rectangles fade out; 0: they hold the pixels whose centres they hold.
-        fill: what shows where no read does, in the image's own units.
-        objects: where objects are pasted, two words of 32 bits each and the share of objects.
-        sigma: by how many pixels the edges of what is pasted are softened.
+        opacity: of each layer, in [0, 1].
+        box: the rectangle (pixel edges x0, y0, x1, y1) in which a layer shows; None: everywhere.
+        src_from_dst: output pixel to input pixel of each layer; None reads pixels at the same place.
+        share: the weights of the layers in labels; None leaves labels unchanged.
+        edge: the width in pixels over which rectangles fade out; 0: rectangles contain the pixels whose centres lie in them.
+        fill: the colour where no layer shows, in the image's own units.
+        objects: for pasted objects, two random words of 32 bits each and the share of objects to paste.
+        sigma: the width in pixels by which the edges of pasted objects are softened.
 
     Example:
         >>> from pellucid.segments import Layers
@@ -357,11 +357,11 @@ class Layers(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A function of images, where the gate is open, with the declared gradient to the image.
+    """A function of images, with its declared gradient to the image.
 
     Args:
         function: images (B, C, H, W) to images of their size.
-        gate: 1 where it is open; None: everywhere.
+        gate: 1 for samples to which it applies, else 0; None: it applies to all.
         image_gradient: as `Lambda` declares it.
 
     Example:
@@ -376,12 +376,12 @@ class Call(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """Chains of transforms beside one another, mixed with the image.
+    """The results of parallel chains of transforms, mixed with one another and with the image.
 
     Args:
-        chains: of each its drawn values by step.
-        share: how much of the image stays as it is, in [0, 1].
-        weights: what shares of the rest the chains have; each row sums to 1.
+        chains: for each chain and step the drawn values by name.
+        share: the weight of the unchanged image, in [0, 1].
+        weights: how the rest is divided among the chains; each row sums to 1.
 
     Example:
         >>> from pellucid.segments import Mixture
@@ -395,10 +395,10 @@ class Mixture(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Transforms of every cell of a grid by itself.
+    """Transforms that are applied to each cell of a grid by itself.
 
     Args:
-        steps: of each transform its drawn values by name: a row for each sample, in it one value for each cell, row by row.
+        steps: for each transform the drawn values by name, with a row for each sample and in it a value for each cell, row by row.
         gate: as in `Call`.
 
     Example:
