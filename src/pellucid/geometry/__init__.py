@@ -1,6 +1,6 @@
 """Geometry on small tensors: matrices, homographies, points.
 
 Owns: building, composing and inverting maps, in pixel-centre coordinates.
-Must not: see images or boxes.
+Must not: know images or boxes.
 Read next: ``matrices.py``.
 """

@@ -1,7 +1,7 @@
-"""Cubic B-spline displacements of points, and maps that hold one, both ways.
+"""Cubic B-spline displacements of points, and invertible maps that contain one.
 
-Owns: `Bend`, `BentMap`, `fitted` with `sampled`, and the solver that runs a field backwards.
-Must not: see images, or know where a grid's numbers come from.
+Owns: `Bend`, `BentMap`, `fitted` with `sampled`, and the solver that inverts a displacement field.
+Must not: know images, or where a grid's numbers come from.
 Read next: ``points.py``.
 """
 
@@ -23,7 +23,7 @@ from pellucid.geometry.points import slopes_of, transform_points
 __all__ = ["FOLDS", "Bend", "BentMap", "cells", "displaced", "fitted", "inverted", "sampled"]
 
 FOLDS = 0.48866
-"""The share of the spacing within which a grid's numbers cannot fold the plane.
+"""Displacements below this share of the knots' spacing cannot fold the plane.
 
 Source: Choi and Lee, "Injectivity conditions of 2D and 3D uniform cubic B-spline functions", Graphical Models 62 (2000), have
 1 / 2.046392675.
@@ -33,18 +33,18 @@ _POLE = math.sqrt(3.0) - 2.0
 """The pole of the filter that turns values at knots into a cubic B-spline's coefficients."""
 
 _STEPS = 6
-_LINEAR_STEPS = 24  # a step lands in the next cell, not yet in the right one, where slopes jump
-_SOLVED = 1e-6  # pixels; coordinates in float32 cannot ask for more than a thousand times that
+_LINEAR_STEPS = 24  # slopes jump between cells, so a step may end in the neighbouring cell only
+_SOLVED = 1e-6  # pixels, in float64; in float32 a thousand times that
 
 
 class Bend(NamedTuple):
     """Displacements in pixels at the knots of a cubic B-spline, x then y.
 
     Args:
-        control: numbers of the spline, a row of knots beyond either end included.
+        control: the spline's coefficients, including a row of knots beyond either end.
         grid: x and y of the first knot (that of ``control[..., 1, 1]``), and the spacing along x and y.
-        linear: the numbers are displacements, and what lies between knots is linear along each axis: a spline of degree one. The
-            outer rows of ``control`` are then not used.
+        linear: a spline of degree one: the coefficients are the displacements at knots, interpolated linearly along each axis. The
+            outer rows of ``control`` are not used.
     """
 
     control: Float[Tensor, "b_or_1 2 gh gw"]
@@ -52,12 +52,12 @@ class Bend(NamedTuple):
     linear: bool = False
 
     def to(self, dtype: torch.dtype) -> Bend:
-        """The same in another precision."""
+        """Return the same displacements in another precision."""
         return self._replace(control=self.control.to(dtype), grid=self.grid.to(dtype))
 
 
 class _Cells(NamedTuple):
-    """Points along one axis: per pixel the first knot that matters, and the weights and slopes of those from there on."""
+    """Points along one axis: for each the first of its knots, and the weights of its knots and the weights' slopes."""
 
     first: Int64[Tensor, "b n"]
     weights: tuple[Tensor, ...]
@@ -65,7 +65,7 @@ class _Cells(NamedTuple):
 
 
 def cells(at: Float[Tensor, "b n"], low: Tensor, spacing: Tensor, count: int, linear: bool = False) -> _Cells:
-    """Beyond the first and the last knot, the point counts as lying there."""
+    """Find the knots and weights of points along one axis. Points beyond the first or last knot are moved to that knot."""
     u = (at - low[:, None]) / spacing[:, None]
     end = float(count - 3)
     inside = (u > 0.0) & (u < end)
@@ -82,17 +82,17 @@ def cells(at: Float[Tensor, "b n"], low: Tensor, spacing: Tensor, count: int, li
 
 
 def sampled(knots: int, like: Tensor) -> Float[Tensor, "g"]:
-    """Where `fitted` wants values: at so many knots, in units of their distance, and halfway in the first cell and in the last."""
+    """Return where `fitted` needs values, in units of the spacing: at all knots, and in the middles of the two outer cells."""
     whole = torch.arange(knots, dtype=like.dtype, device=like.device)
     return torch.cat((whole[:1], whole[:1] + 0.5, whole[1:-1], whole[-1:] - 0.5, whole[-1:]))
 
 
 def fitted(values: Float[Tensor, "b c #gh #gw"]) -> Float[Tensor, "b c #gh #gw"]:
-    """The numbers of the cubic B-spline that has these values at the places of `sampled`; of at least three knots along each axis,
-    or one value where it is the same along one, as the numbers are then.
+    """Return the coefficients of the cubic B-spline with these values at the places of `sampled`: as many as there are values.
 
-    It has as many numbers as that. Cubics are met exactly, anything smooth to the fourth order of the distance of knots, at
-    the border as well as inside: conditions there on derivatives alone (not-a-knot) cost ten times the error.
+    Each axis has at least three knots, or a single value if the values are constant along it; the coefficients are then, too.
+    Cubics are reproduced exactly, and smooth functions to the fourth order of the spacing, at the border as well as inside.
+    Conditions on derivatives alone at the border (not-a-knot) would have ten times the error.
 
     Gradient:
         exact: it is linear.
@@ -106,18 +106,18 @@ def fitted(values: Float[Tensor, "b c #gh #gw"]) -> Float[Tensor, "b c #gh #gw"]
 
 
 def _filter(count: int, like: Tensor) -> Float[Tensor, "g g"]:
-    """From the values at so many knots, and in the middles of the outer cells, to the numbers of the spline.
+    """Return the matrix from values at ``count`` knots, and in the middles of the outer cells, to the spline's coefficients.
 
-    The answer on an endless line is a two-sided exponential. What it lacks in the outer cells are multiples of the two sequences
-    that are zero at every knot: the powers of the pole from either end.
+    On an infinite line the inverse filter is a two-sided exponential. The condition in the two outer cells is met by adding
+    multiples of the two sequences whose spline is zero at every knot: the powers of the pole from either end.
     """
     place = torch.arange(-1, count + 1, dtype=like.dtype, device=like.device)  # g
     endless = math.sqrt(3.0) * torch.pow(_POLE, (place[:, None] - place[None, 1:-1]).abs())  # g n
     ends = torch.stack((torch.pow(_POLE, place + 1.0), torch.pow(_POLE, count - place)), 1)  # g 2
-    shares = 1.0 / 48.0, 23.0 / 48.0, 23.0 / 48.0, 1.0 / 48.0  # of four numbers in the middle of a cell
+    shares = 1.0 / 48.0, 23.0 / 48.0, 23.0 / 48.0, 1.0 / 48.0  # weights of the four coefficients in the middle of a cell
     middle = constant(shares, like.dtype, like.device)[None]
     first, own, last = middle @ endless[:4], middle @ ends[:4], middle @ endless[-4:]
-    near, far = own[:, :1], own[:, 1:]  # the ends mirror one another
+    near, far = own[:, :1], own[:, 1:]  # the two ends are mirror images
     determinant = near * near - far * far
     low, high = (near * ends[:, :1] - far * ends[:, 1:]) / determinant, (near * ends[:, 1:] - far * ends[:, :1]) / determinant
     inside = endless - low * first - high * last
@@ -125,7 +125,7 @@ def _filter(count: int, like: Tensor) -> Float[Tensor, "g g"]:
 
 
 def displaced(x: Float[Tensor, "#b n"], y: Float[Tensor, "#b n"], bend: Bend) -> tuple[Tensor, Tensor]:
-    """Points plus their displacements; those that are not finite stay as they are.
+    """Return points plus their displacements; points that are not finite stay unchanged.
 
     Gradient:
         points, control: exact, but for points at the border of the grid, where slopes are taken from outside. Twice differentiable.
@@ -145,7 +145,7 @@ def _along(x: Tensor, y: Tensor, bend: Bend) -> tuple[_Cells, _Cells]:
 
 
 def _sums(cells: tuple[_Cells, _Cells], control: Tensor, *, slopes: bool) -> list[Tensor]:
-    """The displacements (b, 2, n), and with ``slopes`` their derivatives along x and along y."""
+    """Return the displacements (b, 2, n), and with ``slopes`` also their derivatives along x and along y."""
     across, down = cells
     rows = torch.broadcast_shapes(control.shape[:1], across.first.shape[:1], down.first.shape[:1])[0]
     flat = control.flatten(2).expand(rows, 2, control.shape[2] * control.shape[3])
@@ -165,10 +165,10 @@ def _weighed(parts: Sequence[Float[Tensor, "b 2 n"]], weights: Sequence[Float[Te
 
 
 def inverted(points: Float[Tensor, "b n 2"], bend: Bend) -> Float[Tensor, "b n 2"]:
-    """The points q with q + d(q) = ``points``; NaN where six steps of Newton's method (24, linear fields) do not converge.
+    """Return the points q with q + d(q) = ``points``; NaN if six steps of Newton's method (24 for linear fields) do not converge.
 
     Gradient:
-        points, control: exact, first and second derivatives: two more steps with the last slopes are part of the graph.
+        points, control: exact first and second derivatives, because two more steps with the last slopes are part of the graph.
     """
     known = torch.isfinite(points).all(-1)
     points = torch.where(known[..., None], points, 0.0)
@@ -190,7 +190,7 @@ def _missed(q: Tensor, points: Tensor, bend: Bend) -> Tensor:
 
 
 def _slopes(q: Tensor, bend: Bend) -> Float[Tensor, "b n 2 2"]:
-    """The derivative of q + d(q)."""
+    """Return the derivative of q + d(q)."""
     _, along_x, along_y = _sums(_along(q[..., 0], q[..., 1], bend), bend.control, slopes=True)
     return torch.stack((along_x, along_y), -1).movedim(1, 2) + torch.eye(2, dtype=q.dtype, device=q.device)
 
@@ -205,12 +205,13 @@ def _solved(slopes: Float[Tensor, "b n 2 2"], missed: Float[Tensor, "b n 2"]) ->
 
 @dataclass(frozen=True, eq=False)
 class BentMap:
-    """A map with a field in it: a matrix, the field, a matrix.
+    """A map of points with a displacement field: a matrix, the field, a matrix.
 
     Args:
         first: applied to points before the field.
-        bend: moves them by its displacements; with ``solves`` back, to the points that it would move here.
-        last: applied after it.
+        bend: the field.
+        last: applied after the field.
+        solves: apply the inverse of the field.
     """
 
     first: Float[Tensor, "#b 3 3"]
@@ -219,14 +220,14 @@ class BentMap:
     solves: bool = False
 
     def __call__(self, points: Float[Tensor, "b n 2"]) -> Float[Tensor, "b n 2"]:
-        """Where points lead; NaN where nowhere."""
+        """Map points; NaN for points without an image."""
         rows = points.shape[0]
         q = transform_points(points, self.first.expand(rows, 3, 3))
         q = inverted(q, self.bend) if self.solves else torch.stack(displaced(q[..., 0], q[..., 1], self.bend), -1)
         return transform_points(q, self.last.expand(rows, 3, 3))
 
     def linearised(self, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Float[Tensor, "b n 2 2"]]:
-        """Where points lead, and the map's derivative there."""
+        """Return the mapped points, and the map's derivative at the points."""
         rows = points.shape[0]
         first, last = (matrix.expand(rows, 3, 3) for matrix in (self.first, self.last))
         q, inner = transform_points(points, first), slopes_of(first, points)
@@ -241,9 +242,9 @@ class BentMap:
         return transform_points(q, last), slopes_of(last, q) @ slopes @ inner
 
     def turned(self) -> BentMap:
-        """The way back."""
+        """Return the inverse map."""
         return BentMap(inverse(self.last), self.bend, inverse(self.first), not self.solves)
 
     def to(self, dtype: torch.dtype) -> BentMap:
-        """The same in another precision."""
+        """Return the same map in another precision."""
         return BentMap(self.first.to(dtype), self.bend.to(dtype), self.last.to(dtype), self.solves)

@@ -1,7 +1,7 @@
-"""Cameras that see a picture after it was warped.
+"""Camera matrices of warped pictures.
 
-Owns: `camera_along`, a camera's matrix behind the maps of a pipeline; `split_camera`, its rotation taken out of it; and what that
-rotation does to lenses and boxes in space.
+Owns: `camera_along`, a camera's matrix after the maps of a pipeline; `split_camera`, which takes the rotation out of it; and the
+effect of that rotation on lenses, boxes in space and maps of vectors.
 Must not: know targets.
 Read next: ``paths.py``.
 """
@@ -23,18 +23,18 @@ __all__ = ["camera_along", "split_camera", "turn_boxes3d", "turn_lens", "turn_ma
 def camera_along(
     name: str, matrix: Float[Tensor, "b 3 k"], steps: Sequence[Tensor | BentMap], *, bends: bool = False
 ) -> Float[Tensor, "b 3 k"]:
-    """The matrix from a scene to the pixels behind these maps: their product with that of the picture that came in.
+    """Return the matrix from the scene to the pixels of the output picture: the product of the maps and the input's matrix.
 
-    Scaled so that the last row of a camera keeps its length: the last number of its third row stays 1 behind affine maps.
+    It is scaled so that its last row keeps its length: after affine maps the last number of the third row is still 1.
 
     Args:
         name: of the camera, for errors.
-        matrix: of the picture that came in.
+        matrix: the camera's matrix for the input picture.
         steps: the maps, in order.
-        bends: leave fields out of the product.
+        bends: leave displacement fields out of the product instead of raising.
 
     Errors:
-        InvalidArgument where a map bends lines, unless ``bends``: no matrix does.
+        InvalidArgument for a map with a displacement field, unless ``bends``: no matrix can express it.
     """
     if matrix.shape[-2] != 3:
         raise invalid(name, expected="three rows", got=f"shape {tuple(matrix.shape)}")
@@ -52,21 +52,21 @@ def camera_along(
 def split_camera(camera: Float[Tensor, "*b 3 3"]) -> tuple[Float[Tensor, "*b 3 3"], Float[Tensor, "*b 3 3"]]:
     """Take the rotation out of a camera's matrix: ``camera = scale * intrinsics @ rotation``.
 
-    A pipeline multiplies ``intrinsics`` by the map of the picture. Its turns and mirrors are in the product then, which has
-    numbers below the diagonal or a negative focal length. Who wants a plain camera gives the rotation to the pose:
+    A pipeline multiplies ``intrinsics`` by the map of the picture. The product then contains the map's turns and mirrors: it has
+    numbers below the diagonal or a negative focal length. For a plain camera, move the rotation into the pose:
     ``intrinsics, rotation = split_camera(batch["intrinsics"])``, then ``rotation @ pose``.
 
     Args:
         camera: any invertible matrix.
 
     Returns:
-        An upper triangular matrix with positive focal lengths, 1 in its last place; and an orthogonal one, whose determinant is
-        -1 where the picture was mirrored.
+        An upper triangular matrix with positive focal lengths and 1 as its last entry; and an orthogonal matrix, whose determinant
+        is -1 if the picture was mirrored.
 
     Gradient:
         camera: exact.
     Source:
-        RQ decomposition, Hartley and Zisserman, Multiple View Geometry, A4.1.1; ``scipy.linalg.rq`` but for signs.
+        RQ decomposition, Hartley and Zisserman, Multiple View Geometry, A4.1.1; ``scipy.linalg.rq`` up to signs.
 
     Example:
         >>> import torch
@@ -104,14 +104,14 @@ def split_camera(camera: Float[Tensor, "*b 3 3"]) -> tuple[Float[Tensor, "*b 3 3
 
 
 def turn_lens(lens: Float[Tensor, "b n"], rotation: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b n"]:
-    """Coefficients of a lens, as OpenCV has them, behind a turn about its axis, or a mirror.
+    """Return OpenCV's distortion coefficients of a lens after its camera turned about the optical axis, or was mirrored.
 
-    Radial ones stay. Tangential ones move a point x by r² q + 2 (x·q) x with q = (p2, p1), and thin prisms by
+    Radial coefficients stay. Tangential ones move a point x by r² q + 2 (x·q) x with q = (p2, p1), and thin prisms by
     r² (s1, s3) + r⁴ (s2, s4): these vectors turn with the points.
 
     Args:
         lens: (k1, k2, p1, p2, ...), of 4, 5, 8 or 12 numbers.
-        rotation: of the camera, about its axis or mirrored.
+        rotation: a turn about the optical axis, or a mirror.
 
     Gradient:
         lens, rotation: exact.
@@ -126,7 +126,7 @@ def turn_lens(lens: Float[Tensor, "b n"], rotation: Float[Tensor, "b 3 3"]) -> F
 
 
 def turn_boxes3d(boxes: Float[Tensor, "b n 7"], rotation: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b n 7"]:
-    """Upright boxes (x, y, z, length, height, width, yaw) before a camera that is mirrored, or turned about its vertical axis.
+    """Return upright boxes (x, y, z, length, height, width, yaw) in the frame of a camera that was mirrored or turned about y.
 
     Gradient:
         boxes, rotation: exact.
@@ -137,7 +137,7 @@ def turn_boxes3d(boxes: Float[Tensor, "b n 7"], rotation: Float[Tensor, "b 3 3"]
 
 
 def turn_map(vectors: Float[Tensor, "b 3 h w"], rotation: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 3 h w"]:
-    """Points, rays or normals of each pixel in the frame of a camera that turned.
+    """Rotate the points, rays or normals of all pixels into the frame of a camera that turned.
 
     Gradient:
         vectors, rotation: exact.

@@ -1,7 +1,6 @@
-"""Polygons and lines cut at a border, and led from canvas to canvas.
+"""Clip polygons and lines at borders, and map them from canvas to canvas.
 
-Owns: what of a polygon or a line lies on one side of a border, as pieces that touch nothing else; corners along edges where a map
-bends.
+Owns: clipping to one side of a border, which may leave several pieces; extra corners along edges that a map bends.
 Must not: know targets, or decide what is worth keeping.
 Read next: ``polygons.py``.
 """
@@ -23,18 +22,19 @@ from pellucid.geometry.polygons import edges, following
 __all__ = ["SPACING", "along", "clipped", "densified", "trimmed", "without"]
 
 SPACING = 2.0
-"""How many pixels apart corners are at most before a map bends the edge between them."""
-_MOST = 256  # corners on an edge, however long: what lies far outside matters little
-_NOTHING = 1e-9  # square pixels that rounding leaves of a piece
-_FIXED = 16  # corners on an edge in a traced graph, whose sizes no length decides
+"""The largest distance, in pixels, between corners of an edge that a map bends."""
+_MOST = 256  # corners on an edge, however long: most of a very long edge lies outside of the picture
+_NOTHING = 1e-9  # square pixels: smaller pieces are rounding errors
+_FIXED = 16  # corners on an edge in a traced graph, where shapes cannot depend on lengths
 
 
 def along(
     points: Float[Tensor, "b n v 2"], path: Path, *, closed: bool = True
 ) -> tuple[Float[Tensor, "b n w 2"], Bool[Tensor, "b n"]]:
-    """Lead polygons, or lines, in pixel edges along a path, cut at each canvas that has a size, and say which have an image.
+    """Map polygons, or lines, in pixel-edge coordinates along a path, clipped at each canvas with a size.
 
-    Where a map bends, edges get corners first. A polygon that meets a map's horizon has no image, and all its rows are NaN.
+    Edges get more corners before a map that bends them. The second result says which polygons have an image: one that meets a
+    map's horizon has none, and all its rows are NaN.
     """
     known = torch.ones(points.shape[:2], dtype=torch.bool, device=points.device)
     for step, size in path:
@@ -53,14 +53,14 @@ def along(
 
 
 def _in_front(points: Float[Tensor, "b n v 2"], matrix: Float[Tensor, "b 3 3"]) -> Bool[Tensor, "b n"]:
-    """Whether all corners lie on one side of the horizon."""
+    """Return whether all corners of a polygon lie on one side of the horizon."""
     a, b, c = (part[:, None, None] for part in matrix[:, 2].unbind(-1))
     depth = points[..., 0] * a + points[..., 1] * b + c
     return ~((depth > 0).any(-1) & (depth < 0).any(-1))
 
 
 def clipped(points: Float[Tensor, "*b v 2"], box: Float[Tensor, "#*b 4"], *, closed: bool = True) -> Float[Tensor, "*b w 2"]:
-    """What of polygons, or of lines, lies inside of upright boxes (x0, y0, x1, y1): exactly, and in as many pieces as it has.
+    """Clip polygons, or lines, to upright boxes (x0, y0, x1, y1): exactly, and into as many pieces as remain.
 
     Gradient:
         points: exact; zero along the border for what was cut there.
@@ -74,7 +74,7 @@ def clipped(points: Float[Tensor, "*b v 2"], box: Float[Tensor, "#*b 4"], *, clo
 
 
 def without(points: Float[Tensor, "*b v 2"], box: Float[Tensor, "#*b 4"], *, closed: bool = True) -> Float[Tensor, "*b w 2"]:
-    """What lies outside of upright boxes: the part to the left, that to the right, and those above and below."""
+    """Cut upright boxes out of polygons, or lines: what remains left, right, above and below of a box are separate parts."""
     x0, y0, x1, y1 = (part[..., None] for part in box.unbind(-1))
     middle = _cut(_cut(points, 0, x0, 1.0, closed), 0, x1, -1.0, closed)
     sides = (points, 0, x0, -1.0), (points, 0, x1, 1.0), (middle, 1, y0, -1.0), (middle, 1, y1, 1.0)
@@ -83,12 +83,12 @@ def without(points: Float[Tensor, "*b v 2"], box: Float[Tensor, "#*b 4"], *, clo
 
 
 def _traced() -> bool:
-    """Whether sizes must not depend on numbers."""
+    """Return whether a graph is traced, in which shapes must not depend on values."""
     return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
 
 
 def trimmed(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b w 2"]:
-    """Without the rows at the end that no polygon uses; in a traced graph as it is."""
+    """Drop the rows at the end that no polygon uses; in a traced graph keep all."""
     if _traced():
         return points
     used = torch.isfinite(points[None]).all(-1).flatten(0, -2).any(0).nonzero()
@@ -98,26 +98,26 @@ def trimmed(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b w 2"]:
 def _cut(
     points: Float[Tensor, "*b v 2"], axis: int, at: Float[Tensor, "#*b 1"], sign: float, closed: bool
 ) -> Float[Tensor, "*b w 2"]:
-    """What lies on one side of a border. Where edges leave, an outline goes on along the border to where edges come back: of those
-    the first to the first, in the order of the border, so that a polygon falls into its pieces.
+    """Clip to one side of a border. Where an edge leaves, the outline continues along the border to an edge that comes back. The
+    k-th crossing out, in the order along the border, is joined to the k-th crossing in, which divides a polygon into its pieces.
     """
-    start, end, there = edges(points, closed=closed)
+    start, end, present = edges(points, closed=closed)
     depth, beyond = sign * (start[..., axis] - at), sign * (end[..., axis] - at)
-    inside = there & (depth >= 0)
-    if not _traced() and bool((inside == there).all()):
+    inside = present & (depth >= 0)
+    if not _traced() and bool((inside == present).all()):
         return points
-    leaves, comes = inside & (beyond < 0), there & ~inside & (beyond >= 0)
+    leaves, comes = inside & (beyond < 0), present & ~inside & (beyond >= 0)
     crosses = leaves | comes
     share = depth / torch.where(crosses, depth - beyond, 1.0)
     place = (start + torch.where(crosses, share, 0.0)[..., None] * (end - start))[..., 1 - axis]
     met = torch.stack((at.expand(place.shape), place) if axis == 0 else (place, at.expand(place.shape)), -1)
-    nodes = torch.stack((start, met), -2).flatten(-3, -2)  # *b 2v 2: corner 0, what edge 0 meets, corner 1, ...
+    nodes = torch.stack((start, met), -2).flatten(-3, -2)  # *b 2v 2: corner 0, crossing of edge 0, corner 1, ...
     if not closed:
         return _in_pieces(nodes, torch.stack((inside, crosses & (share > 0) & (share < 1)), -1).flatten(-2))
     alive = torch.stack((inside, crosses), -1).flatten(-2)
     order, back = (torch.where(some, place, torch.inf).argsort(-1) for some in (leaves, comes))
     partner = torch.zeros_like(order).scatter(-1, order, back)
-    ahead = following(there)
+    ahead = following(present)
     slot = torch.arange(0, 2 * points.shape[-2], 2, device=points.device).expand(order.shape)
     onward = torch.stack((torch.where(leaves, slot + 1, 2 * ahead), torch.where(leaves, 2 * partner + 1, 2 * ahead)), -1).flatten(
         -2
@@ -126,7 +126,7 @@ def _cut(
 
 
 def _in_pieces(nodes: Float[Tensor, "*b n 2"], alive: Bool[Tensor, "*b n"]) -> Float[Tensor, "*b m 2"]:
-    """Corners, each followed by what its edge meets, as lines: without what is not alive, a row of NaN where a line had left."""
+    """Assemble lines from nodes (each corner, then its edge's crossing): drop dead nodes, with a row of NaN between pieces."""
     before = F.pad(alive, (1, 0))[..., :-1] | F.pad(alive, (2, 0))[..., :-2]
     ends = before & (torch.arange(nodes.shape[-2], device=nodes.device) % 2 == 0)
     order = (~(alive | ends)).to(torch.uint8).argsort(dim=-1, stable=True)
@@ -138,13 +138,13 @@ def _in_pieces(nodes: Float[Tensor, "*b n 2"], alive: Bool[Tensor, "*b n"]) -> F
 def _in_rings(
     nodes: Float[Tensor, "*b n 2"], alive: Bool[Tensor, "*b n"], onward: Int64[Tensor, "*b n"]
 ) -> Float[Tensor, "*b m 2"]:
-    """Nodes, each of which says which one follows it, as rings one after the other; rings of no area are left out."""
+    """Assemble rings from nodes and the index of each node's next one: one ring after the other, without rings of no area."""
     count = nodes.shape[-2]
     slot = torch.arange(count, device=nodes.device).expand(alive.shape)
     onward = torch.where(alive, onward, slot)
     first, jump = slot, onward
     rounds = range(max(1, math.ceil(math.log2(max(count, 2)))))
-    for _ in rounds:  # twice as far each time
+    for _ in rounds:  # pointer jumping: each round looks twice as far ahead
         first = torch.minimum(first, first.gather(-1, jump))
         jump = jump.gather(-1, jump)
     left, jump = (slot != first).long(), torch.where(slot == first, slot, onward)
@@ -152,8 +152,8 @@ def _in_rings(
         left = left + left.gather(-1, jump)
         jump = jump.gather(-1, jump)
     origin = torch.take_along_dim(nodes, first[..., None], -2)
-    here, there = nodes - origin, torch.take_along_dim(nodes, onward[..., None], -2) - origin
-    twice = here[..., 0] * there[..., 1] - here[..., 1] * there[..., 0]
+    corner, ahead = nodes - origin, torch.take_along_dim(nodes, onward[..., None], -2) - origin
+    twice = corner[..., 0] * ahead[..., 1] - corner[..., 1] * ahead[..., 0]
     area = torch.zeros_like(twice).scatter_add(-1, first, torch.where(alive, twice, 0.0)).gather(-1, first)
     alive = alive & (area.abs() > _NOTHING)
     key = torch.where(alive, first * (count + 1) + torch.where(left == 0, 0, count + 1 - left), count * (count + 2))
@@ -167,16 +167,16 @@ def _in_rings(
 
 
 def densified(points: Float[Tensor, "*b v 2"], spacing: float, *, closed: bool = True) -> Float[Tensor, "*b w 2"]:
-    """With corners along edges, at most so many pixels apart; in a traced graph so many on each.
+    """Add corners along edges, at most ``spacing`` pixels apart; in a traced graph a fixed number on each edge.
 
     Gradient:
         points: exact.
     """
-    start, end, there = edges(points, closed=closed)
+    start, end, present = edges(points, closed=closed)
     if _traced():
         share = torch.arange(_FIXED, dtype=points.dtype, device=points.device)[:, None] / _FIXED
         rows = start[..., None, :] + share * (end - start)[..., None, :]
-        return torch.where(there[..., None, None], rows, torch.nan).flatten(-3, -2)
+        return torch.where(present[..., None, None], rows, torch.nan).flatten(-3, -2)
     length = torch.linalg.vector_norm(end - start, dim=-1)
     pieces = torch.ceil(length / spacing).clamp(1.0, float(_MOST)).long()
     ends = pieces.cumsum(-1)
@@ -185,5 +185,5 @@ def densified(points: Float[Tensor, "*b v 2"], spacing: float, *, closed: bool =
     edge = torch.searchsorted(ends, row, right=True).clamp(max=max(points.shape[-2] - 1, 0))
     share = (row - (ends - pieces).gather(-1, edge)).to(points.dtype) / pieces.gather(-1, edge)
     a, b = (torch.take_along_dim(one, edge[..., None], -2) for one in (start, end))
-    known = there.gather(-1, edge) & (row < ends[..., -1:])
+    known = present.gather(-1, edge) & (row < ends[..., -1:])
     return trimmed(torch.where(known[..., None], a + share[..., None] * (b - a), torch.nan))

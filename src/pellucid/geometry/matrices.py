@@ -1,7 +1,7 @@
 """Affine maps as 3x3 matrices, differentiable in their parameters, exact at flips and quarter turns.
 
 Owns: the matrices' conventions (counter-clockwise positive on screen, y down), and homographies from four points in closed form.
-Must not: know of images beyond a centre, or call a linear solver (it would sync, and does not batch under all of torch).
+Must not: know of images beyond a centre, or call a linear solver (it would sync, and not all of torch's transforms batch it).
 Read next: ``points.py``.
 """
 
@@ -116,7 +116,7 @@ def inverse(matrix: Float[Tensor, "*b 3 3"]) -> Float[Tensor, "*b 3 3"]:
 
 
 def quad_from_unit_square(quad: Float[Tensor, "b 4 2"]) -> Float[Tensor, "b 3 3"]:
-    """The homography that sends (0,0), (1,0), (1,1), (0,1) to the corners of ``quad`` in that order.
+    """Return the homography that sends (0,0), (1,0), (1,1), (0,1) to the corners of ``quad`` in that order.
 
     Gradient:
         exact; non-finite entries for a degenerate quadrilateral.
@@ -135,7 +135,7 @@ def quad_from_unit_square(quad: Float[Tensor, "b 4 2"]) -> Float[Tensor, "b 3 3"
 
 
 def quad_from_quad(source: Float[Tensor, "b 4 2"], target: Float[Tensor, "b 4 2"]) -> Float[Tensor, "b 3 3"]:
-    """The homography that sends each corner of ``source`` to that of ``target``, scaled so that the last entry is 1.
+    """Return the homography that sends each corner of ``source`` to that of ``target``, scaled so that the last entry is 1.
 
     Gradient:
         exact to both.

@@ -1,6 +1,6 @@
-"""Points on their way from canvas to canvas.
+"""Map points from canvas to canvas.
 
-Owns: `Path`, the maps and canvases between the pixels of two pictures, and where it leads points.
+Owns: `Path`, the maps and canvases between the pixels of two pictures, and `follow`, which maps points along it.
 Must not: know targets, records or plans.
 Read next: ``bends.py``.
 """
@@ -21,21 +21,21 @@ from pellucid.types import Size
 __all__ = ["Hop", "Path", "expanded", "follow", "inside", "places_of"]
 
 Hop: TypeAlias = tuple[Tensor | BentMap, Size | None]
-"""A matrix (b, 3, 3) from canvas to canvas, or a map with a field, which is called with points; and the (height, width) of the
-canvas it leads to; None where that one does not cut."""
+"""A matrix (b, 3, 3) from canvas to canvas, or a map with a displacement field; and the (height, width) of the canvas it leads to,
+or None if that canvas does not cut."""
 
 Path: TypeAlias = Sequence[Hop]
 """From the input to the output, canvas by canvas."""
 
 
 def follow(points: Tensor, path: Path) -> tuple[Tensor, Tensor]:
-    """Lead points (b, n, 2), in pixel-centre coordinates, along a path.
+    """Map points (b, n, 2), in pixel-centre coordinates, along a path.
 
     Returns:
-        Where they end, and which of them lay on every canvas on the way (b, n): what has left one is not valid again.
+        The mapped points, and which of them lay on every canvas on the way (b, n): a point that left a canvas stays invalid.
     """
     moved, seen = points, None
-    matrix: Tensor | None = None  # of what came since the last field
+    matrix: Tensor | None = None  # product of the matrices since the last field
     for step, size in path:
         if isinstance(step, BentMap):
             points, matrix = step(moved), None
@@ -50,12 +50,12 @@ def follow(points: Tensor, path: Path) -> tuple[Tensor, Tensor]:
 
 
 def expanded(step: Tensor | BentMap, rows: int) -> Tensor | BentMap:
-    """A map with a row for each of so many samples, or one that does so itself."""
+    """Expand a matrix to a row for each of ``rows`` samples; a map with a field expands by itself."""
     return step.expand(rows, *step.shape[1:]) if isinstance(step, Tensor) else step
 
 
 def places_of(back: Sequence[Tensor | BentMap], canvases_of: Sequence[Size], size: Size, rows: int) -> Float[Tensor, "b 2 h w"]:
-    """Where the pixels at the beginning of a path end; nowhere if a canvas has cut them off."""
+    """Map all pixels of a picture along a path of maps; infinite for pixels that a canvas cuts off."""
     like = back[0] if isinstance(back[0], Tensor) else back[0].first
     path = list(zip([expanded(step, rows) for step in back], [*canvases_of, None], strict=True))
     moved, inside = follow(pixel_centers(size, like.dtype, like.device).expand(rows, -1, 2), path)
@@ -63,7 +63,7 @@ def places_of(back: Sequence[Tensor | BentMap], canvases_of: Sequence[Size], siz
 
 
 def inside(points: Tensor, size: Size | None) -> Tensor:
-    """Which points (b, n, 2) are finite and lie on a canvas of (height, width), if there is one."""
+    """Return which points (b, n, 2) are finite and, given a canvas (height, width), lie on it."""
     here = torch.isfinite(points).all(-1)
     if size is None:
         return here

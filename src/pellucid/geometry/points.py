@@ -27,7 +27,7 @@ def transform_points(points: Float[Tensor, "*b n 2"], dst_from_src: Float[Tensor
         >>> transform_points(torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 0, 5], [0, 1, 0], [0, 0, 1]]))
         tensor([[6., 2.]])
     """
-    # Replaced before the arithmetic: masking only the result would still send 0 * NaN to the matrix the points share.
+    # Replace NaN before the arithmetic: masking the result alone would still send 0 * NaN to the gradient of the shared matrix.
     whole = torch.isfinite(dst_from_src).all(-1).all(-1)[..., None]  # *b 1
     known = torch.isfinite(points).all(-1) & whole  # *b n
     x, y = torch.where(known[..., None], points, 0.0).unbind(-1)
@@ -42,14 +42,14 @@ def transform_points(points: Float[Tensor, "*b n 2"], dst_from_src: Float[Tensor
 
 
 def pixel_centers(size: Size, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "1 n 2"]:
-    """The pixels (x, y) of a picture, row by row."""
+    """Return the coordinates (x, y) of a picture's pixels, row by row."""
     height, width = size
     x, y = torch.arange(width, dtype=dtype, device=device), torch.arange(height, dtype=dtype, device=device)
     return torch.stack((x.expand(height, width), y[:, None].expand(height, width)), -1).flatten(0, 1)[None]
 
 
 def slopes_of(matrix: Float[Tensor, "b 3 3"], points: Float[Tensor, "b n 2"]) -> Float[Tensor, "b n 2 2"]:
-    """The derivative of a map at points (b, n, 2); row i is that of coordinate i.
+    """Return the derivative of a homography at points (b, n, 2); row i belongs to coordinate i of the result.
 
     Gradient:
         matrix, points: exact.

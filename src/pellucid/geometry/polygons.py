@@ -1,6 +1,6 @@
 """Polygons and lines as rows of corners (..., v, 2) in which a row of NaN ends a ring, or a line.
 
-Owns: which corner follows which, areas, lengths and hulls, and polygons made of lists.
+Owns: the order of corners in rings, areas, lengths and hulls, and reading polygons from lists.
 Must not: know pictures or targets.
 Read next: ``clipping.py``, ``../kernels/polygons/reference.py``.
 """
@@ -28,77 +28,77 @@ __all__ = [
 def edges(
     points: Float[Tensor, "*b v 2"], *, closed: bool = True
 ) -> tuple[Float[Tensor, "*b v 2"], Float[Tensor, "*b v 2"], Bool[Tensor, "*b v"]]:
-    """Each corner, the next one of its ring, and whether there is one; both are zeros where a row is not finite.
+    """Return each corner, the next corner of its ring, and whether the row is a corner; rows that are not finite give zeros.
 
-    The last corner of a line, which is not ``closed``, is its own next one.
+    In a line (not ``closed``), the next corner of the last one is itself.
 
     Gradient:
         points: exact.
     """
-    there = torch.isfinite(points).all(-1)
-    corners = torch.where(there[..., None], points, 0.0)
-    ahead = torch.take_along_dim(corners, following(there, closed=closed)[..., None], -2)
-    return corners, torch.where(there[..., None], ahead, 0.0), there
+    present = torch.isfinite(points).all(-1)
+    corners = torch.where(present[..., None], points, 0.0)
+    ahead = torch.take_along_dim(corners, following(present, closed=closed)[..., None], -2)
+    return corners, torch.where(present[..., None], ahead, 0.0), present
 
 
-def following(there: Bool[Tensor, "*b v"], *, closed: bool = True) -> Int64[Tensor, "*b v"]:
-    """The row of the next corner of the ring."""
-    place = torch.arange(there.shape[-1], device=there.device).expand(there.shape)
+def following(present: Bool[Tensor, "*b v"], *, closed: bool = True) -> Int64[Tensor, "*b v"]:
+    """Return for each row the row of the next corner of its ring, given which rows are corners."""
+    place = torch.arange(present.shape[-1], device=present.device).expand(present.shape)
     if not closed:
-        return torch.where(F.pad(there, (0, 1))[..., 1:], place + 1, place)
-    begins = there & ~F.pad(there, (1, 0))[..., :-1]
+        return torch.where(F.pad(present, (0, 1))[..., 1:], place + 1, place)
+    begins = present & ~F.pad(present, (1, 0))[..., :-1]
     first = torch.cummax(torch.where(begins, place, 0), -1).values
-    return torch.where(F.pad(there, (0, 1))[..., 1:], place + 1, first)
+    return torch.where(F.pad(present, (0, 1))[..., 1:], place + 1, first)
 
 
 def signed_areas(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b"]:
-    """Square pixels inside; below zero where the parts run counter-clockwise on screen.
+    """Return areas in square pixels; negative for polygons whose parts run counter-clockwise on screen.
 
     Gradient:
         points: exact.
     """
     start, end, _ = edges(points)
-    middle = start[..., :1, :]  # of rings far away the products are differences of large numbers
+    middle = start[..., :1, :]  # as the origin: far from (0, 0) the products would cancel badly
     (x0, y0), (x1, y1) = ((one - middle).unbind(-1) for one in (start, end))
     return (x0 * y1 - x1 * y0).sum(-1) / 2.0
 
 
 def lengths(lines: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b"]:
-    """Pixels along lines.
+    """Return the lengths of lines in pixels.
 
     Gradient:
-        lines: exact; zero to ends that coincide.
+        lines: exact; zero for a segment of length 0.
     """
     start, end, _ = edges(lines, closed=False)
     return torch.linalg.vector_norm(end - start, dim=-1).sum(-1)
 
 
 def extents(points: Float[Tensor, "*b v 2"], *, closed: bool = True) -> Float[Tensor, "*b"]:
-    """Square pixels inside of polygons, or pixels along lines."""
+    """Return the areas of polygons in square pixels, or the lengths of lines in pixels."""
     return signed_areas(points).abs() if closed else lengths(points)
 
 
 def hulls(points: Float[Tensor, "*b v 2"]) -> Float[Tensor, "*b 4"]:
-    """The upright boxes (x0, y0, x1, y1) around polygons; zeros where there is no corner.
+    """Return the upright boxes (x0, y0, x1, y1) around polygons; zeros for polygons without corners.
 
     Gradient:
         points: almost everywhere (which corner is leftmost can change).
     """
-    there = torch.isfinite(points).all(-1, keepdim=True)
-    low, high = (torch.where(there, points, end).movedim(-2, 0) for end in (torch.inf, -torch.inf))
-    some = there.any(-2)
+    present = torch.isfinite(points).all(-1, keepdim=True)
+    low, high = (torch.where(present, points, end).movedim(-2, 0) for end in (torch.inf, -torch.inf))
+    some = present.any(-2)
     return torch.cat([torch.where(some, one, 0.0) for one in (low.amin(0), high.amax(0))], -1)
 
 
 def rings_of(polygon: Float[Tensor, "v 2"]) -> list[Float[Tensor, "_ 2"]]:
-    """The rings of one polygon, each with its corners alone."""
-    there = torch.isfinite(polygon).all(-1)
-    number = (there & ~F.pad(there, (1, 0))[..., :-1]).cumsum(-1)
-    return [polygon[there & (number == k)] for k in range(1, int(number[-1]) + 1)] if len(polygon) else []
+    """Split one polygon into its rings, without rows of NaN."""
+    present = torch.isfinite(polygon).all(-1)
+    number = (present & ~F.pad(present, (1, 0))[..., :-1]).cumsum(-1)
+    return [polygon[present & (number == k)] for k in range(1, int(number[-1]) + 1)] if len(polygon) else []
 
 
 def as_rows(name: str, value: Any, form: str = "polygon") -> Float[Tensor, "n v 2"]:
-    """Polygons, lines or quadrilaterals of one picture as a tensor, of what `polygon_of` reads."""
+    """Turn the polygons, lines or quadrilaterals of one picture into a tensor; each may have any form that `polygon_of` reads."""
     if isinstance(value, Tensor):
         return value
     rows = stacked([polygon_of(f"{name}[{i}]", one, form) for i, one in enumerate(value)])
@@ -106,12 +106,12 @@ def as_rows(name: str, value: Any, form: str = "polygon") -> Float[Tensor, "n v 
 
 
 def stacked(polygons: Sequence[Float[Tensor, "_ 2"]]) -> Float[Tensor, "n v 2"]:
-    """Polygons of different numbers of corners as one tensor."""
+    """Stack polygons with different numbers of corners into one tensor."""
     return torch.stack(of_one_length(polygons)) if polygons else torch.zeros((0, 0, 2), device="cpu")
 
 
 def of_one_length(parts: Sequence[Float[Tensor, "..."]]) -> list[Float[Tensor, "..."]]:
-    """Polygons (..., v, 2), each with as many rows as the longest has."""
+    """Pad polygons (..., v, 2) with rows of NaN to the length of the longest."""
     most = max((part.shape[-2] for part in parts), default=0)
     return [F.pad(part, (0, 0, 0, most - part.shape[-2]), value=torch.nan) for part in parts]
 
@@ -125,13 +125,14 @@ _LEAST = {
 
 
 def polygon_of(name: str, value: Any, form: str = "polygon") -> Float[Tensor, "v 2"]:
-    """One polygon, line or quadrilateral as rows of corners, of a tensor, an array, or a list.
+    """Read one polygon, line or quadrilateral from a tensor, an array or a list, as rows of corners.
 
     Args:
         name: of the argument, for errors.
-        value: (V, 2); a ring as x, y, x, y, ... or rows; a list of rings, each a part; or one in which parts are lists of an
-            outer ring and its holes. Rings are turned so that parts run as the first one does, and holes the other way.
-        form: ``polygon``, ``line`` or ``quad``; the pieces of a line run as they are.
+        value: a tensor (V, 2); a ring as x, y, x, y, ... or as rows; a list of rings, each a part; or a list of parts, each a list
+            of an outer ring and its holes. Rings are reversed if needed: parts run in the direction of the first part, holes
+            against it.
+        form: ``polygon``, ``line`` or ``quad``; the pieces of a line keep their direction.
     """
     if isinstance(value, Tensor | np.ndarray) or _is_ring(value):
         return _ring(name, value, form)
@@ -145,7 +146,7 @@ def polygon_of(name: str, value: Any, form: str = "polygon") -> Float[Tensor, "v
             raise wrong_type(name, expected=_FORMS, got=f"{value!r:.60}")
         rings += [_ring(name, ring, form) for ring in part]
         holes += [k > 0 for k in range(len(part))]
-    if not rings and form == "polygon":  # one that covers nothing
+    if not rings and form == "polygon":  # an empty polygon
         return torch.zeros((0, 2), device="cpu")
     if len(rings) < 2 or form == "quad":
         return rings[0] if len(rings) == 1 else _ring(name, torch.cat(rings or [torch.zeros((0, 2), device="cpu")]), form)
@@ -156,7 +157,7 @@ def polygon_of(name: str, value: Any, form: str = "polygon") -> Float[Tensor, "v
 
 
 def _is_ring(value: object) -> bool:
-    """Whether this is a list of numbers, or of pairs of them; [[x, y, x, y, ...]] is a list of one ring."""
+    """Return whether this is a list of numbers or of pairs of numbers; [[x, y, x, y, ...]] is a list of one ring."""
     if not isinstance(value, list | tuple) or not value:
         return False
     return all(map(is_number, value)) or all(
@@ -181,6 +182,6 @@ def _ring(name: str, value: Any, form: str) -> Float[Tensor, "v 2"]:
 
 
 def _running(ring: Float[Tensor, "v 2"], clockwise: Tensor) -> Float[Tensor, "v 2"]:
-    """The ring in this direction, from the same corner."""
+    """Reverse the ring if it does not run in this direction; its first corner stays."""
     turned = torch.cat((ring[:1], ring[1:].flip(0)))
     return torch.where((signed_areas(ring) > 0) == clockwise, ring, turned)

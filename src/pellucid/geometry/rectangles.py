@@ -1,7 +1,7 @@
-"""How much of each pixel lies in a rectangle.
+"""The share of each pixel that a rectangle covers.
 
 Owns: `cover`, and `covered_along` for one axis.
-Must not: touch pixels.
+Must not: read or change images.
 Read next: ``matrices.py``.
 """
 
@@ -17,15 +17,15 @@ __all__ = ["cover", "covered_along"]
 
 
 def cover(box: Float[Tensor, "*b 4"], size: Size, edge: float) -> Float[Tensor, "*b h w"]:
-    """How much of each pixel lies in a rectangle (x0, y0, x1, y1), in pixel edges."""
+    """Return the share of each pixel, 0 to 1, that a rectangle (x0, y0, x1, y1) in pixel-edge coordinates covers."""
     x0, y0, x1, y1 = box.unbind(-1)
     return covered_along(y0, y1, size[0], edge)[..., :, None] * covered_along(x0, x1, size[1], edge)[..., None, :]
 
 
 def covered_along(low: Float[Tensor, "*b"], high: Float[Tensor, "*b"], length: int, edge: float) -> Float[Tensor, "*b length"]:
-    """How much of each pixel lies between two places.
+    """Return the share of each pixel along an axis that an interval covers.
 
-    Over ``edge`` pixels, half of them inside, this goes from 1 to 0; with 0 a pixel is inside where its centre is.
+    At each end the share falls from 1 to 0 over ``edge`` pixels, half of them inside; with 0, a pixel is in if its centre is.
     """
     low, high = low[..., None], high[..., None]
     centre = torch.arange(length, dtype=low.dtype, device=low.device) + 0.5

@@ -1,6 +1,6 @@
-"""Maps of volumes, as 4 x 4 matrices on voxels (x, y, z), and points through them.
+"""Maps of volumes, as 4 x 4 matrices on voxels (x, y, z), and points mapped by them.
 
-Owns: the matrices' conventions (x along the width, z along the depth), and where paths lead points.
+Owns: the matrices' conventions (x along the width, z along the depth), and mapping points along paths.
 Must not: know of records or plans.
 Read next: ``paths.py``.
 """
@@ -26,26 +26,26 @@ __all__ = [
 
 
 def spread(linear: Float[Tensor, "*b 3 3"], shift: Float[Tensor, "*b 3"]) -> Float[Tensor, "*b 4 4"]:
-    """The map p -> linear p + shift."""
+    """Return the matrix of p -> linear p + shift."""
     top = torch.cat((linear, shift[..., None]), -1)
     last = torch.zeros_like(top[..., :1, :]) + torch.eye(4, dtype=top.dtype, device=top.device)[3]
     return torch.cat((top, last), -2)
 
 
 def placed(linear: Float[Tensor, "*b 3 3"], dst: Float[Tensor, "*b 3"], src: Float[Tensor, "*b 3"]) -> Float[Tensor, "*b 4 4"]:
-    """The linear map that takes one point to another."""
+    """Return the map with this linear part that takes the point ``dst`` to the point ``src``."""
     return spread(linear, src - (linear @ dst[..., None])[..., 0])
 
 
 def centre_of(size: Size3, like: Tensor) -> Float[Tensor, "3"]:
-    """The middle of a volume of (depth, height, width)."""
+    """Return the middle (x, y, z) of a volume of (depth, height, width)."""
     ends = torch.eye(3, dtype=like.dtype, device=like.device)
     return sum((0.5 * (length - 1.0) * end for length, end in zip(reversed(size), ends, strict=True)), torch.zeros_like(ends[0]))
 
 
 def rotation3(degrees: Float[Tensor, "*b 3"]) -> Float[Tensor, "*b 3 3"]:
-    """Turns about x, then y, then z, exact at quarter turns: about each axis the way pictures turn, from the third of the axes to
-    the second (about z from y to x), which is counter-clockwise where z points away.
+    """Return rotations about x, then y, then z, exact at quarter turns. Each goes in the direction in which pictures turn: about z
+    from y to x, which is counter-clockwise seen along z; likewise about x from z to y, and about y from x to z.
     """
     cosine, sine = (part.unbind(-1) for part in cos_sin_degrees(degrees))
     zero, one = torch.zeros_like(cosine[0]), torch.ones_like(cosine[0])
@@ -57,7 +57,7 @@ def rotation3(degrees: Float[Tensor, "*b 3"]) -> Float[Tensor, "*b 3 3"]:
 
 
 def inverse4(matrix: Float[Tensor, "*b 4 4"]) -> Float[Tensor, "*b 4 4"]:
-    """The inverse of an affine map; of one that has none, numbers that are not finite."""
+    """Return the inverse of an affine map; its entries are not finite if the map is singular."""
     linear = matrix[..., :3, :3]
     a, b, c = linear.unbind(-1)  # columns
     rows = torch.stack((torch.linalg.cross(b, c), torch.linalg.cross(c, a), torch.linalg.cross(a, b)), -2)
@@ -67,18 +67,18 @@ def inverse4(matrix: Float[Tensor, "*b 4 4"]) -> Float[Tensor, "*b 4 4"]:
 
 
 def mirrors3(matrix: Float[Tensor, "*b 4 4"]) -> Bool[Tensor, "*b"]:
-    """Whether a map swaps left and right."""
+    """Return whether a map mirrors, that is, swaps left and right."""
     a, b, c = matrix[..., :3, :3].unbind(-1)
     return (a * torch.linalg.cross(b, c)).sum(-1) < 0.0
 
 
 def turned(matrix: Float[Tensor, "*b n n"]) -> Float[Tensor, "*b n n"]:
-    """The way back through a map of pictures or of volumes."""
+    """Return the inverse of a map of pictures (3 x 3) or of volumes (4 x 4)."""
     return inverse(matrix) if matrix.shape[-1] == 3 else inverse4(matrix)
 
 
 def transform_points3(points: Float[Tensor, "b n 3"], dst_from_src: Float[Tensor, "b 4 4"]) -> Float[Tensor, "b n 3"]:
-    """Send points (x, y, z), in voxel-centre coordinates, through a map; NaN, with zero gradient, for those that are not finite."""
+    """Send points (x, y, z), in voxel-centre coordinates, through a map; points that are not finite give NaN with zero gradient."""
     whole = torch.isfinite(dst_from_src).all(-1).all(-1)[..., None, None]
     known = torch.isfinite(points).all(-1, keepdim=True) & whole
     matrix = torch.where(whole, dst_from_src, torch.eye(4, dtype=dst_from_src.dtype, device=dst_from_src.device))
@@ -87,7 +87,7 @@ def transform_points3(points: Float[Tensor, "b n 3"], dst_from_src: Float[Tensor
 
 
 def inside3(points: Float[Tensor, "b n 3"], size: Size3 | None) -> Bool[Tensor, "b n"]:
-    """Which points are finite and lie in a volume of (depth, height, width), if there is one."""
+    """Return which points are finite and, given a volume (depth, height, width), lie in it."""
     here = torch.isfinite(points).all(-1)
     if size is None:
         return here
@@ -97,7 +97,7 @@ def inside3(points: Float[Tensor, "b n 3"], size: Size3 | None) -> Bool[Tensor, 
 
 
 FOLDS3 = 0.40331
-"""The share of the distance of knots within which a grid's numbers cannot fold space: 1 / 2.479472335.
+"""Displacements below this share of the knots' spacing cannot fold space: 1 / 2.479472335.
 
 Source: Choi and Lee, "Injectivity conditions of 2D and 3D uniform cubic B-spline functions", Graphical Models 62 (2000).
 """
@@ -108,13 +108,14 @@ _SOLVED = 1e-6  # voxels
 
 @dataclass(frozen=True, eq=False)
 class Bent3:
-    """A map with a field before it: p to matrix (p + d(p)); with ``solves`` the way back, p with p + d(p) = matrix q.
+    """A map with a displacement field before its matrix: p to matrix (p + d(p)).
 
     Args:
         matrix: of voxels (x, y, z).
-        control: numbers of the cubic B-spline d, x, y and z in voxels; the second lies at the first voxel, the last but one at the
-            last.
+        control: coefficients of the cubic B-spline d, along x, y and z in voxels. The second knot lies at the first voxel, the last
+            but one at the last voxel.
         size: (depth, height, width) of the volume that the field lies on.
+        solves: map in reverse: q to the p with p + d(p) = matrix q.
     """
 
     matrix: Float[Tensor, "b 4 4"]
@@ -123,7 +124,7 @@ class Bent3:
     solves: bool = False
 
     def __call__(self, points: Float[Tensor, "b n 3"]) -> Float[Tensor, "b n 3"]:
-        """Where points lead; NaN where nowhere, or where Newton's method does not converge."""
+        """Map points; NaN for points without an image, or for which Newton's method does not converge."""
         if not self.solves:
             return transform_points3(points + self._field(points)[0], self.matrix)
         wanted = transform_points3(points, self.matrix)
@@ -142,7 +143,7 @@ class Bent3:
         return torch.where(known & (missed < _SOLVED), q, torch.nan)
 
     def _field(self, points: Float[Tensor, "b n 3"]) -> tuple[Float[Tensor, "b n 3"], Float[Tensor, "b n 3 3"]]:
-        """Displacements, and the derivative of where they bring points; beyond the volume they are those of its border."""
+        """Return displacements d(p), and the derivative of p + d(p); beyond the volume, d is constant from its border on."""
         rows, numbers = len(points), self.control.shape[2:]
         flat = self.control.flatten(2).expand(rows, 3, -1)
         axes = []
@@ -160,18 +161,18 @@ class Bent3:
         return total[..., 0], total[..., 1:] + torch.eye(3, dtype=points.dtype, device=points.device)
 
     def turned(self) -> Bent3:
-        """The way back."""
+        """Return the inverse map."""
         return Bent3(inverse4(self.matrix), self.control, self.size, not self.solves)
 
     def to(self, dtype: torch.dtype) -> Bent3:
-        """The same in another precision."""
+        """Return the same map in another precision."""
         return Bent3(self.matrix.to(dtype), self.control.to(dtype), self.size, self.solves)
 
 
 def follow3(
     points: Float[Tensor, "b n 3"], path: Sequence[tuple[Tensor | Bent3, Size3 | None]]
 ) -> tuple[Tensor, Bool[Tensor, "b n"]]:
-    """Lead points along maps from volume to volume; and which of them lay in every one on the way."""
+    """Map points from volume to volume along a path; also return which of them lay inside of every volume on the way."""
     seen = torch.isfinite(points).all(-1)
     for step, size in path:
         points = transform_points3(points, step) if isinstance(step, Tensor) else step(points)
@@ -180,6 +181,6 @@ def follow3(
 
 
 def voxel_centres(size: Sequence[int], like: Tensor) -> Float[Tensor, "1 n 3"]:
-    """The voxels (x, y, z) of a volume of (depth, height, width), slice by slice and row by row."""
+    """Return the coordinates (x, y, z) of the voxels of a volume (depth, height, width), slice by slice and row by row."""
     z, y, x = (torch.arange(length, dtype=like.dtype, device=like.device) for length in size)
     return torch.stack(torch.broadcast_tensors(x, y[:, None], z[:, None, None]), -1).reshape(1, -1, 3)

@@ -1,7 +1,7 @@
-"""What a map does beside moving points: to vectors that live on a picture, and to left and right.
+"""How a map of the picture changes the values of its fields (flow, disparity, distance, normals), and whether it mirrors.
 
 Owns: `turn_disparity`, `turn_distance`, `turn_flow`, `turn_normals`, `mirrors`.
-Must not: resample; the fields come as they were read.
+Must not: resample: the fields have been resampled already.
 Read next: ``points.py``.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["mirrors", "turn_disparity", "turn_distance", "turn_flow", "turn_norm
 
 
 def turn_flow(flow: Float[Tensor, "b 2 h w"], src_from_dst: Float[Tensor, "#b 3 3"]) -> Float[Tensor, "b 2 h w"]:
-    """Displacements (dx, dy) in pixels of two pictures that go through the same map: T(p + f) - T(p), also where T is projective.
+    """Return the flow (dx, dy) in pixels between two pictures after both went through the same map T: T(p + f) - T(p).
 
     Args:
         flow: as it was read at the source of every output pixel.
@@ -28,17 +28,18 @@ def turn_flow(flow: Float[Tensor, "b 2 h w"], src_from_dst: Float[Tensor, "#b 3 
     """
     forth, pixels, closeness = _around(flow, src_from_dst)
     x, y = flow.unbind(1)
-    # T's homogeneous depth at p is 1 / closeness, so nothing is subtracted that an affine map would have to cancel.
+    # T's homogeneous depth at p is 1 / closeness. Written this way, nothing has to cancel if T is affine.
     deeper = forth[2][0] * x + forth[2][1] * y
     moved = [row[0] * x + row[1] * y - at * deeper for row, at in zip(forth[:2], pixels, strict=True)]
     return torch.stack([part * closeness / (1.0 + closeness * deeper) for part in moved], 1)
 
 
 def turn_disparity(disparity: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tensor, "#b 3 3"]) -> Float[Tensor, "b 1 h w"]:
-    """How far to the left each pixel lies in the other picture of a rectified pair, when both go through the same map.
+    """Return the disparity of a rectified pair after both pictures went through the same map.
 
-    A pair stays rectified under maps that keep rows together: crops, resizes, translations, flips. A mirror changes the sign, as
-    the left picture is the right one then. A pair that is turned is no longer rectified, and this is the share along the rows.
+    The disparity says how far to the left each pixel lies in the other picture. A pair stays rectified under maps that keep rows:
+    crops, resizes, translations, flips. A mirror changes the sign, because it swaps the left and the right picture. A pair that is
+    turned is no longer rectified; the result is then the component along the rows.
 
     Args:
         disparity: as it was read at the source of every output pixel.
@@ -51,9 +52,9 @@ def turn_disparity(disparity: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tens
 
 
 def turn_distance(distance: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tensor, "#b 3 3"]) -> Float[Tensor, "b 1 h w"]:
-    """How far away things are where a picture is zoomed by going nearer, not by a longer lens: a zoom by 2 halves it.
+    """Return the distances of a picture that is zoomed by moving the camera nearer, not by a longer lens: a zoom by 2 halves them.
 
-    The zoom is the root of the area that the map gives a pixel, as for :func:`turn_normals`.
+    The zoom is the square root of the area that a pixel has after the map, as for :func:`turn_normals`.
 
     Args:
         distance: as it was read at the source of every output pixel.
@@ -69,10 +70,10 @@ def turn_distance(distance: Float[Tensor, "b 1 h w"], src_from_dst: Float[Tensor
 
 
 def turn_normals(normals: Float[Tensor, "b 3 h w"], src_from_dst: Float[Tensor, "#b 3 3"]) -> Float[Tensor, "b 3 h w"]:
-    """Surface normals (x to the right, y down, z along the line of sight) of a surface that is moved with its picture.
+    """Return the normals (x to the right, y down, z along the line of sight) of a surface that moves with its picture.
 
-    Its depth is zoomed by the root of the area that the map gives a pixel, so that a zoom changes no normal, a turn turns x and y,
-    a mirror mirrors them, and unequal scales bend. Every normal keeps its length.
+    The surface's depth is scaled by the square root of the area that a pixel has after the map. So a zoom changes no normal, a turn
+    turns x and y, a mirror mirrors them, and unequal scales tilt normals. Every normal keeps its length.
 
     Args:
         normals: as they were read at the source of every output pixel.
@@ -95,7 +96,7 @@ def turn_normals(normals: Float[Tensor, "b 3 h w"], src_from_dst: Float[Tensor, 
 
 
 def mirrors(src_from_dst: Float[Tensor, "b 3 3"], size: tuple[int, int]) -> Bool[Tensor, "b"]:
-    """Whether a map swaps left and right, judged in the middle of its (height, width) output; False for one that is not finite."""
+    """Return whether a map swaps left and right in the middle of its (height, width) output; False for a map that is not finite."""
     height, width = size
     m = src_from_dst
     depth = m[..., 2, 0] * ((width - 1) / 2) + m[..., 2, 1] * ((height - 1) / 2) + m[..., 2, 2]
@@ -104,7 +105,7 @@ def mirrors(src_from_dst: Float[Tensor, "b 3 3"], size: tuple[int, int]) -> Bool
 
 
 def _around(field: Tensor, src_from_dst: Tensor) -> tuple[list[list[Tensor]], tuple[Tensor, Tensor], Tensor]:
-    """The entries of dst_from_src (b, 1, 1) by row, the output's pixels (x, y), and their depths under src_from_dst (b, h, w)."""
+    """Return dst_from_src as rows of entries (b, 1, 1), the output's pixels (x, y), and their depths (b, h, w) in src_from_dst."""
     back = src_from_dst.to(field.dtype)
     forth = inverse(src_from_dst).to(field.dtype)
     x = torch.arange(field.shape[-1], dtype=field.dtype, device=field.device)
