@@ -1,7 +1,7 @@
-"""Cut boxes at the image border, and say which of them are still worth keeping.
+"""Cut boxes at the image border, and mark those that are still worth keeping.
 
 Owns: area, clipping and the visibility mask.
-Must not: drop boxes; shapes stay static and the mask tells.
+Must not: drop boxes: shapes stay static, and the mask says which to keep.
 Read next: ``rotated.py``.
 """
 
@@ -68,11 +68,11 @@ def clip_boxes(
         format: how the boxes are written.
 
     Returns:
-        Clipped boxes in the same format and dtype. Boxes that lie inside come back bit for bit; a box outside has
-        area 0; NaN stays NaN.
+        Clipped boxes in the same format and dtype. Boxes inside the image stay equal bit for bit; a box outside has area 0; NaN
+        stays NaN.
 
     Gradient:
-        boxes: exact inside, zero for a coordinate that was cut; on the border itself the inside value. Second order: yes.
+        boxes: exact inside, zero for a coordinate that was cut; on the border itself as inside. Second order: yes.
 
     Errors:
         ``InvalidArgument`` for a size that is not two positive numbers, and as :func:`pellucid.boxes.convert_boxes`.
@@ -88,14 +88,14 @@ def clip_boxes(
     height, width = check_size(size)
     if format == "cxcywhr":
         return clip_rotated(boxes, height, width)
-    wide = boxes.to(torch.promote_types(boxes.dtype, torch.float32))  # the way through xyxy must not round
+    wide = boxes.to(torch.promote_types(boxes.dtype, torch.float32))  # converting to xyxy must not round
     edges = convert_boxes(wide, format, "xyxy")
     x, y = edges[..., 0::2], edges[..., 1::2]
     x, y = (torch.where(v < 0, 0.0, torch.where(v > limit, float(limit), v)) for v, limit in ((x, width), (y, height)))
     cut = convert_boxes(torch.stack([x, y], dim=-1).flatten(-2), "xyxy", format)
     limits = edges.new_tensor([width, height, width, height])
     inside = ((edges >= 0) & (edges <= limits)).all(dim=-1, keepdim=True)
-    return torch.where(inside, boxes, cut.to(boxes.dtype))  # boxes inside skip the round trip through xyxy
+    return torch.where(inside, boxes, cut.to(boxes.dtype))  # boxes inside do not go through xyxy and back
 
 
 @formerly("min_area", "min_visibility", "format")
@@ -119,14 +119,14 @@ def visible(
         format: how both are written.
 
     Returns:
-        True where both boxes are finite and have a positive area, the clipped one at least ``min_area`` and ``min_size``, and at
-        least ``min_visibility`` of the area before. False for NaN, and for a row without size, which is padding.
+        True if both boxes are finite and have a positive area, and the clipped one has at least ``min_area``, ``min_size``, and
+        ``min_visibility`` of the area before. False for NaN, and for a row without size, which is padding.
 
     Gradient:
         None: the result is a mask.
 
     Errors:
-        ``InvalidArgument`` where the shapes differ, and as :func:`pellucid.boxes.convert_boxes`.
+        ``InvalidArgument`` if the shapes differ, and as :func:`pellucid.boxes.convert_boxes`.
 
     Source:
         The rule of box sanitising in detection pipelines.
@@ -149,7 +149,7 @@ def visible(
 
 
 def check_size(size: tuple[int, int]) -> tuple[int, int]:
-    """Return (height, width), or raise where ``size`` is not two positive numbers."""
+    """Return (height, width), or raise if ``size`` is not two positive numbers."""
     if not isinstance(size, (tuple, list)) or len(size) != 2 or not all(side > 0 for side in size):
         raise invalid("size", expected="(height, width), both positive", got=repr(size))
     return size[0], size[1]

@@ -1,7 +1,7 @@
-"""torchvision's rotated boxes, which carry degrees, as our ``cxcywhr`` and back.
+"""Convert torchvision's rotated boxes, whose angles are in degrees, to our ``cxcywhr`` in radians and back.
 
 Owns: the formats ``cxcywhr`` and ``xywhr`` in degrees, and ``xyxyxyxy``.
-Must not: know tensor classes, or be offered as formats of our own: one angle has one unit.
+Must not: know tensor classes, or become formats of `BoxFormat`, where all angles are in radians.
 Read next: ``../targets/torchvision.py``.
 """
 
@@ -14,7 +14,7 @@ from pellucid.boxes.formats import corners
 __all__ = ["DEGREES", "from_degrees", "to_degrees"]
 
 DEGREES = {"cxcywhr": 5, "xywhr": 5, "xyxyxyxy": 8}
-"""The formats, and how many numbers each has."""
+"""The number of numbers of a box in each format."""
 
 
 def from_degrees(boxes: Float[Tensor, "*batch k"], source: str) -> Float[Tensor, "*batch 5"]:
@@ -22,9 +22,9 @@ def from_degrees(boxes: Float[Tensor, "*batch k"], source: str) -> Float[Tensor,
 
     Args:
         boxes: any leading shape.
-        source: ``cxcywhr``: centre, size, degrees counter-clockwise on screen. ``xywhr``: the same with its own top left corner,
-            which turns with it. ``xyxyxyxy``: its corners, clockwise on screen from that one; of four points that are no rectangle
-            the centre, the first edge and the length of the second count.
+        source: ``cxcywhr``: centre, size, degrees counter-clockwise on screen. ``xywhr``: the same with the box's own top left
+            corner, which turns with it, in place of the centre. ``xyxyxyxy``: the corners, clockwise on screen from that one. If
+            the four points are no rectangle, the result has their centre, the first edge and the length of the second.
 
     Gradient:
         boxes: almost everywhere; zero for the angle and size of a box without size.
@@ -50,14 +50,14 @@ def to_degrees(boxes: Float[Tensor, "*batch 5"], target: str) -> Float[Tensor, "
 
 
 def _half_diagonal(size: Tensor, angle: Tensor) -> Tensor:
-    """From a box's own top left corner to its centre."""
+    """Return the vector from a box's own top left corner to its centre."""
     width, height = size[..., :1], size[..., 1:]
     cos, sin = angle.cos(), angle.sin()
     return torch.cat([cos * width + sin * height, cos * height - sin * width], dim=-1) / 2
 
 
 def _length(edge: Tensor) -> tuple[Tensor, Tensor]:
-    """The length of an edge, and the edge or, where it has none, one along x: neither root nor angle has a slope at 0."""
+    """Return the length of an edge, and the edge or, for length 0, one along x: root and angle have no gradient at 0."""
     empty = (edge == 0).all(dim=-1, keepdim=True)
     along_x = torch.cat([torch.ones_like(edge[..., :1]), torch.zeros_like(edge[..., 1:])], dim=-1)
     safe = torch.where(empty, along_x, edge)

@@ -25,13 +25,13 @@ def convert_boxes(boxes: Float[Tensor, "*batch k"], source: BoxFormat, target: B
 
     Args:
         boxes: any leading shape; the last axis holds 4 numbers, or 5 for ``cxcywhr``.
-        source: how ``boxes`` is written. ``xyxy``: left, top, right, bottom; ``xywh``: left, top, width, height; ``cxcywh``:
+        source: the format of ``boxes``. ``xyxy``: left, top, right, bottom; ``xywh``: left, top, width, height; ``cxcywh``:
             centre, width, height; ``cxcywhr``: the same and an angle in radians, positive counter-clockwise on
             screen (y points down).
-        target: how to write them. From ``cxcywhr`` to the others gives the axis-aligned hull; into ``cxcywhr`` the angle is 0.
+        target: the format of the result. From ``cxcywhr`` to the others gives the axis-aligned hull; to ``cxcywhr`` the angle is 0.
 
     Returns:
-        A new tensor, or ``boxes`` itself where both formats agree.
+        A new tensor, or ``boxes`` itself if both formats are the same.
 
     Gradient:
         boxes: exact; from ``cxcywhr`` to its hull almost everywhere (the hull has a kink at multiples of a quarter turn, where the

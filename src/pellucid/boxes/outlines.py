@@ -1,6 +1,6 @@
-"""Boxes as the outlines they are where maps bend: hulls and least rectangles of many points.
+"""Boxes under maps that bend lines: points along their outlines, and the box around the mapped points.
 
-Owns: the points of an outline, and the box around points that have moved.
+Owns: the points of an outline, upright hulls, and rectangles of least area.
 Must not: know the maps; they are functions of points.
 Read next: ``canvases.py``.
 """
@@ -14,28 +14,28 @@ from pellucid.boxes.formats import BoxFormat, convert_boxes, corners
 __all__ = ["EDGE", "boxed", "least", "outline"]
 
 EDGE = 16
-"""Points an edge. Where displacements reach 0.4 of their spacing a hull then misses 0.01 pixels in the mean, 0.05 at most."""
-_ANGLES = 16  # to either side; three rounds leave a box's angle 2e-4 off
+"""Points on each edge. For displacements up to 0.4 of their spacing, a hull is then off by 0.01 pixels on average, at most 0.05."""
+_ANGLES = 16  # tried on either side; after three rounds the angle is off by 2e-4 at most
 
 
 def outline(boxes: Float[Tensor, "b n k"], form: BoxFormat) -> Float[Tensor, "b n v 2"]:
-    """Points on the edges of each box, clockwise on screen from its own top left corner."""
+    """Return points on the edges of each box, clockwise on screen from its own top left corner."""
     start = corners(boxes, form)[:, :, :, None]  # b n 4 1 2
     share = torch.arange(EDGE, dtype=boxes.dtype, device=boxes.device)[:, None] / EDGE
     return (start + share * (start.roll(-1, 2) - start)).flatten(2, 3)
 
 
 def boxed(points: Float[Tensor, "b n v 2"], boxes: Float[Tensor, "b n k"], form: BoxFormat) -> Float[Tensor, "b n k"]:
-    """The box around outlines that have moved; NaN where a point has no image.
+    """Return the boxes around mapped outlines; NaN for an outline with a point that has no image.
 
     Args:
-        points: where the points of :func:`outline` are now; of upright boxes any points will do.
-        boxes: before; of rotated boxes the angle matters.
-        form: of both.
+        points: the mapped points of :func:`outline`; for upright boxes any points.
+        boxes: before the map; only the angles of rotated boxes are used.
+        form: the format of both.
 
     Gradient:
-        points: almost everywhere. A rotated box's angle has that of the line between the middles of its left and right edge, and
-        what is left to the rectangle of least area none.
+        points: almost everywhere. A rotated box's angle has the gradient of the line between the middles of its left and right
+        edge; the further turn to the rectangle of least area has none.
     """
     known = torch.isfinite(points).flatten(-2).all(-1)
     points = torch.where(known[..., None, None], points, 0.0)
@@ -47,7 +47,7 @@ def boxed(points: Float[Tensor, "b n v 2"], boxes: Float[Tensor, "b n k"], form:
 
 
 def _turned(points: Float[Tensor, "b n v 2"], angle: Float[Tensor, "b n"]) -> Float[Tensor, "b n"]:
-    """The angle of the moved boxes' own x axis. Of a mirrored box's two, the one nearer to the mirrored angle."""
+    """Return the angle of the mapped boxes' own x axis; of a mirrored box's two angles, the one nearer to the mirrored angle."""
     top, right, bottom, left = (points[..., EDGE // 2 + k * EDGE, :] for k in range(4))
     across, down = right - left, bottom - top
     empty = (across == 0.0).all(-1)
@@ -58,7 +58,7 @@ def _turned(points: Float[Tensor, "b n v 2"], angle: Float[Tensor, "b n"]) -> Fl
 
 
 def _rectangle(points: Float[Tensor, "b n v 2"], angle: Float[Tensor, "b n"]) -> Float[Tensor, "b n 5"]:
-    """The rectangle of least area around points, within an eighth of a turn of an angle."""
+    """Return the rectangle of least area around points whose angle differs from the given one by at most an eighth of a turn."""
     steps = torch.arange(-_ANGLES, _ANGLES + 1, dtype=points.dtype, device=points.device) / _ANGLES
     with torch.no_grad():
         best, reach = angle.detach(), torch.pi / 4
@@ -71,10 +71,10 @@ def _rectangle(points: Float[Tensor, "b n v 2"], angle: Float[Tensor, "b n"]) ->
 
 
 def least(points: Float[Tensor, "b n v 2"]) -> Float[Tensor, "b n 5"]:
-    """The rectangles (cxcywhr) of least area around points, turned by an eighth of a turn at most.
+    """Return the rectangles (cxcywhr) of least area around points, with angles of at most an eighth of a turn.
 
-    One side lies on an edge of the convex hull: between points that are the outermost in directions next to one another. Directions
-    across such edges, taken in, find the points between.
+    A side of such a rectangle lies on an edge of the convex hull. The search takes the outermost point in each of 64 directions.
+    Then it adds the directions perpendicular to the lines between neighbouring ones, which finds further points of the hull.
     """
     place = torch.arange(64, dtype=points.dtype, device=points.device) * (torch.pi / 32) - torch.pi
     place = place.expand(*points.shape[:2], 64)
@@ -93,7 +93,7 @@ def least(points: Float[Tensor, "b n v 2"]) -> Float[Tensor, "b n 5"]:
 
 
 def _at(points: Float[Tensor, "b n v 2"], angle: Float[Tensor, "b n"]) -> Float[Tensor, "b n 5"]:
-    """The least rectangle with this angle around points."""
+    """Return the smallest rectangle with this angle around points."""
     low, high = (part[..., 0, :] for part in _extents(points, angle[..., None]))
     middle, (cos, sin) = (low + high) / 2.0, (angle.cos(), angle.sin())
     x, y = middle.unbind(-1)
@@ -102,7 +102,7 @@ def _at(points: Float[Tensor, "b n v 2"], angle: Float[Tensor, "b n"]) -> Float[
 
 
 def _extents(points: Float[Tensor, "b n v 2"], angles: Float[Tensor, "b n a"]) -> tuple[Tensor, Tensor]:
-    """The least and the greatest coordinates along the axes of boxes with these angles, each (b, n, a, 2)."""
+    """Return the least and the greatest coordinates along axes turned by these angles, each (b, n, a, 2)."""
     cos, sin = angles.cos()[..., None], angles.sin()[..., None]
     x, y = points[:, :, None].unbind(-1)  # b n 1 v
     along = torch.stack((cos * x - sin * y, sin * x + cos * y), -1)  # b n a v 2

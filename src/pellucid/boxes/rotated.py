@@ -1,4 +1,4 @@
-"""Where two convex quadrilaterals meet: the one computation behind rotated clipping and rotated IoU.
+"""The intersection of two rotated boxes, on which rotated clipping and rotated IoU are built.
 
 Owns: the candidate vertices of an intersection, and clipping of rotated boxes.
 Must not: sort, loop over boxes or depend on values for shapes; there are always 24 candidates and a mask.
@@ -17,13 +17,13 @@ __all__ = ["clip_rotated", "intersection_vertices"]
 def intersection_vertices(
     first: Float[Tensor, "*batch 5"], second: Float[Tensor, "*batch 5"]
 ) -> tuple[Float[Tensor, "*batch 24 2"], Bool[Tensor, "*batch 24"]]:
-    """Return every point that can be a vertex of the intersection of two ``cxcywhr`` boxes, and which of them are.
+    """Return all points that can be a vertex of the intersection of two ``cxcywhr`` boxes, and a mask of those that are.
 
-    The 24 candidates: corners of the first inside the second (4), of the second in the first (4), edge crossings (16). Gradients
-    are exact where no vertex lies on the other's edge.
+    The 24 candidates: corners of the first box (4) and of the second (4), which count inside of the other box, and edge crossings
+    (16). Gradients are exact as long as no corner lies on an edge of the other box.
     """
     p, q = corners(first, "cxcywhr"), corners(second, "cxcywhr")
-    # Boxes that share an edge put vertices on it, and rounding must not lose those: accept what is this close (in pixels).
+    # If boxes share an edge, corners lie on it, and rounding must not lose these: accept points this close (in pixels).
     scale = torch.maximum(p.detach().abs().amax(dim=(-2, -1)), q.detach().abs().amax(dim=(-2, -1)))
     slack = 16 * torch.finfo(first.dtype).eps * scale
     crossings, crossed = _crossings(p, q, slack[..., None, None])
@@ -59,14 +59,14 @@ def _turn(boxes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _local(points: Tensor, boxes: Tensor) -> Tensor:
-    """Points from the box's centre, along its own axes."""
+    """Return points relative to the box's centre, along its own axes."""
     x, y = (points - boxes[..., None, :2]).unbind(-1)
     cos, sin = _turn(boxes)
     return torch.stack([cos * x - sin * y, sin * x + cos * y], dim=-1)
 
 
 def _inside(points: Tensor, boxes: Tensor, slack: Tensor) -> Tensor:
-    # Measured along the box's own axes: the edges of a box without width have no side, and would bound nothing.
+    # Measured along the box's own axes: a test by the sides of edges would fail for a box without width.
     return (_local(points, boxes).abs() <= boxes[..., None, 2:4] / 2 + slack).all(dim=-1)
 
 
@@ -76,7 +76,7 @@ def _crossings(first: Tensor, second: Tensor, slack: Tensor) -> tuple[Tensor, Te
     s = second.roll(-1, dims=-2)[..., None, :, :] - q
     length_r, length_s = r.detach().abs().sum(dim=-1), s.detach().abs().sum(dim=-1)
     det = _cross(r, s)
-    # Edges parallel within rounding have no crossing worth the name; their corners are found by _inside.
+    # Edges that are parallel up to rounding have no well-defined crossing; `_inside` finds their corners.
     parallel = det.abs() <= slack * (length_r + length_s)
     safe = torch.where(parallel, 1.0, det)
     t, u = _cross(q - p, s) / safe, _cross(q - p, r) / safe

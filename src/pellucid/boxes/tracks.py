@@ -1,4 +1,4 @@
-"""Boxes and points that keep their number through a clip.
+"""Boxes and points that keep the same row in all frames of a clip.
 
 Owns: `as_tracks`.
 Must not: move anything; a pipeline does.
@@ -19,11 +19,11 @@ __all__ = ["Tracks", "as_tracks"]
 
 
 class Tracks(NamedTuple):
-    """One row for each thing, in every frame.
+    """Boxes or points of a clip, with the same row for the same object in every frame.
 
     Args:
-        rows: (T, N, ...), zero where the thing is not in the frame.
-        valid: (T, N), whether it is.
+        rows: (T, N, ...), zero for an object that is not in the frame.
+        valid: (T, N), whether the object is in the frame.
         ids: (N,), in rising order.
     """
 
@@ -33,11 +33,11 @@ class Tracks(NamedTuple):
 
 
 def as_tracks(rows: Sequence[Tensor], ids: Sequence[Tensor]) -> Tracks:
-    """Give each thing that is seen in a clip one place in all of its frames.
+    """Give each object of a clip the same row in all frames.
 
     Args:
-        rows: for each frame (n, ...) boxes or points, as many as are seen in it.
-        ids: for each frame (n,) whole numbers, which say what each row is of.
+        rows: for each frame (n, ...) boxes or points of the objects in it.
+        ids: for each frame (n,) whole numbers: the object of each row.
 
     Returns:
         `Tracks`, whose ``rows`` and ``valid`` are a clip's boxes and ``boxes_valid``. Back to lists: ``rows[t][valid[t]]``.
@@ -46,7 +46,7 @@ def as_tracks(rows: Sequence[Tensor], ids: Sequence[Tensor]) -> Tracks:
         rows: exact.
 
     Errors:
-        InvalidArgument for frames whose rows and numbers differ in count, for a number twice in a frame, and for no frames.
+        InvalidArgument if rows and ids of a frame differ in count, for an id twice in a frame, and for no frames.
 
     Example:
         >>> import torch

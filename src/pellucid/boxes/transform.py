@@ -1,7 +1,7 @@
-"""Carry boxes through a homography of pixel coordinates.
+"""Map boxes through a homography of pixel coordinates.
 
-Owns: the half-pixel step between pixel-centre matrices and pixel-edge boxes, hulls, and what a turn or a mirror does to an angle.
-Must not: clip, drop or mark boxes; a box without a finite image comes out as NaN and the caller decides.
+Owns: the half-pixel step between pixel-centre matrices and pixel-edge boxes, hulls, and the effect of turns and mirrors on angles.
+Must not: clip, drop or mark boxes: a box without a finite image becomes NaN, and the caller decides.
 Read next: ``clip.py``.
 """
 
@@ -58,7 +58,7 @@ def transform_boxes(
     dtype = torch.promote_types(torch.promote_types(boxes.dtype, dst_from_src.dtype), torch.float32)
     matrix = edge_matrix(dst_from_src.to(dtype))[..., None, :, :]  # one more axis: the same matrix for all N boxes
     wide = boxes.to(dtype)
-    # Replace bad inputs before the arithmetic: masking only the result would still send 0 * NaN to the neighbours' shared matrix.
+    # Replace bad inputs before the arithmetic: masking the result alone would still send 0 * NaN to the shared matrix's gradient.
     usable = wide.isfinite().all(dim=-1) & matrix.isfinite().all(dim=-1).all(dim=-1)
     matrix = torch.where(usable[..., None, None], matrix, torch.eye(3, dtype=dtype, device=matrix.device))
     wide = torch.where(usable[..., None], wide, 1.0)
@@ -76,8 +76,8 @@ def edge_matrix(dst_from_src: Float[Tensor, "*batch 3 3"]) -> Float[Tensor, "*ba
 
 
 def project(points: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Points through matrices, and their depths, whose sign tells the side of the horizon."""
-    # Written out instead of matmul: on a GPU matmul may round to TF32, and zeros in the matrix must not cost a bit.
+    """Map points by matrices, and return their depths, too, whose sign is the side of the horizon."""
+    # Written out instead of matmul: on a GPU matmul may round to TF32, and zeros in the matrix must not change a bit.
     x, y = points[..., 0], points[..., 1]
     rows = [matrix[..., i, 0] * x + matrix[..., i, 1] * y + matrix[..., i, 2] for i in range(3)]
     depth = rows[2]
