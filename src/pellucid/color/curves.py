@@ -1,4 +1,4 @@
-"""Tone curves of a value alone: a power law with a finite gradient at black, and two that jump.
+"""Tone curves that map each value by itself: a power law with a finite gradient at black, and two curves with jumps.
 
 Owns: `power`, `posterize`, `solarize`, and `Curved`, which names one of them.
 Must not: read a histogram (``../kernels/curve/reference.py`` does), or invent gradients (``../kernels/jumps.py`` does).
@@ -17,19 +17,19 @@ __all__ = ["CURVES", "NUMBERS", "SLACK", "SLOPES", "Curved", "posterize", "power
 
 CURVES = ("power", "posterize", "solarize")
 SLOPES = {"none": 0, "straight_through": 1, "soft": 2, "secant": 2}
-"""Of a staircase to the image, and to its amount."""
+"""Codes of the surrogate gradients that a curve with jumps may have, to the image or to its amount."""
 NUMBERS = 4
-"""Of a sample: amount (an exponent, bits, a threshold), gain of a power, gate of a jump, reach of its secant."""
+"""Numbers per sample: the amount (exponent, bits or threshold), the power's gain, the jump's gate, the reach of its secant."""
 SLACK = 1e-3
-"""In 8-bit units: whole grey levels survive the division by 255 and back."""
+"""Added in 8-bit units before a comparison, so that whole grey levels survive the division by 255 and back."""
 
 
 class Curved(NamedTuple):
-    """What of a curve is static.
+    """The static part of a curve: its name, its surrogate gradients and the scale of its values.
 
     Args:
         name: one of `CURVES`.
-        image_gradient, surrogate: of one that jumps, which surrogates, by the names in `SLOPES`.
+        image_gradient, surrogate: names in `SLOPES`: the surrogate gradient of a jump to the image, and to its amount.
         scale: 255 for images that came as 8 bits, 1 for others.
     """
 
@@ -40,12 +40,12 @@ class Curved(NamedTuple):
 
     @property
     def code(self) -> int:
-        """All of it as one number for compiled code: two bits for each name, one for the scale."""
+        """All fields as one number for compiled code: two bits for each name, one for the scale."""
         return CURVES.index(self.name) | SLOPES[self.image_gradient] << 2 | SLOPES[self.surrogate] << 4 | (self.scale != 1.0) << 6
 
     @classmethod
     def of(cls, code: int) -> Curved:
-        """From its number."""
+        """Unpack the number that `code` gives."""
         slopes = ("none", "straight_through", "soft")[code >> 2 & 3], ("none", "straight_through", "secant")[code >> 4 & 3]
         return cls(CURVES[code & 3], *slopes, 255.0 if code >> 6 & 1 else 1.0)
 
@@ -64,7 +64,7 @@ def power(image: Float[Tensor, "b c h w"], exponent: Float[Tensor, "#b"], gain: 
 
 
 def posterize(image: Float[Tensor, "b c h w"], bits: Float[Tensor, "#b"]) -> Float[Tensor, "b c h w"]:
-    """Clear the low bits of the grey level that each number reaches; ``bits`` is rounded to a whole number.
+    """Round each value down to its 8-bit grey level and clear that level's low bits; ``bits`` is rounded to a whole number.
 
     Args:
         image: in [0, 1]; values outside are cut off.

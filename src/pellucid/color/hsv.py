@@ -14,7 +14,7 @@ from torch import Tensor
 __all__ = ["FAINT", "hsv_to_rgb", "rgb_to_hsv", "shift_hsv", "shift_hue"]
 
 FAINT = torch.finfo(torch.float32).tiny
-"""Channels that differ by less are grey, and a largest channel below it is black: what one divides by has a finite inverse."""
+"""A pixel is grey if its channels differ by less, and black if its largest channel is less: every divisor has a finite inverse."""
 
 
 def _faint(number: Tensor) -> Tensor:
@@ -31,13 +31,13 @@ def _hue_parts(image: Float[Tensor, "*b 3 h w"]) -> tuple[Tensor, Tensor, Tensor
     start = torch.where(is_red, 0.0, torch.where(is_green, 2.0, value.new_full((), 4.0)))
     ahead = torch.where(is_red, green, torch.where(is_green, blue, red))
     behind = torch.where(is_red, blue, torch.where(is_green, red, green))
-    # Divided by: the derivative of an inverse overflows long before the inverse.
+    # A division, and no product with 1 / chroma: the derivative of that inverse overflows long before the inverse does.
     sixths = start + (ahead - behind) / torch.where(grey, 1.0, chroma)
     return torch.where(grey, 0.0, sixths), chroma, value
 
 
 def _from_parts(sixths: Tensor, chroma: Tensor, value: Tensor) -> Float[Tensor, "*b 3 h w"]:
-    """How much of the chroma each channel lacks is a trapezium of the hue; on red itself, blue's slope is the one before it."""
+    """RGB. The share of the chroma that a channel lacks is a trapezium over the hue; at red, blue has the slope below red."""
     hue = torch.remainder(sixths, 6.0)
     again = torch.where(hue < 1.0, hue + 6.0, hue)
     lacks = (2.0 - (hue - 3.0).abs(), (hue - 2.0).abs() - 1.0, (again - 4.0).abs() - 1.0)

@@ -13,4 +13,4 @@ LUMA = (0.299, 0.587, 0.114)
 """ITU-R BT.601; they sum to one, which is what lets brightness, contrast and saturation commute."""
 
 LUMA_TORCHVISION = (0.2989, 0.587, 0.114)
-"""torchvision's rounding of the same (sum 0.9999): used where its results are promised, and nowhere else."""
+"""torchvision's rounding of these weights (sum 0.9999): used only where torchvision's results are promised."""

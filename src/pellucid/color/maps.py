@@ -18,7 +18,7 @@ __all__ = ["apply_to_vector", "channel_weights", "compose", "luma_map"]
 
 
 def channel_weights(channels: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "c"]:
-    """What "the grey of a pixel" means: luma for three channels, the plain mean otherwise."""
+    """The weights of the channels in a pixel's grey: luma for three channels, the plain mean otherwise."""
     weights = LUMA if channels == 3 else (1.0 / channels,) * channels
     return constant(weights, dtype, device)
 
