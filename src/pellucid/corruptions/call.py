@@ -1,4 +1,4 @@
-"""Corrupting pictures: arguments read, draws made, the formula applied.
+"""Corrupt pictures: check the arguments, draw, apply the formula.
 
 Owns: `corrupt`, `NAMES`, `GRADIENTS`, and where pictures of frost come from.
 Must not: hold a constant of any corruption.
@@ -27,7 +27,7 @@ from pellucid.random.key import Key, default_index
 __all__ = ["GRADIENTS", "NAMES", "corrupt", "frost_pictures"]
 
 NAMES: tuple[str, ...] = tuple(TABLE)
-"""The fifteen, in the order of the paper."""
+"""The fifteen corruptions, in the order of the paper."""
 
 GRADIENTS: Mapping[str, str] = MappingProxyType({name: one.gradient for name, one in TABLE.items()})
 """By name, the declared gradient to the image."""
@@ -49,15 +49,15 @@ def corrupt(
     """Corrupt images as ImageNet-C does, at any size, reproducibly, with a gradient.
 
     Args:
-        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8; ``frost`` and ``brightness`` mean colour images.
+        image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8; ``frost`` and ``brightness`` are meant for colour.
         name: one of `NAMES`.
         severity: 1 to 5.
         key: decides every draw: seed, step and one index per image.
         frost: for ``frost`` alone: a folder of pictures, or their tensors (3, H, W) in the image's units, each at least as large as
-            the image. Of more than five the first five by name are drawn from.
+            the image. Only the first five count (in a folder: by name).
 
     Returns:
-        The corrupted images in the dtype of ``image``; 8-bit results are rounded. (The published data sets were cut off to bytes,
+        The corrupted images in the dtype of ``image``; 8-bit results are rounded. (The published data sets were truncated to bytes
         and saved as JPEG.)
 
     Gradient:
@@ -68,7 +68,7 @@ def corrupt(
 
     Source:
         Hendrycks and Dietterich, "Benchmarking neural network robustness to common corruptions and perturbations", ICLR 2019: the
-        constants and formulas of the code published with it. Lengths in pixels stay what they are for 224 x 224.
+        constants and formulas of the code published with it. Lengths in pixels are those for 224 x 224, at every size.
 
     Example:
         >>> import torch
@@ -122,7 +122,7 @@ def frost_pictures(frost: object, dtype: torch.dtype = torch.float32) -> list[Te
 
 
 def _cut(pictures: list[Tensor], drawn: Mapping[str, Tensor], like: Tensor) -> Tensor:
-    """A random part of a random picture for every sample."""
+    """Cut a random window out of a random frost picture for every sample."""
     height, width = like.shape[-2:]
     parts = []
     for choice, top, left in zip(*(drawn[name].tolist() for name in ("picture", "top", "left")), strict=True):

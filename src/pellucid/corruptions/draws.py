@@ -1,4 +1,4 @@
-"""What a key draws for a batch: words, numbers and fields, in order.
+"""The random words, numbers and fields that a key draws for a batch, one after the other.
 
 Owns: `Draws`.
 Must not: keep a field.
@@ -27,7 +27,7 @@ class Draws:
         index: names the samples, on their device.
         size: (height, width) of the pictures.
         dtype: of the fields.
-        first: the first slot; streams that begin further apart than they are long share nothing.
+        first: the first slot of the random stream. Streams share no draw if their first slots lie further apart than they are long.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Draws:
         return uniform_field(self.words(), (channels, *self.size), self._dtype)
 
     def square(self, side: int) -> Float[Tensor, "b n n"]:
-        """A field of numbers uniform on (0, 1), of another size."""
+        """A square field of numbers uniform on (0, 1)."""
         return uniform_field(self.words(), (1, side, side), self._dtype)[:, 0]
 
     def normal(self) -> Float[Tensor, "b h w"]:

@@ -31,13 +31,13 @@ __all__ = ["TABLE", "Corruption"]
 
 @dataclass(frozen=True)
 class Corruption:
-    """One of them.
+    """One corruption.
 
     Args:
         name: as in ImageNet-C.
         constants: for severities 1 to 5.
-        draw: (draws, constants) -> what is random, by name.
-        formula: (image in [0, 1], constants, what was drawn) -> the corrupted image in [0, 1].
+        draw: (draws, constants) -> the random values by name.
+        formula: (image in [0, 1], constants, the random values) -> the corrupted image in [0, 1].
         gradient: to the image: ``exact``, ``almost_everywhere`` or ``surrogate: <name>``.
     """
 
@@ -101,12 +101,12 @@ def _draw_glass(draws: Draws, c: tuple[float, int, int]) -> dict[str, Any]:
 
 
 def shuffled(size: tuple[int, int], reach: int, moves: Tensor) -> Tensor:
-    """From which place every pixel's value comes (b, h w), after each took that of a neighbour, the last pixel first.
+    """The flat index that each value comes from (b, h w), once every pixel, from the last to the first, took a neighbour's value.
 
     Args:
         size: (height, width).
-        reach: pixels this near to the border take none.
-        moves: (b, 2, h, w), the neighbour's x and y from the pixel, in [-reach, reach).
+        reach: pixels this close to the border keep their value.
+        moves: (b, 2, h, w), the neighbour's offset in x and y, in [-reach, reach).
     """
     height, width = size
     rows, columns = (torch.arange(length, device=moves.device) for length in size)
@@ -114,7 +114,7 @@ def shuffled(size: tuple[int, int], reach: int, moves: Tensor) -> Tensor:
     here = (rows[:, None] * width + columns).expand(moves.shape[0], -1, -1)
     taken = torch.where(inner, here + moves[:, 1] * width + moves[:, 0], here).flatten(1)
     here = here.flatten(1)
-    # A neighbour further on in the picture has had its turn and shows what it took; the chain of these is followed by doubling.
+    # A neighbour later in the picture has had its turn and holds the value that it took. Pointer doubling follows these chains.
     had_turn = (taken > here) & inner.flatten().expand_as(here).gather(1, taken)
     link = torch.where(had_turn, taken, here)
     for _ in range(math.ceil(math.log2(height * width))):
@@ -214,7 +214,7 @@ def _jpeg(x: Tensor, c: int) -> Tensor:
 
 
 _EDGE = 244.0
-"""Pixels, to which the elastic corruption's constants refer."""
+"""The side in pixels that the elastic corruption's constants refer to."""
 
 TABLE: Mapping[str, Corruption] = MappingProxyType(
     {
