@@ -1,7 +1,7 @@
 """Training and evaluation pipelines that other projects publish, by name.
 
 Owns: the files beside it, one for each preset, and how options go into them.
-Must not: run anything of a file; its steps are tables, and the names of published policies.
+Must not: run code from a file; a file has only tables of steps and names of published policies.
 Read next: ``torchvision/classification-train.toml``.
 """
 
@@ -32,9 +32,9 @@ class Preset(NamedTuple):
     source: str
     """Whose pipeline it is, and where it is published."""
     options: Mapping[str, Any]
-    """What :func:`load` takes, with the defaults of the source."""
+    """The options that :func:`load` takes, with the defaults of the source."""
     differs: tuple[str, ...]
-    """A sentence for each thing that the source does in another way."""
+    """A sentence for each difference from the source."""
     pipeline: Mapping[str, Any]
     """Options and transforms of the pipeline; ``"$size"`` stands for the option ``size``, and ``{range = [1, 4]}`` for 1, 2, 3."""
 
@@ -77,8 +77,8 @@ def load(name: str, **options: Any) -> Pipeline:
 
     Args:
         name: one of :func:`names`.
-        options: those of the preset, and those of `Pipeline`, such as ``seed``. Where a preset has the option ``policy``, it is
-            a transform, or a list of them, that stands where the source has its automatic augmentation.
+        options: those of the preset, and those of `Pipeline`, such as ``seed``. The option ``policy``, where a preset has it, is
+            a transform or a list of them, and takes the place of the source's automatic augmentation.
 
     Returns:
         A pipeline. A step whose probability is 0 is left out of it.
@@ -108,8 +108,8 @@ def load(name: str, **options: Any) -> Pipeline:
 def nnunet(patch_size: Sequence[int], **options: Any) -> Pipeline:
     """Build nnU-Net's training pipeline of volumes for a size of patches: ``nnunet/volumes-train``.
 
-    Where slices are thick, a patch of more than three times as many rows or columns as slices, slices stay slices, as there: they
-    turn by any angle about z alone, and lose no resolution along it.
+    Slices count as thick if the patch has more than three times as many rows or columns as slices. As in nnU-Net, such volumes turn
+    about z alone, by any angle, and lose no resolution along z.
 
     Args:
         patch_size: (depth, height, width).
@@ -140,7 +140,7 @@ def nnunet(patch_size: Sequence[int], **options: Any) -> Pipeline:
 
 
 def _filled(item: Any, given: Mapping[str, Any]) -> Any:
-    """What an item of a file says, with options in their places."""
+    """An item of a preset's file, with the options' values filled in."""
     if isinstance(item, str) and item.startswith("$"):
         return given[item[1:]]
     if isinstance(item, dict) and "range" in item:
