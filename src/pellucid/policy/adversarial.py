@@ -35,7 +35,7 @@ from pellucid.types import ImageSpec
 __all__ = ["ADA", "DiffAugment"]
 
 _SIGNED = 0.5
-"""Published numbers are for pictures from -1 to 1, whose 0 is mid-grey: half of them is meant in [0, 1]."""
+"""Published numbers are for pictures in [-1, 1]. Pictures in [0, 1] take half of each."""
 _OCTAVE = math.log(2.0)
 _STEPS = ("flip", "quarter", "shift", "scale", "before", "stretch", "after", "move")
 
@@ -85,7 +85,7 @@ def DiffAugment(policy: tuple[str, ...] | list[str] = ("color", "translation", "
 
 
 def _grey(amount: Float[Tensor, "b"], channels: int) -> Float[Tensor, "b c c"]:
-    """Differences from the mean of the channels times an amount."""
+    """The colour matrix that scales each channel's difference from the mean of the channels."""
     identity = torch.eye(channels, dtype=amount.dtype, device=amount.device)
     return amount[:, None, None] * identity + (1.0 - amount)[:, None, None] / channels
 
@@ -111,7 +111,7 @@ class DiffColor(Transform):
         return ColorSpec(pivot=True)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Color:
-        # The mean of the channels is what saturation keeps and what brightness adds to.
+        # Saturation keeps the mean of the channels, and brightness adds to it.
         contrast, saturation = gated(values, values["contrast"], 1.0), gated(values, values["saturation"], 1.0)
         offset = gated(values, values["brightness"], 0.0)[:, None].expand(-1, spec.channels)
         matrix = contrast[:, None, None] * _grey(saturation, spec.channels)
@@ -164,7 +164,7 @@ class DiffCutout(Transform):
 
 
 def _covered(left: Tensor, top: Tensor, right: Tensor, bottom: Tensor, channels: int) -> Patch:
-    """Mid-grey from edge to edge."""
+    """A mid-grey rectangle with these edges."""
     box = torch.stack((left, top, right, bottom), -1)[:, None]
     return Patch(box, torch.full((1, channels), 0.5, dtype=box.dtype, device=box.device), None)
 
@@ -224,7 +224,7 @@ class AdaGeometry(Transform):
         zoom, stretch = torch.exp(-now["scale"]), torch.exp(-now["stretch"])
         shift_x, shift_y = (torch.round(now[f"shift_{axis}"] * length) for axis, length in (("x", spec.width), ("y", spec.height)))
         x, y = (spec.width - 1) / 2, (spec.height - 1) / 2
-        # Each step's own map back, in the order in which pictures go through the steps.
+        # The inverse map of each step, in the order in which pictures go through the steps.
         steps = (
             scale_shift(1.0, x, 1.0, y, like)[None],
             scale_shift(1.0 - 2.0 * now["flip"], 0.0, 1.0, 0.0, like),
@@ -325,9 +325,10 @@ class AdaBands(Transform):
 
 
 def octaves(like: Tensor) -> Float[Tensor, "4 taps"]:
-    """Filters for the frequencies below 1/8 of the highest, to 1/4, to 1/2 and above; together they let everything pass.
+    """Four filters, for frequencies up to 1/8 of the highest, to 1/4, to 1/2 and above; together they let everything pass.
 
-    Of Daubechies' wavelet with four taps, each low-pass with its own mirror image: its power and that of its partner add up to 1.
+    They are made of Daubechies' wavelet with four taps: the low-pass is its filter convolved with its own mirror image, the
+    high-pass is the rest.
     """
     root = math.sqrt(3.0)
     taps = [(1 + root) / 8, (3 + root) / 8, (3 - root) / 8, (1 - root) / 8]
@@ -350,7 +351,7 @@ def _convolved(one: list[float], other: list[float]) -> list[float]:
 
 
 def _spread(taps: list[float], step: int) -> list[float]:
-    """Zeros between the taps."""
+    """The taps with ``step - 1`` zeros between them."""
     return [taps[i // step] if i % step == 0 else 0.0 for i in range((len(taps) - 1) * step + 1)]
 
 
@@ -378,7 +379,7 @@ class AdaNoise(Transform):
         return BlendSpec(noise=True)
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Noise:
-        sigma = gated(values, values["sigma"], 0.0)  # noise of either sign is alike
+        sigma = gated(values, values["sigma"], 0.0)  # the sign does not matter to Gaussian noise
         return Noise(values["words"], torch.zeros_like(sigma), sigma, False)
 
 
@@ -409,7 +410,7 @@ class AdaCutout(Transform):
 
 
 def _opened(values: Params) -> dict[str, Tensor]:
-    """What is drawn for each step, 0 where the step is not taken; a step that is taken always has no gate."""
+    """The drawn value of each step, 0 where its gate is closed; a step that always applies has no gate."""
     gates = {name: values.get(f"open_{name.split('_')[0]}") for name in values if not name.startswith("open_")}
     return {name: values[name] if gate is None else gate * values[name] for name, gate in gates.items()}
 
@@ -428,8 +429,8 @@ class ADA(nn.Module):
 
     Args:
         p: where the probability starts, 0 to 1.
-        target: of the overfitting heuristic.
-        images: how many real pictures it takes from 0 to 1 at most.
+        target: the overfitting heuristic at which p stays.
+        images: how many real pictures move p from 0 to 1, at the fastest.
         seed: of the draws, as in `Pipeline`.
         options: as in `Pipeline`.
 
@@ -485,13 +486,13 @@ class ADA(nn.Module):
 
         Args:
             real: the discriminator's outputs (before any sigmoid) for real pictures, since the last update.
-            validation, generated: its outputs for pictures held back and generated ones: then the heuristic is that of validation.
+            validation, generated: its outputs for held-out and for generated pictures, for the heuristic that compares the three.
 
         Returns:
             p.
 
         Gradient:
-            None: p is a buffer, moved in place.
+            None: p is a parameter without a gradient, changed in place.
 
         Errors:
             InvalidType for ``real`` that is no tensor or holds no number; InvalidArgument for one of ``validation`` and

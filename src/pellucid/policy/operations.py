@@ -70,15 +70,15 @@ def operation(
     interpolation: str = "nearest",
     shifts: str = "nearest",
 ) -> Transform:
-    """The operation that the papers call so.
+    """Build the operation that has this name in the papers.
 
     Args:
-        name: theirs.
+        name: one of `ORDER`, or ``Invert``.
         values: the magnitudes, in the papers' units.
         p: its probability.
         spread: makes a distribution of the magnitudes in the units of the transform; each equally likely by default.
         pixels: shifts are whole pixels, else fractions of the size.
-        interpolation, shifts: of rotations and shears, and of shifts.
+        interpolation, shifts: how rotations and shears interpolate, and how shifts do.
     """
     gate = p if isinstance(p, Bernoulli) else Bernoulli(p)
     corner: Mapping[str, Any] = {"interpolation": interpolation, "center": (-0.5, -0.5)}
@@ -90,18 +90,18 @@ def operation(
     def factor() -> Distribution:
         return drawn(lambda value: 1.0 + value)
 
-    def leant() -> Distribution:
+    def slope() -> Distribution:
         return drawn(lambda value: math.degrees(math.atan(value)))
 
-    def cut() -> Distribution:
+    def shift() -> Distribution:
         return drawn(math.trunc) if pixels else drawn(float)
 
     still = Categorical((0.0,))
     makers: dict[str, Callable[[], Transform]] = {
-        "ShearX": lambda: RandomShear((leant(), still), p=gate, **corner),
-        "ShearY": lambda: RandomShear((still, leant()), p=gate, **corner),
-        "TranslateX": lambda: RandomTranslate((cut(), 0.0), **moved),
-        "TranslateY": lambda: RandomTranslate((0.0, cut()), **moved),
+        "ShearX": lambda: RandomShear((slope(), still), p=gate, **corner),
+        "ShearY": lambda: RandomShear((still, slope()), p=gate, **corner),
+        "TranslateX": lambda: RandomTranslate((shift(), 0.0), **moved),
+        "TranslateY": lambda: RandomTranslate((0.0, shift()), **moved),
         "Rotate": lambda: RandomRotation(drawn(float), p=gate, interpolation=interpolation),  # type: ignore[arg-type]
         "Brightness": lambda: RandomBrightness(factor(), p=gate),
         "Color": lambda: RandomSaturation(factor(), p=gate),

@@ -1,6 +1,6 @@
 """A pipeline of one choice; smooth relatives of TrivialAugment and RandAugment, whose every operation has a gradient.
 
-Owns: `RandomChoice`; which transforms with which ranges the others consist of.
+Owns: `RandomChoice`, and the transforms and ranges of the two others.
 Must not: choose, or hold state; `pellucid.OneOf` and `pellucid.SomeOf` do, and the pipeline.
 Read next: ``search.py``, ``../transforms/choices.py``.
 """
@@ -53,8 +53,8 @@ def RandomChoice(
         branches: lists of transforms.
         weights: of the branches, not negative, normalised here; default equal. A module, or ``Learnable(by=module)``, predicts
             them from each picture, as in `OneOf`.
-        learn: train the weights: ``OneOf(weights=Learnable(...))``, whose gradient under `Pipeline.expected` is exact. A plain call
-            takes the share of a branch for the choice, which is biased.
+        learn: train the weights: ``OneOf(weights=Learnable(...))``, whose gradient under `Pipeline.expected` is exact. In a plain
+            call it goes straight through the choice to the branches' probabilities, which is biased.
         times: how often a branch is drawn and applied, 1 to 64; the learned weights are the same each time.
         temperature: None draws one branch; a number > 0 mixes them, as in `OneOf`.
         seed, options: as in `Pipeline`; ``same_on_batch`` shares the branch as well.
@@ -63,7 +63,7 @@ def RandomChoice(
         A pipeline.
 
     Gradient:
-        weights: as of `OneOf`: exact under `Pipeline.expected`, or of what a temperature mixes. image: as the branches'.
+        weights: as for `OneOf`: exact under `Pipeline.expected`, or, with a temperature, of the mixture. image: as the branches'.
 
     Errors:
         InvalidArgument or InvalidType for no branches, for weights that are negative, not one per branch, or 0 where they are
@@ -89,7 +89,7 @@ def RandomChoice(
     shared: dict[str, Any] = {"weights": starts, "estimator": estimator, "temperature": temperature}
     try:
         choice = OneOf(branches, **shared) if times == 1 else SomeOf(branches, times, replace=True, **shared)  # type: ignore[arg-type]
-    except (InvalidArgument, InvalidType) as error:  # which knows the argument by another name
+    except (InvalidArgument, InvalidType) as error:  # it knows the argument by another name
         raise type(error)(str(error).replace(f"{'OneOf' if times == 1 else 'SomeOf'}.transforms", "branches", 1)) from None
     return Pipeline([choice], seed=seed, **options)
 
@@ -154,7 +154,7 @@ def rand_augment(n: int = 2, magnitude: float = 0.3, *, channels: int = 3, seed:
 
 
 def check_channels(channels: object) -> None:
-    """Raise for what has neither one channel nor three."""
+    """Raise unless ``channels`` is 1 or 3."""
     if type(channels) is not int or channels not in (1, 3):
         raise invalid("channels", expected="3, or 1 for grey pictures", got=repr(channels))
 

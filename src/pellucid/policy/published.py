@@ -54,20 +54,20 @@ def RandAugment(n: int = 2, magnitude: int = 9, *, bins: int = 31, same_on_batch
 
     Args:
         n: operations per picture, 0 to 64.
-        magnitude: its number, from 0 to ``bins`` - 1.
+        magnitude: number of the magnitude, from 0 to ``bins`` - 1.
         bins: magnitudes from nothing to the largest, 2 to 1000.
         same_on_batch: one draw for the whole batch.
 
     Returns:
-        A transform, as :func:`TrivialAugmentWide` does, rounding likewise. Shifts are fractions of the size, which nearest sampling
-        rounds to pixels.
+        A transform for a `Pipeline`, rounded as in :func:`TrivialAugmentWide`. Shifts are fractions of the size, which nearest
+        sampling rounds to pixels.
 
     Errors:
         InvalidArgument or InvalidType for numbers outside of their ranges.
 
     Source:
         Cubuk, Zoph, Shlens, Le: "RandAugment: practical automated data augmentation with a reduced search space", 2020.
-        ``torchvision.transforms.v2.RandAugment``, which cuts shifts off to whole pixels.
+        ``torchvision.transforms.v2.RandAugment``, which truncates shifts to whole pixels.
 
     Example:
         >>> from pellucid.policy import RandAugment
@@ -84,11 +84,11 @@ def AutoAugment(policy: str = "imagenet", *, same_on_batch: bool = False) -> One
     """One of 25 learned pairs of operations per picture, each operation with its own probability and magnitude.
 
     Args:
-        policy: the data they were learned on: ``imagenet``, ``cifar10`` or ``svhn``.
+        policy: the data that the pairs were learned on: ``imagenet``, ``cifar10`` or ``svhn``.
         same_on_batch: one draw for the whole batch.
 
     Returns:
-        A transform, as :func:`RandAugment` does.
+        A transform for a `Pipeline`, with the rounding and shifts of :func:`RandAugment`.
 
     Errors:
         InvalidArgument for a policy that does not exist.
@@ -120,8 +120,8 @@ def AugMix(
     """Mix each picture with ``width`` copies of it, each changed by a chain of 1 to 3 mild operations.
 
     Args:
-        operations: ``google``: the nine of the paper, none of which is among the corruptions of ImageNet-C; ``torchvision``: its
-            thirteen, with its magnitudes.
+        operations: ``google``: the paper's nine, none of which is among the corruptions of ImageNet-C; ``torchvision``:
+            torchvision's thirteen, with torchvision's magnitudes.
         severity: the largest level of an operation, 1 to 10.
         width: how many chains, 1 to 16.
         depth: operations in each chain, 1 to 16; None draws from 1 to 3.
@@ -133,7 +133,7 @@ def AugMix(
         :func:`~pellucid.losses.jensen_shannon_loss` of a clean and two mixed pictures it is the published recipe.
 
     Pictures of bytes are rounded after every operation of a chain, as published; gradients go straight through. Rotation and
-    shear are bilinear, as published; shifts are whole pixels, rounded where the papers' code cuts off. Google's
+    shear are bilinear, as published; shifts are whole pixels, rounded where the papers' code truncates. Google's
     shears and shifts are uniform in degrees and in fractions of the size.
 
     Errors:
@@ -174,7 +174,7 @@ def _mild_of_google(severity: int) -> OneOf:
     """One of nine operations, whose level is uniform from 0.1 to the severity."""
 
     def whole(most: float, change: Callable[[float], float], name: str, *, signed: bool = False) -> Transform:
-        """An operation of ``trunc(level * most / 10)``."""
+        """An operation of magnitude ``change(n)``, where n is ``trunc(level * most / 10)``."""
         parts = [
             (n, max(0.0, min(10.0 * (n + 1) / most, severity) - max(10.0 * n / most, 0.1)))
             for n in range(math.floor(severity * most / 10) + 1)

@@ -66,7 +66,7 @@ def searchable(
         pairs: how many pairs (default all) or sub-policies (default 10). Not for ``adversarial_autoaugment``.
         estimator: of choices and gates: by default ``relaxed``, so that a loss on the pictures is enough; ``reinforce`` for
             ``adversarial_autoaugment``. ``exact``, ``arm`` and ``reinforce`` act in ``pipeline.expected``. Not for ``pairs``.
-        temperature: of what is relaxed.
+        temperature: of relaxed choices and gates.
         seed: of the draws; as in `Pipeline`.
 
     Returns:
@@ -129,13 +129,13 @@ def _named(operations: Sequence[str] | None, channels: int) -> tuple[str, ...]:
 
 
 def _pairs(things: Sequence[T], count: int | None) -> list[tuple[T, T]]:
-    """So many of the pairs, evenly spaced."""
+    """So many of all pairs, evenly spaced in their list; None takes all."""
     pairs = list(combinations(things, 2))
     return pairs if count is None or count >= len(pairs) else [pairs[i * len(pairs) // count] for i in range(count)]
 
 
 def _chosen(names: Sequence[str], estimator: str, temperature: float, *, levels: bool = False) -> OneOf:
-    """A stage: one of the operations."""
+    """A stage: a learned choice among the operations."""
     one = _leveled if levels else _ranged
     return _learned_choice([[one(name, estimator, temperature)] for name in names], estimator, temperature)
 
