@@ -1,4 +1,4 @@
-"""Several views of pictures: one draw for several batches, many crops of one picture, predictions merged where they were made.
+"""Several views of pictures: one draw for several batches, many crops of one picture, predictions merged in the picture's frame.
 
 Owns: the public names.
 Must not: draw or resample; the pipeline does.

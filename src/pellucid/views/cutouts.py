@@ -1,4 +1,4 @@
-"""Many crops of one picture, for what is optimised through an encoder.
+"""Many crops of one picture, to optimise the picture through an encoder.
 
 Owns: `cutouts`.
 Must not: crop by itself.
@@ -30,19 +30,19 @@ def cutouts(
         image: (C, H, W) or (B, C, H, W).
         n: how many squares of each picture.
         size: side of the results, in pixels.
-        scale: area of a square as a fraction of the largest that fits into the picture, drawn between two numbers.
+        scale: two fractions. A square has an area drawn between them, relative to the largest square that fits into the picture.
         key: as in a pipeline's call; without one each call draws anew.
 
     Returns:
         (B n, C, size, size): the squares of the first picture, then of the second.
 
     Gradient:
-        image: exact, to any order. While it is computed it takes one picture's memory for each square.
+        image: exact, to any order. The backward pass takes one picture's memory for each square.
     Errors:
         InvalidArgument for no square, a side that is not positive, a scale beyond 1 or other axes; InvalidType for other types.
     Source:
-        ``F.interpolate(square, size, mode="bilinear", antialias=True)`` for each square. Crops with other transforms after them
-        are a pipeline on ``image.expand(n, -1, -1, -1)``.
+        ``F.interpolate(square, size, mode="bilinear", antialias=True)`` for each square. For crops with other transforms after
+        them, call a pipeline on ``image.expand(n, -1, -1, -1)``.
 
     Example:
         >>> import torch

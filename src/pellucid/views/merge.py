@@ -1,7 +1,7 @@
 """Merging predictions of one kind that several views made of the same pictures.
 
-Owns: what mean, maximum and vote are of maps, scores, masks, keypoints and boxes.
-Must not: know pipelines; predictions and how far each is known come in the pictures' frame.
+Owns: mean, maximum and vote of maps, scores, masks, keypoints and boxes.
+Must not: know pipelines; predictions come in the pictures' frame, each with the pixels that its view shows.
 Read next: ``tta.py``.
 """
 
@@ -21,7 +21,7 @@ from pellucid.types import Size
 __all__ = ["merged_boxes", "merged_maps", "merged_masks", "merged_points", "merged_scores", "padded"]
 
 _KNOWN = 1e-3
-"""The share of a pixel from which on a view counts; less is rounding."""
+"""A view counts at a pixel if it shows more than this share of it; smaller shares are rounding errors."""
 
 
 def merged_maps(
@@ -30,13 +30,13 @@ def merged_maps(
     anchor: Float[Tensor, "b k 1 1"],
     merge: str,
 ) -> tuple[Float[Tensor, "b k h w"], Bool[Tensor, "b 1 h w"]]:
-    """Merge maps; where no view knows a pixel it is 0.
+    """Merge maps, with 0 where no view shows a pixel, and tell which pixels a view shows.
 
     Args:
-        maps: differences from the anchor, 0 where a view knows nothing.
-        known: which share of each pixel a view knows.
-        anchor: added again at the end, so that equal predictions come out as they were, bit for bit.
-        merge: ``mean`` (weighed by the known pixels), ``max`` or ``vote`` (the shares of the views that prefer each channel).
+        maps: differences from the anchor, 0 where a view shows nothing.
+        known: the share of each pixel that a view shows.
+        anchor: a value of each channel, added again at the end, so that equal predictions come out unchanged, bit for bit.
+        merge: ``mean`` (weighed by the shown shares), ``max`` or ``vote`` (the shares of the views that prefer each channel).
 
     Gradient:
         maps, anchor: exact; almost everywhere for ``max``, none for ``vote``.
@@ -59,7 +59,7 @@ def merged_maps(
 
 
 def merged_scores(scores: Sequence[Float[Tensor, "b k"]], merge: str) -> Float[Tensor, "b k"]:
-    """Merge predictions without a place."""
+    """Merge class scores, which have no place in the picture."""
     values = torch.stack(list(scores))
     if merge == "mean":
         return values[0] + (values - values[0]).mean(0)
@@ -71,7 +71,7 @@ def merged_scores(scores: Sequence[Float[Tensor, "b k"]], merge: str) -> Float[T
 def merged_masks(
     masks: Sequence[Shaped[Tensor, "b *c h w"]], known: Sequence[Shaped[Tensor, "b *c h w"]]
 ) -> tuple[Shaped[Tensor, "b *c h w"], Bool[Tensor, "b *c h w"]]:
-    """The label that most views give a pixel, the smaller one of two; 0 where none knows it."""
+    """The label that most views give a pixel (the smallest of a tie, 0 where no view shows it), and which pixels a view shows."""
     labels, seen = torch.stack(list(masks)), torch.stack(list(known)).to(torch.bool)
     votes = ((labels[:, None] == labels[None]) & seen[None]).sum(1) * seen  # v b *c h w
     best = torch.where(votes == votes.amax(0), labels.to(torch.int64), torch.iinfo(torch.int64).max).amin(0)
@@ -107,12 +107,12 @@ def merged_boxes(
     how: str,
     iou_threshold: float,
 ) -> dict[str, Tensor]:
-    """The objects that all views found, each once, padded to one number per picture.
+    """The objects that the views found, each once, padded to the same number in every picture.
 
     Args:
         boxes: of each view, in the picture's frame; clipped to it here.
         scores: of each view.
-        valid: which boxes are there.
+        valid: which rows are boxes and no padding.
         rows: other values with a row for every box; ``labels`` say which boxes may be of one object.
         size: of the picture.
         how: ``nms``, ``soft_nms`` or ``fusion``.
@@ -134,8 +134,8 @@ def merged_boxes(
     ]
     most = max((len(one["scores"]) for one in kept), default=0)
     counts = torch.tensor([len(one["scores"]) for one in kept], device=good.device)
-    there = torch.arange(most, device=good.device) < counts[:, None]
-    return {name: padded([one[name] for one in kept], most) for name in every} | {"boxes_valid": there}
+    filled = torch.arange(most, device=good.device) < counts[:, None]
+    return {name: padded([one[name] for one in kept], most) for name in every} | {"boxes_valid": filled}
 
 
 def padded(rows: Sequence[Shaped[Tensor, "n *rest"]], most: int) -> Shaped[Tensor, "b most *rest"]:
@@ -144,7 +144,7 @@ def padded(rows: Sequence[Shaped[Tensor, "n *rest"]], most: int) -> Shaped[Tenso
 
 
 def _merged(rows: dict[str, Tensor], how: str, iou_threshold: float, views: int) -> dict[str, Tensor]:
-    """The objects of one picture."""
+    """Merge the boxes of one picture."""
     boxes, scores, labels = rows["boxes"], rows["scores"], rows.get("labels")
     if how == "fusion":
         boxes, scores, labels = weighted_box_fusion(boxes, scores, predictions=views, iou_threshold=iou_threshold, labels=labels)

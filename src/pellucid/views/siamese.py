@@ -17,7 +17,7 @@ __all__ = ["same_draw"]
 
 
 def same_draw(pipeline: Pipeline, *batches: Any, key: Key | None = None) -> tuple[Any, ...]:
-    """Augment several batches alike: sample i of each gets one draw, and all samples do where the pipeline is ``same_on_batch``.
+    """Augment several batches alike: sample i of every batch gets the same draw; with ``same_on_batch`` all samples do.
 
     Batches may differ in content, and in the number and size of their pictures; the draw of a crop depends on the size.
 

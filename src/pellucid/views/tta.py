@@ -1,7 +1,7 @@
-"""Predictions over several views of each picture, brought back to it and merged where they were made.
+"""Predict on several views of each picture, map the predictions back to the picture, and merge them there.
 
-Owns: `TTA`, and `Seen`: one view, what a model said of it, and how that comes back.
-Must not: know how kinds are merged.
+Owns: `TTA`, and `Seen`: one view, the model's prediction for it, and how that is mapped back.
+Must not: know how predictions are merged.
 Read next: ``merge.py``.
 """
 
@@ -27,13 +27,13 @@ __all__ = ["TTA"]
 
 
 class Seen:
-    """A view, and the model's answer to it."""
+    """A view, and the model's prediction for it."""
 
     def __init__(self, pipeline: Pipeline, record: Record, prediction: Any) -> None:
         self.pipeline, self.record, self.prediction = pipeline, record, prediction
 
     def size_before(self, maps: Tensor) -> Size:
-        """The size of the whole picture in the cells of a map of the view."""
+        """The size of the whole picture, measured in cells of the view's map."""
         before, after = self.record.size_in, self.record.size_out
         height, width = (round(whole * part / seen) for whole, part, seen in zip(before, maps.shape[-2:], after, strict=True))
         return (height, width)
@@ -43,7 +43,7 @@ class Seen:
         return getattr(self._kind(name), "name", None) in kinds
 
     def corners(self, name: str) -> str:
-        """What a row of corners is, ``polygon``, ``line`` or ``quad``; empty for what has none."""
+        """What the corners of a row make: ``polygon``, ``line`` or ``quad``; empty for predictions without corners."""
         return getattr(self._kind(name), "corners", "")
 
     def turned(self, name: str) -> str:
@@ -58,30 +58,30 @@ class Seen:
         return kind.scene is not None and self.pipeline.options.cameras == "pose"
 
     def pairs(self, name: str, kind: str) -> Sequence[tuple[int, int]]:
-        """Left and right of a prediction: what the pipeline says of its name, without one of its kind."""
+        """The left-right pairs that the pipeline has for the prediction's name, or for its kind if it has no name."""
         return self.pipeline.options.pairs.get(name or kind, ())
 
     def back(self, kind: str, values: Tensor, name: str = "") -> Tensor:
-        """Rows of coordinates, or a camera, in the picture."""
+        """Map rows of coordinates, or a camera, back to the picture."""
         return self._undone({kind: values}, self.record, self.pairs(name, kind))[kind]
 
     def places(self, values: Tensor) -> Tensor:
-        """Corners (B, N, V, 2) in the picture, one by one."""
+        """Map corners (B, N, V, 2) back to the picture, one by one."""
         return (self.back("keypoints", values.flatten(1, 2) - 0.5) + 0.5).reshape(values.shape)
 
     def map(self, name: str, maps: Tensor, size: Size, kind: str = "heatmap") -> tuple[Tensor, Tensor]:
-        """A map in the picture, 0 where the view shows nothing, and which share of each pixel it shows."""
+        """Bring a map back to the picture, 0 where the view shows nothing, with the share of each pixel that the view shows."""
         found = self._undone({kind: maps}, self._at(maps, size), self.pairs(name, kind), return_valid=True)
         return found[kind], found["valid"].to(maps.dtype)
 
     def labels(self, name: str, mask: Tensor, size: Size) -> tuple[Tensor, Tensor]:
-        """A mask in the picture, and which pixels the view shows."""
+        """Bring a mask back to the picture, with the pixels that the view shows."""
         both = {"mask": mask, "mask_seen": torch.ones_like(mask)}
         found = self._undone(both, self._at(mask, size), self.pairs(name, "mask"))
         return found["mask"], found["mask_seen"]
 
     def rows(self, name: str, values: Tensor) -> Tensor:
-        """What has a row for every box (B, N, ...): masks and keypoints in the picture, other numbers as they are."""
+        """Bring values with a row for every box (B, N, ...) back: masks, keypoints and corners move, other numbers stay."""
         if name == "masks":
             layers = values.reshape(*values.shape[:2], *values.shape[-2:])
             if 0 in layers.shape:
@@ -99,7 +99,7 @@ class Seen:
     def _undone(
         self, values: dict[str, Tensor], record: Record, pairs: Sequence[tuple[int, int]], *, return_valid: bool = False
     ) -> dict[str, Tensor]:
-        """What `Pipeline.inverse` makes of predictions; boxes are as the model gives them, and masks nearest, as they vote."""
+        """Apply `Pipeline.inverse` to predictions: boxes in the model's format, masks by nearest neighbour, because they vote."""
         options = self.pipeline.options
         kind = next(iter(values))
         if self._posed(KINDS[kind]):  # turns and mirrors of any camera with square pixels
@@ -126,15 +126,15 @@ class TTA(nn.Module):
             (B, N, 4) with ``scores`` (B, N) and, if there are classes, ``labels`` (B, N); both in the view's pixels. Beside boxes,
             ``masks`` (B, N, h, w) or (B, N, 1, h, w), ``keypoints`` (B, N, K, 2 or 3) and numbers (B, N, K) have a row for each box
             and stay with it, and so do ``polygons``, ``polylines`` and ``quads`` (B, N, V, 2). Without boxes, polygons or
-            quadrilaterals that have ``scores`` are told apart by the boxes around them; outlines without scores are the mean over
+            quadrilaterals that have ``scores`` are merged by the boxes around them; outlines without scores are averaged over
             views, corner by corner. A list of dicts, one for each picture, as torchvision's detectors return, comes back as a list.
         merge: ``mean``, ``max``, or ``vote``. Masks of whole numbers always vote.
         merge_boxes: how to merge the boxes of one object: ``nms`` keeps the best, ``soft_nms`` lowers the scores of the others,
             ``fusion`` takes their mean; see `pellucid.detection`.
         views: how many are drawn from one pipeline.
         key: of the draws. All pictures get one draw per view, so that a prediction does not depend on the rest of the batch.
-        iou_threshold: of boxes that overlap a better one.
-        return_valid: dicts gain ``NAME_seen``, and a bare map or mask becomes a pair with it: which pixels any view had shown.
+        iou_threshold: boxes that overlap by more count as one object.
+        return_valid: also return which pixels some view shows: dicts gain ``NAME_seen``, a bare map or mask becomes a pair.
 
     Maps and masks come back at the model's stride in the picture's frame. A map is weighed by the share of each pixel that its view
     shows; where none does, it is 0. A prediction whose name is that of a kind, such as ``flow``, ``normals``, ``disparity`` or
@@ -204,8 +204,8 @@ class TTA(nn.Module):
         """A dict for each picture, as torchvision's detectors return them."""
         rows = [Seen(view.pipeline, view.record, as_batch(view, samples)) for view in views]
         merged = self._of_dicts(rows, rows[0].prediction)
-        there = merged.pop(f"{_anchor(views[0], rows[0].prediction)}_valid")
-        return [{name: value[i][flags] for name, value in merged.items()} for i, flags in enumerate(there)]
+        valid = merged.pop(f"{_anchor(views[0], rows[0].prediction)}_valid")
+        return [{name: value[i][flags] for name, value in merged.items()} for i, flags in enumerate(valid)]
 
     def _of_dicts(self, views: list[Seen], first: Mapping[str, Any]) -> dict[str, Any]:
         columns = {name: [view.prediction[name] for view in views] for name in first}
@@ -236,7 +236,7 @@ class TTA(nn.Module):
         return result
 
     def _of_one(self, name: str, views: list[Seen], column: list[Tensor]) -> tuple[Tensor, Tensor | None]:
-        """A map, a mask or scores, and which pixels are seen; without a name of the only prediction."""
+        """Merge a map, a mask or scores, and tell which pixels a view shows; a prediction that is no dict has no name."""
         first, key, name = column[0], name, name or "prediction"
         if not isinstance(first, Tensor):
             raise wrong_type(name, expected="a tensor", got=type(first).__name__)
@@ -260,7 +260,7 @@ class TTA(nn.Module):
         return merged_maps([one for one, _ in found], [known for _, known in found], anchor, self.merge)
 
     def _boxes(self, views: list[Seen], columns: dict[str, list[Tensor]], names: list[str], anchor: str) -> dict[str, Tensor]:
-        """The boxes, or outlines by the boxes around them, and what has a row for each of them."""
+        """Merge boxes (or outlines, by the boxes around them) and all predictions that have a row for each box."""
         if "scores" not in columns:
             raise invalid("prediction", expected="scores (B, N) beside boxes", got=sorted(columns))
         rest = [name for name in names if name not in ("boxes", "scores", f"{anchor}_valid")]
@@ -287,7 +287,7 @@ class TTA(nn.Module):
 
 
 def _anchor(view: Seen, prediction: Mapping[str, Any]) -> str:
-    """What says which rows are of one object: boxes, or polygons or quadrilaterals with scores; empty for none."""
+    """The prediction that decides which rows are one object: boxes, or polygons or quadrilaterals with scores; empty for none."""
     if "boxes" in prediction:
         return "boxes"
     return next((name for name in prediction if "scores" in prediction and view.corners(name) in ("polygon", "quad")), "")
@@ -331,6 +331,6 @@ def _is_of_boxes(view: Seen, name: str, prediction: Mapping[str, Any], anchor: s
 
 
 def _alike(pairs: Sequence[Sequence[tuple[int, int]]], count: int) -> list[int]:
-    """For each channel the one whose anchor it takes: those that change places share one."""
+    """For each channel, the channel whose anchor it takes: channels that swap with others share one."""
     places = sorted({place for view in pairs for pair in view for place in pair})
     return [places[0] if channel in places else channel for channel in range(count)]
