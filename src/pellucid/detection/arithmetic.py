@@ -1,6 +1,6 @@
 """Everyday box arithmetic of a detector, without a single write in place.
 
-Owns: normalised against pixel coordinates, flips, and the refinement step of an iterative decoder.
+Owns: conversion between normalised and pixel coordinates, flips, and the refinement step of an iterative decoder.
 Must not: clip or drop boxes.
 Read next: ``decoder.py``.
 """
@@ -130,7 +130,7 @@ def refine_boxes(
     Args:
         reference: boxes with coordinates in [0, 1], usually ``cxcywh``.
         delta: the step predicted by a decoder layer.
-        eps: how close to 0 or 1 a reference coordinate may count; nearer ones are taken as if at ``eps``.
+        eps: reference coordinates are limited to [eps, 1 - eps].
 
     Returns:
         Refined boxes in (0, 1), in the dtype of ``reference``.

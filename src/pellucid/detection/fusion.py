@@ -37,13 +37,13 @@ def weighted_box_fusion(
         scores: one per box, above 0.
         predictions: how many models or views the boxes come from.
         iou_threshold: a box joins a group whose mean it overlaps by more.
-        labels: only boxes of one label meet.
+        labels: only boxes of the same label join a group.
 
     Returns:
         Boxes, scores and labels (None without labels) of the groups, best score first.
 
     Gradient:
-        boxes, scores: exact, for the groups as they are; none to who belongs to which.
+        boxes, scores: exact for fixed groups; the grouping has no gradient.
 
     Errors:
         ``InvalidArgument`` for shapes that do not fit; ``InvalidType`` for integer boxes.
@@ -69,9 +69,9 @@ def weighted_box_fusion(
     member = (torch.arange(len(first), device=group.device)[:, None] == group).to(scores.dtype)  # m n
     weight, count = member @ scores, member.sum(1)
     means = member @ (boxes * scores[:, None]) / weight[:, None]
-    marks = weight / count * count.clamp(max=predictions) / predictions
-    best = marks.detach().argsort(descending=True, stable=True)
-    return means[best], marks[best], None if labels is None else labels[first][best]
+    fused = weight / count * count.clamp(max=predictions) / predictions  # scores
+    best = fused.detach().argsort(descending=True, stable=True)
+    return means[best], fused[best], None if labels is None else labels[first][best]
 
 
 def _groups(boxes: Tensor, scores: Tensor, labels: Tensor | None, threshold: float) -> tuple[Tensor, Tensor]:

@@ -56,11 +56,11 @@ def rotated_box_iou(
     a, b = first.to(dtype), second.to(dtype)
     if pairwise:
         a, b = torch.broadcast_tensors(a[..., :, None, :], b[..., None, :, :])
-    # Measured from the first centre: far from the origin the corners would lose the bits that decide what meets what.
+    # Measured from the first centre: far from the origin the corners would lose the bits that decide which edges cross.
     offset = torch.cat([b[..., :2] - a[..., :2], b[..., 2:]], dim=-1)
     origin = torch.cat([torch.zeros_like(a[..., :2]), a[..., 2:]], dim=-1)
     areas = box_area(origin, "cxcywhr"), box_area(offset, "cxcywhr")
-    # What rounding adds to the polygon of a box thinner than its own rounding error is no overlap.
+    # A box may be thinner than the rounding errors of its polygon: no overlap is larger than the smaller box.
     inter = torch.minimum(_polygon_area(*intersection_vertices(origin, offset)), torch.minimum(*areas))
     return ratio(inter, areas[0] + areas[1] - inter)
 

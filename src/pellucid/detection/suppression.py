@@ -87,14 +87,14 @@ def soft_nms(
 ) -> tuple[Int[Tensor, "kept"], Float[Tensor, "kept"]]:
     """Lower the scores of boxes that overlap better ones, where `nms` would drop them.
 
-    The best box is taken, the scores of all others fall with their overlap with it, and so on with what is then the best.
+    The best box is taken, and the scores of all others fall with their overlap with it; then the best of the rest, and so on.
 
     Args:
         boxes: N boxes, upright or rotated.
         scores: one per box, in [0, 1].
         decay: ``gaussian`` multiplies a score by exp(-IoU^2 / sigma), ``linear`` by 1 - IoU where that is above `iou_threshold`.
         sigma: how much overlap the Gaussian forgives.
-        iou_threshold: of ``linear``.
+        iou_threshold: the overlap above which ``linear`` lowers a score.
         score_threshold: boxes whose score falls to this or below are dropped.
         labels: only boxes of one label lower each other's scores.
         format: how the boxes are written.
@@ -134,7 +134,7 @@ def soft_nms(
 
 
 def checked_boxes(boxes: Tensor, format: BoxFormat, **rows: Tensor | None) -> None:  # noqa: A002
-    """Refuse boxes that are not those of one image, and numbers that are not one per box."""
+    """Raise unless the boxes are those of one image and every other tensor has one number per box."""
     check_boxes(boxes, format)
     if boxes.ndim != 2:
         raise invalid("boxes", expected="(N, 4): one image", got=tuple(boxes.shape))
@@ -161,9 +161,9 @@ def _suppressed(
 
 
 def _greedy(suppresses: Bool[Tensor, "n n"], alive: Bool[Tensor, "n"]) -> Bool[Tensor, "n"]:
-    """Who stays, if box i suppresses those of its row: repeated until nothing changes, all boxes at a time.
+    """Which boxes stay if box i suppresses the boxes marked in row i. Each round updates all boxes, until nothing changes.
 
-    Box 0 is right from the start, and a box is right one round after those before it; chains are short.
+    Box 0 is right from the start, and a box is right one round after the boxes before it; chains are short.
     """
     kept = alive
     while True:
