@@ -31,8 +31,8 @@ def table_distance(first: Float[Tensor, "n d"], second: Float[Tensor, "m d"]) ->
     # Rounding leaves about eps * |x|^2 where the distance is 0: below that the root's slope would be noise.
     if squared.numel() == 0:
         return squared
-    known = squared.detach()
-    floor = 4 * torch.finfo(squared.dtype).eps * torch.where(known.isfinite(), known, 0.0).amax()
+    fixed = squared.detach()
+    floor = 4 * torch.finfo(squared.dtype).eps * torch.where(fixed.isfinite(), fixed, 0.0).amax()
     return safe_sqrt(torch.where(squared <= floor, 0.0, squared))  # in this order, so that NaN passes
 
 

@@ -25,13 +25,13 @@ def hausdorff_distance_loss(
 ) -> Float[Tensor, "*reduced"]:
     """Weigh the squared error by the distances to both boundaries.
 
-    ``mean over pixels of (prediction - target)^2 (d_target^alpha + d_prediction^alpha)``: each pixel's distance to the nearest
-    pixel of the other kind (inside or outside), the prediction cut at one half. A map without a boundary has distance 0
+    ``mean over pixels of (prediction - target)^2 (d_target^alpha + d_prediction^alpha)``, where d is a pixel's distance to the
+    nearest pixel on the other side of the map's boundary, the contour at one half. A map without a boundary has distance 0
     everywhere, so with an empty target and a prediction below one half the loss and its gradient are zero.
 
     Args:
         prediction: probabilities, (B, C, H, W) or (B, C, D, H, W).
-        target: one mask per channel, the same shape; cut at one half for the distances.
+        target: one mask per channel, the same shape; thresholded at one half for the distances.
         alpha: how much distant errors count more.
         spacing: size of a pixel along each spatial axis, for distances in millimetres.
         reduction: ``mean`` or ``sum`` over images and channels, or ``none`` for (B, C).

@@ -1,7 +1,7 @@
 """Hausdorff loss over all level sets: monotone under shift, and never without a gradient.
 
 Owns: the level-set form, our answer to the weaknesses of the two published ones (``docs/adr/0006-hausdorff-variants.md``).
-Must not: cut the prediction at one half.
+Must not: threshold the prediction at one half.
 Read next: ``docs/losses.md``.
 """
 
@@ -29,14 +29,14 @@ def hausdorff_level_loss(
 
     ``mean over pixels of q d(x, P)^alpha + [x in P] * integral over t in (0, 1) of d(x, {q >= t})^alpha``, with ``q`` the
     prediction, ``P`` the target and ``d`` the distance to a set (0 inside it). The integral is a sum over ``levels`` slices of
-    probability; a slice counts by how much of it the pixel itself lacks, and is at least one pixel away until nothing is lacking.
+    probability. Each slice is weighed by the part of it that the pixel itself lacks, and counts as at least one pixel away.
 
     For convex shapes the loss is a convex function of their offset. Every pixel outside the target is pushed down and every pixel
     inside it up with at least ``1 / number of pixels``, whatever the prediction, until it is exactly right.
 
     Args:
         prediction: probabilities, (B, C, H, W) or (B, C, D, H, W).
-        target: one mask per channel, the same shape; cut at one half. Receives no gradient.
+        target: one mask per channel, the same shape; thresholded at one half. Receives no gradient.
         alpha: how much distant errors count more; convexity needs at least 1.
         levels: number of slices; time and memory grow with it.
         spacing: size of a pixel along each spatial axis. Distances below 1 then occur, and the guarantee scales with the smallest.
@@ -85,11 +85,11 @@ def hausdorff_level_loss(
     lacking = 1 - _filled(q, low, high)
     missed = (lacking * to_level.pow(alpha)).mean(dim=0)
     loss = q * to_target.pow(alpha) + torch.where(inside, missed, 0.0)
-    loss = torch.where(target.isnan(), torch.nan, loss)  # neither inside nor outside; the cut above calls it outside
+    loss = torch.where(target.isnan(), torch.nan, loss)  # neither inside nor outside; the threshold above calls it outside
     return reduce(loss.flatten(2).mean(dim=-1), reduction)
 
 
 def _filled(q: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    # The part of each slice below q; both ends of a slice keep the inside slope, so q = 0 and q = 1 are not dead.
+    # The part of each slice below q. Both ends of a slice keep the inside slope, so q = 0 and q = 1 have a gradient.
     part = (q - low) / (high - low)
     return torch.where(part < 0, 0.0, torch.where(part > 1, 1.0, part))

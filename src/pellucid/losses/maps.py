@@ -1,4 +1,4 @@
-"""What every loss on maps shares: which shapes and dtypes it takes, and how it reduces.
+"""The shapes, dtypes and reductions that all losses on maps share.
 
 Owns: the checks at the public edge and the three reductions.
 Must not: hold any loss.

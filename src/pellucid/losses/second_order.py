@@ -1,4 +1,4 @@
-"""Second-order similarity: two views of a batch should have the same distances inside.
+"""Second-order similarity: the distances within one view of a batch should equal those within the other.
 
 Owns: the SOSNet regulariser.
 Must not: contain the first-order term; add ``hardest_triplet_loss`` with ``power=2`` for that.

@@ -91,11 +91,11 @@ def dense_correspondence(
     farther away than `radius`.
 
     Args:
-        features: of view a; of any length, they are normalised here.
+        features: of view a; normalised here, so they may have any length.
         others: of view b.
         positions: where a's cells lie in b's cells, x before y: ``a.at(size).map_to(b.at(size2)).grid()``.
         valid: cells that both views show, ``.valid()`` of the same map; all by default.
-        temperature: that similarities are divided by, > 0.
+        temperature: divides the similarities, > 0.
         radius: in b's cells, >= 0.
         reduction: ``mean``, ``sum``, or ``none`` for (B,). A sample's loss is the mean over its valid cells, 0 without any.
 
