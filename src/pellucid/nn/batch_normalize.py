@@ -55,7 +55,7 @@ def batch_normalize(
     plain = weight is None and mask is None
     if plain:
         _check_enough(source)
-    # Of an empty batch torch's kernel reports statistics of zero.
+    # For an empty batch torch's kernel would report statistics of zero.
     if plain and statistics_from is None and policy == "full" and x.numel() > 0:
         return _native(module, x)
     if plain and statistics_from is None and policy == "detached" and _has_detached_kernel(module, x):

@@ -1,7 +1,7 @@
 """Batch normalisation that can be dropped in for torch's, with a gradient policy and statistics from another tensor.
 
-Owns: ``BatchNorm1d``, ``BatchNorm2d``, ``BatchNorm3d``, and what all batch norms here share: the policy, and a word against
-    ``torch.nn.SyncBatchNorm.convert_sync_batchnorm``, which would replace them by torch's without one.
+Owns: ``BatchNorm1d``, ``BatchNorm2d``, ``BatchNorm3d``, and what all batch norms here share: the policy, and an error in
+    ``torch.nn.SyncBatchNorm.convert_sync_batchnorm``, which would replace them by torch's and drop the policy.
 Must not: change a result, a state-dict key or a running statistic of ``torch.nn.BatchNorm*`` under the default policy.
 Read next: ``batch_normalize.py``, which does the work.
 """
@@ -22,7 +22,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "PolicyNorm"]
 
 
 class _RaisesInTorchSync:
-    # The one attribute the conversion reads of a norm that torch's layers do not have is qconfig, which quantisation puts there.
+    # The conversion reads one attribute that torch's layers lack: qconfig, which quantisation sets.
     def __get__(self, norm: Any, owner: type) -> NoReturn:
         if norm is not None and sys._getframe(1).f_code.co_name == "convert_sync_batchnorm":
             fix = "Call it on torch's norms, then pellucid.nn.convert_batchnorm on its result; or use pellucid.nn.SyncBatchNorm."
@@ -35,8 +35,8 @@ class PolicyNorm(_BatchNorm):
     """The common part of all batch norms here: torch's state and constructor, and a gradient policy."""
 
     options: ClassVar[tuple[str, ...]] = ("statistics_grad",)
-    """Those that torch's norms have not, as the module's text shows them."""
-    qconfig = _RaisesInTorchSync()  # one that is set on an instance goes before it
+    """The options that torch's norms lack; ``print(norm)`` shows them."""
+    qconfig = _RaisesInTorchSync()  # a qconfig set on an instance takes precedence
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class PolicyNorm(_BatchNorm):
 
 
 class _WithPolicy(PolicyNorm):
-    """What the three share: our statistics."""
+    """The forward pass of the three classes, with our statistics."""
 
     ranks: ClassVar[tuple[int, ...]]
 
@@ -136,7 +136,7 @@ class BatchNorm2d(_WithPolicy, nn.BatchNorm2d):
         >>> norm.load_state_dict(nn.BatchNorm2d(3).state_dict())
         <All keys matched successfully>
         >>> x = torch.randn(8, 3, 4, 4, requires_grad=True)
-        >>> norm(x).sum().backward()  # zero under "full": the mean takes back what it gave
+        >>> norm(x).sum().backward()  # zero under "full", where the gradient through the mean cancels it
         >>> bool(x.grad.min() > 0)
         True
     """

@@ -1,6 +1,6 @@
 """Give an existing model's batch norms a gradient policy.
 
-Owns: ``convert_batchnorm`` and the table of what becomes what.
+Owns: ``convert_batchnorm`` and the table of replacements.
 Must not: touch a class it does not know; a subclass's own forward pass would be lost.
 Read next: ``batchnorm.py``.
 """

@@ -1,4 +1,4 @@
-"""Normalisation whose statistics are constants to the gradient, in the one native pass that full statistics take.
+"""Normalisation whose statistics are constants to the gradient, by the native kernels that full statistics use.
 
 Owns: two autograd functions: torch's training kernel forward, the inference form of its gradient backward.
 Must not: decide when they apply; see ``standardize.py`` and ``batch_normalize.py``.

@@ -32,7 +32,7 @@ class Moments(NamedTuple):
     Args:
         mean: over the reduced dimensions.
         var: biased: the sum of squares divided by the count.
-        samples: how many values each is taken of.
+        samples: the number of values behind each mean.
     """
 
     mean: Tensor

@@ -1,4 +1,4 @@
-"""What a gradient may do when it meets a statistic.
+"""Gradient policies: which statistics of a normalisation let gradients through.
 
 Owns: the names of the four gradient policies, and which statistic lets gradients through under each.
 Must not: compute a statistic; see ``moments.py``.
@@ -24,10 +24,10 @@ def check_policy(name: str, policy: object) -> None:
 
 
 def mean_under(policy: StatisticsGrad, mean: Tensor) -> Tensor:
-    """The mean as the policy lets a gradient see it."""
+    """The mean, detached unless the policy lets gradients through it."""
     return mean if policy in ("full", "mean_only") else mean.detach()
 
 
 def var_under(policy: StatisticsGrad, var: Tensor) -> Tensor:
-    """The variance as the policy lets a gradient see it."""
+    """The variance, detached unless the policy lets gradients through it."""
     return var if policy in ("full", "var_only") else var.detach()

@@ -1,4 +1,4 @@
-"""Batch renormalisation: train with what evaluation will use, as far as a bounded correction reaches.
+"""Batch renormalisation: training normalises as evaluation will, as far as two bounded corrections allow.
 
 Owns: ``BatchRenorm`` and its two corrections.
 Must not: let a gradient into the corrections; the method defines them as constants.
@@ -27,7 +27,7 @@ class BatchRenorm(PolicyNorm):
     """Normalise with the batch, then correct towards the running statistics: ``xhat * r + d``.
 
     ``r = sigma_batch / sigma_running`` within [1 / r_max, r_max] and ``d = (mean_batch - mean_running) / sigma_running`` within
-    [-d_max, d_max], both constants to the gradient. Where neither bound is met the result in training is that of evaluation.
+    [-d_max, d_max], both constants to the gradient. Where no bound takes effect, training gives the result of evaluation.
 
     Args:
         num_features: number of channels.

@@ -40,7 +40,7 @@ def update_running(module: _BatchNorm, batch: Moments) -> None:
 
 
 def update_running_plain(module: _BatchNorm, new_mean: Tensor, biased_var: Tensor, samples: int) -> None:
-    """:func:`update_running` where every value counts, so that the count is known without asking the device: a third of the ops."""
+    """:func:`update_running` for batches without weights or mask: the count is a Python number, and a third of the ops suffices."""
     if (moving := _moving(module)) is None:
         return
     mean, var = moving
@@ -74,7 +74,7 @@ def check_channels(name: str, x: Tensor, num_features: int) -> None:
 
 
 def _moving(module: _BatchNorm) -> tuple[Tensor, Tensor] | None:
-    """The running statistics where a batch moves them, which counts it."""
+    """Count the batch and return the running statistics that it updates; None if it updates none."""
     mean, var, tracked = module.running_mean, module.running_var, module.num_batches_tracked
     if not (module.training and module.track_running_stats) or mean is None or var is None:
         return None

@@ -27,11 +27,11 @@ def matrix_roots(
         The root and the inverse root, both symmetric.
 
     Gradient:
-        matrix: exact, also at repeated and zero eigenvalues: no difference of eigenvalues is divided by. In the eigenbasis the
+        matrix: exact, also at repeated and zero eigenvalues: nothing is divided by their differences. In the eigenbasis the
         inverse root's is ``K * G`` with ``K_ij = -1 / (s_i s_j (s_i + s_j))``, the root's has ``K_ij = 1 / (s_i + s_j)``,
         s = sqrt(eigenvalue + eps). Any order. Forward mode: raises.
     Source:
-        Daleckii and Krein; the adjoint is written as the Lyapunov equation ``R X + X R = Q``, so that it can be derived again.
+        Daleckii and Krein; the adjoint is written as the Lyapunov equation ``R X + X R = Q``, which can be differentiated again.
 
     Example:
         >>> root, inverse = matrix_roots(torch.diag(torch.tensor([4.0, 9.0])), eps=1e-9)
@@ -99,7 +99,7 @@ def stable_eigh(matrix: Float[Tensor, "*batch d d"]) -> tuple[Float[Tensor, "*ba
 
     Gradient:
         matrix: exact where eigenvalues are distinct. Where two agree to rounding their eigenvectors are not defined, only the space
-        they span; the gradient then takes no turn within it (a subgradient: finite, where ``torch.linalg.eigh`` gives NaN).
+        they span; the gradient then leaves out rotations within it (a subgradient: finite, where ``torch.linalg.eigh`` gives NaN).
         Second order: yes. Forward mode: raises.
 
     Example:
@@ -130,8 +130,8 @@ class _StableEigh(torch.autograd.Function):
         values, vectors = ctx.saved_tensors
         gap = values[..., None, :] - values[..., :, None]  # i j: value_j - value_i
         rounding = 8 * values.shape[-1] * torch.finfo(values.dtype).eps
-        apart = gap.abs() > rounding * values.abs().amax(-1)[..., None, None]
-        turn = torch.where(apart, (vectors.mT @ grads[1]) / torch.where(apart, gap, 1), 0)
+        distinct = gap.abs() > rounding * values.abs().amax(-1)[..., None, None]
+        turn = torch.where(distinct, (vectors.mT @ grads[1]) / torch.where(distinct, gap, 1), 0)
         inside = turn + torch.diag_embed(grads[0])
         grad = vectors @ inside @ vectors.mT
         return (grad + grad.mT) / 2

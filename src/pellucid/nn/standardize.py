@@ -1,4 +1,4 @@
-"""Subtract a mean and divide by a standard deviation, with a say in what the gradient sees.
+"""Subtract a mean and divide by a standard deviation, with a choice of the statistics that gradients pass through.
 
 Owns: ``standardize`` and the choice of torch's native kernels where they compute the same thing.
 Must not: keep running statistics (``running.py``) or know about layers.
@@ -101,7 +101,7 @@ def normalize_with(
 def normalize_with_constants(
     x: Tensor, mean: Tensor, var: Tensor, *, eps: float, scale: Tensor | None = None, shift: Tensor | None = None
 ) -> Tensor:
-    """Apply per-channel statistics that no gradient is to reach, in one pass: batch_norm's inference form."""
+    """Apply per-channel statistics that need no gradient, in one pass: batch_norm's inference form."""
     # The kernel drops the gradient of mean and var without a word, so a caller must have detached them. It wants all four in one
     # dtype; a batch's statistics are at least float32, the parameters of a half-precision module are not.
     scale, shift = (None if p is None else p.to(mean.dtype) for p in (scale, shift))

@@ -73,7 +73,7 @@ def moments_across(local: Moments, group: Any = None) -> Moments:
         group: process group; None is the default group.
 
     Returns:
-        Those of all samples, the same on every process; its ``samples`` is a constant.
+        The statistics of all samples, the same on every process; their ``samples`` is a constant.
 
     Gradient:
         local.mean, local.var: exact for the sum of all processes' losses.
@@ -158,7 +158,7 @@ class SyncBatchNorm(PolicyNorm):
         alone = not (dist.is_available() and dist.is_initialized()) or dist.get_world_size(self.process_group) == 1
         if alone or not uses_batch_statistics(self):
             return batch_normalize(self, x, policy, mask=mask)
-        # The parts are combined with gradients wherever any will be needed; the policy cuts them once they are whole.
+        # Local statistics keep their gradients unless the policy drops both; it applies to the combined statistics.
         local = moments(x, channel_dims(x), mask=mask, policy="detached" if policy == "detached" else "full")
         batch = moments_across(local, self.process_group)
         update_running(self, batch)

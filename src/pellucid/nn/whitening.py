@@ -61,7 +61,7 @@ def fit_whitener(
             (float32 for half precision).
         dim: the dimension that counts samples.
         method: ``"zca"`` stays closest to the data (symmetric transform); ``"pca"`` turns to the principal axes, largest variance
-            first; ``"cholesky"`` uses each feature's earlier ones only (triangular transform).
+            first; ``"cholesky"`` makes each output of the same and earlier features only (triangular transform).
         eps: added to the covariance's eigenvalues; positive. Bounds the gain by ``1 / sqrt(eps)``.
         unbiased: divide the covariance by n - 1 instead of n.
         batch_dims: number of leading dimensions that count independent data sets, each with its own transform.

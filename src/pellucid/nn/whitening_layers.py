@@ -1,7 +1,7 @@
 """Whitening as modules: fit once, transform many times, invert.
 
 Owns: ``ZCAWhitening``, ``PCAWhitening``, ``CholeskyWhitening``, how their fitted transforms are saved and loaded, and
-    ``LinearTransformation``, which was fitted elsewhere.
+    ``LinearTransformation``, whose matrix the caller brings.
 Must not: compute a transform itself; see ``whitening.py``.
 Read next: ``group_whitening.py`` for whitening inside networks.
 """
@@ -21,7 +21,7 @@ _FITTED = ("transform", "mean", "inverse")
 
 
 class _Whitening(nn.Module):
-    """What the three modules share. Abstract: use one of them."""
+    """The common part of the three modules. Abstract: use one of them."""
 
     method: ClassVar[WhiteningMethod]
     transform: Tensor | None
@@ -184,5 +184,5 @@ class LinearTransformation(nn.Module):
         self.register_buffer("mean", mean)
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        """Each sample, times the matrix."""
+        """Multiply each sample, less the mean, by the matrix."""
         return apply_whitener(x, Whitener(self.matrix, self.mean, self.matrix))
