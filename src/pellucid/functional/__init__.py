@@ -89,7 +89,7 @@ _OPTIONS = {
     "impl": "``auto``, ``reference``, ``cpu`` or ``triton``.",
     "options": "as in :func:`remap`.",
 }
-"""What docstrings of functions need not repeat."""
+"""Options that the functions' docstrings need not describe."""
 
 for _one in (globals()[name] for name in __all__):
     _names = list(inspect.signature(_one).parameters)

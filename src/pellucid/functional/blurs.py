@@ -1,4 +1,4 @@
-"""Blurs by a box, a line, a disk, a rank and a zoom.
+"""Box, motion, defocus, median and zoom blur.
 
 Owns: `box_blur`, `motion_blur`, `defocus_blur`, `median_blur`, `zoom_blur`.
 Must not: convolve or resample itself; the kernels do.
@@ -33,8 +33,8 @@ def box_blur(image: Shaped[Tensor, "*b c h w"], kernel_size: int, width: Factor 
     Args:
         image: (C, H, W) or (B, C, H, W), floating point or uint8.
         kernel_size: odd number of rows and columns that hold the square.
-        width: of the square in pixels, from 1 to kernel_size, not only whole ones: pixels cut by its edge count by the share
-            inside. A number or a tensor () or (B,); None is kernel_size. A wider one is cut off.
+        width: side of the square in pixels, from 1 to kernel_size, whole or not: pixels cut by its edge count by the share
+            inside. A number or a tensor () or (B,); None is kernel_size. A wider square is cut off.
 
     Gradient:
         image: exact. width: almost everywhere.
@@ -154,7 +154,7 @@ def zoom_blur(image: Shaped[Tensor, "*b c h w"], factor: Factor, *, zooms: int =
 def _opened(
     image: Tensor, kernel_size: int, numbers: dict[str, tuple[Factor, float, float]]
 ) -> tuple[Tensor, Layout, list[Tensor], Tensor]:
-    """Pixels for the arithmetic, one number per image of each name (value, least, most), and distances from the kernel's middle."""
+    """Pixels to compute on, their layout, each named number (value, least, most), and the taps' distances from the middle."""
     check_taps(kernel_size)
     pixels, layout, read = open_with(image, numbers)
     reach = torch.arange(kernel_size, dtype=read[0].dtype, device=pixels.device) - kernel_size // 2

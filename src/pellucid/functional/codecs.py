@@ -40,7 +40,7 @@ def jpeg(
             uint8.
         quality: 1 to 100, rounded to a whole number; a number or a tensor () or (B,).
         subsampling: of the colour differences: ``4:2:0`` (halves in both axes), ``4:2:2`` (half the columns) or ``4:4:4``.
-        image_gradient: how a coefficient passes its rounding: ``proximity`` (a Gaussian of 0.2 steps at each jump, which is where
+        image_gradient: slope of a coefficient's rounding: ``proximity`` (a Gaussian of 0.2 steps at each jump, which is where
             a coefficient can change), ``cubic`` (3 d^2 at distance d from the stored value), ``straight_through`` (1) or
             ``none`` (zero).
         surrogate: gradient to the quality: ``secant`` (the difference of the results at ``quality + h`` and ``quality - h``) or

@@ -35,7 +35,7 @@ def adjust_brightness(image: Shaped[Tensor, "*b c h w"], brightness_factor: Fact
         brightness_factor: >= 0; a number or a tensor () or (B,). 0 is black, 1 the image. One image and B factors give B results.
 
     Returns:
-        The image, clipped to [0, 1]; 8-bit results are rounded (torchvision cuts the fraction off).
+        The image, clipped to [0, 1]; 8-bit results are rounded (torchvision truncates them).
 
     Gradient:
         image, brightness_factor: almost everywhere (zero where clipped).
@@ -156,7 +156,7 @@ def shift_hsv(
     Args:
         image: (3, H, W) or (B, 3, H, W): floating point in [0, 1], or uint8.
         hue: in turns: a number or a tensor () or (B,).
-        saturation, value: 1 is all of it, likewise.
+        saturation, value: on a scale where 1 is the whole range, likewise.
 
     Returns:
         The image, in its own dtype; 8-bit results are rounded.
@@ -238,7 +238,7 @@ def channel_dropout(
 
     Args:
         image: (C, H, W) or (B, C, H, W), any dtype.
-        channels: which, counted from 0; none leaves the image.
+        channels: their numbers, from 0; an empty list leaves the image as it is.
         fill: their value, as in :func:`crop`, in the image's units.
 
     Source:
@@ -262,7 +262,7 @@ def channel_dropout(
 
 
 def _numbered(image: Tensor, values: Mapping[str, tuple[Factor, float, float]], function: Callable[..., Tensor]) -> Tensor:
-    """A function of colours in [0, 1] and one number per image of each name (value, least, most)."""
+    """Apply a function to an RGB image in [0, 1] and one number per image of each name (value, least, most)."""
     pixels, layout, numbers = open_with(image, values)
     require_channels(pixels, (3,), "red, green and blue")
     work = open_unit(pixels)

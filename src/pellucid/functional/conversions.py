@@ -175,10 +175,10 @@ def to_dtype(
     Args:
         image: (C, H, W) or (B, C, H, W): floating point, or uint8.
         dtype: floating point, or ``torch.uint8``.
-        scale: white stays white: 255 is 1. (torchvision's default is not to.) Otherwise the numbers stay as they are.
+        scale: True keeps white white: 255 as bytes, 1 as fractions. (torchvision's default is False.) False keeps the numbers.
 
     Returns:
-        A new image; numbers that become bytes are clipped and rounded. (torchvision cuts 255.999 x off, which differs by one
+        A new image; numbers that become bytes are clipped and rounded. (torchvision truncates 255.999 x, which differs by one
         level for every other fraction.)
 
     Gradient:

@@ -1,4 +1,4 @@
-"""Values for what lies outside the image: a number, one per channel, or tensors with a gradient.
+"""Fill values and parameters as users write them: numbers, one per channel, or tensors with a gradient.
 
 Owns: reading numbers, sequences, arrays and tensors into small tensors beside an image.
 Must not: look at their values.
@@ -41,7 +41,7 @@ def same_device(name: str, value: Tensor, device: torch.device) -> None:
 
 
 def read_numbers(name: str, value: Any, *, device: torch.device, expected: str) -> Float[Tensor, "..."]:
-    """Any holder of real numbers as a floating-point tensor: tensors keep dtype and graph, the rest becomes float64."""
+    """Read a tensor, array, number or nested list as a floating-point tensor: tensors keep dtype and graph, the rest is float64."""
     wide = wide_dtype(device)
     if isinstance(value, Tensor):
         same_device(name, value, device)
@@ -92,7 +92,7 @@ def _stack(name: str, value: Any, device: torch.device, expected: str) -> Tensor
 
 
 def read_channels(name: str, value: FillValue, *, channels: int, device: torch.device) -> tuple[Float[Tensor, "b_or_1 c"], bool]:
-    """One number per channel, for every image or for each, with its graph, and whether the caller gave a batch."""
+    """One number per channel, for all images or for each, with its graph, and whether the caller gave a batch."""
     expected = f"a number, {channels} numbers (one per channel), or a tensor (), ({channels},) or (B, {channels})"
     numbers = read_numbers(name, value, device=device, expected=expected)
     rows = numbers.reshape(1, -1) if numbers.dim() < 2 else numbers

@@ -1,4 +1,4 @@
-"""Small filters and patches.
+"""Gaussian blur, sharpness, and rectangles replaced.
 
 Owns: `gaussian_blur`, `adjust_sharpness`, `erase`.
 Must not: convolve or blend itself; the kernels do.
@@ -134,7 +134,7 @@ def erase(
 
 
 def _partner(pixels: Tensor, fill: FillValue) -> tuple[Tensor, bool]:
-    """What is seen inside the box: colours (b, c) or images (b, c, h, w), and whether the caller gave a batch."""
+    """The content of the box: colours (b, c) or images (b, c, h, w), and whether the caller gave a batch."""
     if not isinstance(fill, Tensor) or fill.dim() < 3:
         return read_channels("fill", fill, channels=pixels.shape[1], device=pixels.device)
     if fill.dim() > 4 or fill.shape[-3:] != pixels.shape[1:]:

@@ -111,7 +111,7 @@ def grid_dropout(
 
 
 def _painted(image: Tensor, boxes: Float[Tensor, "b n 4"], batched: bool, fill: FillValue) -> Tensor:
-    """Holes for each image, or (not ``batched``) the same for all, which make no batch of one."""
+    """Erase the holes; the result has a batch axis if the image, the holes (``batched``) or the fill has one."""
     found = erase(image, boxes, fill=fill)
     several = batched or len(found) > 1 or (isinstance(fill, Tensor) and fill.dim() in (2, 4))
     return found if image.dim() == 4 or several else found[0]
@@ -120,7 +120,7 @@ def _painted(image: Tensor, boxes: Float[Tensor, "b n 4"], batched: bool, fill: 
 def _numbers(
     limits: dict[str, tuple[Factor, float, float]], device: torch.device, **places: Tensor
 ) -> tuple[dict[str, Tensor], bool]:
-    """A number per image of each name (value, least, most) beside places (N,) or (B, N), and whether any are the images' own."""
+    """Each named number (value, least, most) and the places (N,) or (B, N) as rows per image, and whether any has a batch axis."""
     found, some = dict(places), any(place.dim() == 2 for place in places.values())
     for name, (given, low, high) in limits.items():
         if isinstance(given, int | float) and not low <= given <= high:

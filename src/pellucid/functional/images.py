@@ -28,11 +28,11 @@ __all__ = [
 
 
 CHANNELS_LAST = ", or channels_last=True; channels_last=False takes the axes as they stand"
-"""What functions with that option can offer instead of moving axes."""
+"""The advice of functions that have the option ``channels_last``, where others say to move axes."""
 
 
 class Layout(NamedTuple):
-    """How the caller holds the image."""
+    """The caller's batch axis, order of axes and dtype."""
 
     batched: bool
     channels_last: bool
@@ -44,7 +44,7 @@ def open_image(image: object, *, channels_last: bool | None = None, option: str 
 
     Args:
         image: what the caller gave.
-        channels_last: where its channels stand; None: first, and shapes that look otherwise raise.
+        channels_last: whether its channels are the last axis; None takes them as first, and raises for shapes that look otherwise.
         option: what the caller could pass instead of moving axes, as `check_axes` wants it.
     """
     if not isinstance(image, Tensor):
@@ -63,7 +63,7 @@ def open_image(image: object, *, channels_last: bool | None = None, option: str 
         raise wrong_type("image", expected="float16, bfloat16, float32, float64 or integer pixels", got=image.dtype, fix=fix)
     batched = image.dim() == 4
     if not torch.compiler.is_compiling():
-        image = image.resolve_neg()  # a bit that kernels, who read memory, would not see
+        image = image.resolve_neg()  # kernels read memory, and would miss torch's bit for a pending negation
     pixels = image if batched else image[None]
     pixels = pixels.permute(0, 3, 1, 2) if channels_last else pixels
     if min(pixels.shape[1:]) < 1:
@@ -105,7 +105,7 @@ def require_averageable(pixels: Shaped[Tensor, "b c h w"]) -> None:
 
 
 def read_dtype(pixels: Shaped[Tensor, "b c h w"], interpolation: str) -> tuple[torch.dtype | None, Tensor]:
-    """How a warp keeps the image's dtype: what it must return (None: labels, which are copied), and a tensor like fills must be."""
+    """The dtype that a warp must return (None for labels, which it copies), and a tensor with the dtype that fills must have."""
     if interpolation == "nearest" and not pixels.dtype.is_floating_point:
         return None, pixels
     require_averageable(pixels)
@@ -124,7 +124,7 @@ def close_image(pixels: Shaped[Tensor, "b c h w"], layout: Layout) -> Shaped[Ten
 def open_with(
     image: object, numbers: Mapping[str, tuple[Factor, float, float]]
 ) -> tuple[Shaped[Tensor, "b c h w"], Layout, list[Float[Tensor, "b_or_1"]]]:
-    """An image as `open_image` gives it, and one number for it or for each, of each name (value, least, most)."""
+    """Open an image with `open_image`, and read each named number (value, least, most), one for all images or one for each."""
     (pixels, layout), read = open_image(image), []
     for name, (value, low, high) in numbers.items():
         if isinstance(value, int | float) and not low <= value <= high:
@@ -148,7 +148,7 @@ def close_unit(work: Tensor, layout: Layout) -> Tensor:
 
 
 def join_batch(pixels: Shaped[Tensor, "b c h w"], layout: Layout, name: str, count: int, batched: bool) -> tuple[Tensor, Layout]:
-    """Let one image meet many parameters, or one parameter many images; the result is batched if either is."""
+    """Expand one image to many parameters, or let one parameter serve many images; the result is batched if either is."""
     images = pixels.shape[0]
     if count not in (1, images) and images != 1:
         raise invalid(name, expected=f"1 or {images} of them, as there are {images} images", got=count)

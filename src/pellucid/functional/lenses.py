@@ -1,7 +1,7 @@
-"""What lenses, shutters and waves do to a picture, exactly: every pixel's place by formula.
+"""Lens distortion, fisheye, rolling shutter and waves: a formula gives the place that each pixel shows.
 
 Owns: `lens_distortion`, `fisheye`, `rolling_shutter`, `wave`.
-Must not: have a formula; the transforms of the same things do.
+Must not: have a formula; the transforms of the same effects do.
 Read next: ``remap.py``.
 """
 
@@ -44,14 +44,14 @@ def lens_distortion(
 
     Args:
         image: as in :func:`remap`.
-        k1, k2, k3: radial coefficients, for distances from the centre in halves of the diagonal: numbers, or tensors () or (B,).
+        k1, k2, k3: radial coefficients, for distances from the centre in half diagonals: numbers, or tensors () or (B,).
         p1, p2: tangential ones, likewise.
 
     Gradient:
         image: exact. k1, k2, k3, p1, p2: almost everywhere; surrogate where the options say so, as in :func:`remap`.
 
     Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit. A map that folds is read as it is.
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit. A map that folds raises nothing.
 
     Source:
         ``cv2.initUndistortRectifyMap``, with half the diagonal as its focal length.
@@ -93,7 +93,7 @@ def rolling_shutter(
     Args:
         image: as in :func:`remap`.
         pan: how far the view moves along x during the readout, as a fraction of the width: a number, or a tensor () or (B,).
-        tilt: the same along y, of the height.
+        tilt: the same along y, as a fraction of the height.
         acceleration: how the speed changes: from 1 - acceleration at the first row to 1 + acceleration at the last.
 
     Gradient:
@@ -112,7 +112,7 @@ def rolling_shutter(
 def wave(
     image: Shaped[Tensor, "..."], amplitude: Factor, period: Factor, phase: Factor = 0.0, **options: Unpack[CvOptions]
 ) -> Shaped[Tensor, "..."]:
-    """Let waves run over the image: rows move along x by a sine of their height, columns along y by the same of their place.
+    """Let waves run over the image: rows move along x by a sine of their y, columns along y by the same sine of their x.
 
     Args:
         image: as in :func:`remap`.
@@ -134,7 +134,7 @@ def wave(
 
 
 def _shown(image: Tensor, lens: Fitting, numbers: Mapping[str, Factor], options: CvOptions) -> Tensor:
-    """The image read where a transform's formula says, with these numbers."""
+    """Sample the image where a transform's formula, with these numbers, says."""
     spec = spec_of(image, options.get("channels_last"), CHANNELS_LAST)
     device, wide = image.device, wide_dtype(image.device)
     read = {name: read_factor(name, value, device=device) for name, value in numbers.items()}

@@ -55,7 +55,7 @@ def full(matrix: Float[Tensor, "b r 3"]) -> Float[Tensor, "b 3 3"]:
 def guarded(matrix: Float[Tensor, "b r 3"], dtype: torch.dtype) -> Float[Tensor, "b r 3"]:
     """The matrix in another dtype; all NaN, with zero gradient, where an entry is not finite there.
 
-    A NaN matrix sends every pixel nowhere, which is the fill value; the entry that was NaN must not make the others' gradient NaN.
+    Under a NaN matrix every pixel shows the fill value; the entry that was NaN must not make the others' gradient NaN.
     """
     usable = torch.isfinite(matrix.to(dtype)).all(-1, keepdim=True).all(-2, keepdim=True)
     identity = torch.eye(3, dtype=matrix.dtype, device=matrix.device)[: matrix.shape[-2]]

@@ -95,7 +95,7 @@ def shot_noise(image: Shaped[Tensor, "*b c h w"], photons: Factor = 20.0, *, key
 
     Args:
         image: (C, H, W) or (B, C, H, W): floating point, clipped to [0, 1], or uint8.
-        photons: that make white, 1 to 80: a number or a tensor () or (B,).
+        photons: how many make white, 1 to 80: a number or a tensor () or (B,).
 
     Gradient:
         image: surrogate (1, the slope of the mean). photons: surrogate (that of the normal distribution of the same mean and
@@ -125,7 +125,7 @@ def salt_and_pepper(
     Args:
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
         amount: the share, 0 to 1: a number or a tensor () or (B,).
-        salt: how much of it is white, 0 to 1, likewise.
+        salt: the share of the replaced values that is white, 0 to 1, likewise.
 
     Gradient:
         image: exact (zero where replaced). amount, salt: surrogate (the slope of the mean result).
@@ -205,7 +205,7 @@ def plasma_shadow(
     Args:
         image, decay, clip, key: as in :func:`plasma_fog`.
         darkness: the share of the light that a shadow takes, 0 to 1.
-        amount: below which value of the cloud there is shadow, 0 to 1. It sets in over a tenth.
+        amount: shadow lies where the cloud is below this value, 0 to 1; it grows to its full darkness within a tenth.
 
     Gradient:
         image, darkness, amount, decay: almost everywhere.
@@ -238,7 +238,7 @@ def rain(
     Args:
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
         strength: how white streaks are, 0 to 1: a number or a tensor () or (B,).
-        density: the share of pixels that a streak comes from, from 1e-6 to 1, likewise.
+        density: the share of pixels at which a streak has its middle, from 1e-6 to 1, likewise.
         length: of streaks in pixels, >= 0, likewise.
         slant: in degrees counter-clockwise from the vertical, likewise.
         kernel_size: odd number of rows and columns that hold a streak, which is cut off at their border.
@@ -280,7 +280,7 @@ def snow(
     Args:
         image: (C, H, W) or (B, C, H, W): floating point in [0, 1], or uint8.
         strength: 0 to 1: a number or a tensor () or (B,). At 1 this is ImageNet-C's snow.
-        angle: from which flakes fall, in degrees clockwise from the x axis, likewise.
+        angle: the direction that flakes come from, in degrees clockwise from the x axis, likewise.
         severity: 1 to 5, as in ImageNet-C.
         clip: to [0, 1].
         key: decides the flakes; see :func:`gaussian_noise`.
@@ -324,7 +324,7 @@ def _clouded(
 
 
 def _noisy(image: Tensor, key: Key, law: Callable[..., Tensor], values: Mapping[str, tuple[Factor, float, float]]) -> Tensor:
-    """What a law makes of images in [0, 1], the key's words, and one number per image of each name (value, least, most)."""
+    """Apply a law to images in [0, 1], the key's words, and one number per image of each name (value, least, most)."""
     pixels, layout, numbers = open_with(image, values)
     work, count = open_unit(pixels), pixels.shape[0]
     slot = torch.zeros(1, dtype=torch.int64, device=work.device)

@@ -1,6 +1,6 @@
 """Patches: a small picture for every frame, with gradients to the image and to the frames.
 
-Owns: `extract_patches` and `patch_coverage`: checks, the footprint, what is not finite, the outside.
+Owns: `extract_patches` and `patch_coverage`: checks, how far each frame blurs, frames that are not finite, and padding.
 Must not: interpolate; the kernels do.
 Read next: ``../kernels/patches/reference.py``.
 """
@@ -144,9 +144,9 @@ def check_frames(name: str, frames: object) -> None:
 
 
 def _span(frames: Float[Tensor, "*b 2 3"], size: Size, blur: float) -> Float[Tensor, "*b"]:
-    """The squared distance the pyramid is to be blurred to, for a blur of variance blur^2 (distance^2 - 1): at least 1.
+    """The ``span`` of each frame, at least 1: the pyramid blurs by a variance of (span - 1) / 3, here blur^2 (distance^2 - 1).
 
-    A polynomial in the frame: the mean of its two squared distances between samples, so nothing here has an edge but the 1.
+    distance^2 is the mean of the frame's two squared distances between samples, a polynomial: the only kink is at distance 1.
     """
     steps = frames[..., :2].square().sum(-2) * constant(
         (4.0 / size[1] ** 2, 4.0 / size[0] ** 2), frames.dtype, frames.device
@@ -156,7 +156,7 @@ def _span(frames: Float[Tensor, "*b 2 3"], size: Size, blur: float) -> Float[Ten
 
 
 def _coverage(frames: Tensor, span: Tensor, image_size: Size, size: Size) -> Float[Tensor, "*b 1 h2 w2"]:
-    """The product of both axes' ramps; a ramp is as wide as a pixel of the blurred image, and half way at the image's edge."""
+    """The product of a ramp at each edge of the image, as wide as a pixel of the blurred image, and one half at the edge."""
     ramp = torch.sqrt(span)[..., None, None]
     v, u = ((2.0 * torch.arange(n, dtype=frames.dtype, device=frames.device) + 1.0) / n - 1.0 for n in size)
     m = frames[..., None, None]  # *b 2 3 1 1

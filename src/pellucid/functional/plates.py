@@ -1,7 +1,7 @@
-"""Bent plates and stretched cells: a picture read through points or lengths that the caller gives.
+"""Thin plate splines and grid distortion by control points or lengths that the caller gives.
 
 Owns: `thin_plate_spline`, `grid_distortion`.
-Must not: have a formula; the transforms of the same things do.
+Must not: have a formula; the transforms of the same effects do.
 Read next: ``remap.py``.
 """
 
@@ -30,20 +30,21 @@ __all__ = ["grid_distortion", "thin_plate_spline"]
 def thin_plate_spline(
     image: Shaped[Tensor, "..."], displacement: Float[Tensor, "*b 2 n n"], **options: Unpack[CvOptions]
 ) -> Shaped[Tensor, "..."]:
-    """Read the image as a thin plate bends whose points move.
+    """Warp the image by a thin plate spline through displaced control points.
 
-    The points divide the image evenly, the outer ones on its border; the plate is that of coordinates in which their distance is 1
-    along both axes.
+    The control points form an even grid, the outer ones on the image's border; the spline is taken in coordinates in which
+    neighbours are 1 apart along both axes.
 
     Args:
         image: as in :func:`remap`.
-        displacement: (2, n, n) or (B, 2, n, n), x then y, in pixels: each point shows what lies so far from it; n from 2 to 8.
+        displacement: (2, n, n) or (B, 2, n, n), x then y, in pixels: each control point shows the pixel that lies so far from it; n
+            from 2 to 8.
 
     Gradient:
         image: exact. displacement: almost everywhere; surrogate where the options say so, as in :func:`remap`.
 
     Errors:
-        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit. A map that folds is read as it is.
+        ``InvalidArgument`` and ``InvalidType`` for shapes, dtypes and options that do not fit. A map that folds raises nothing.
 
     Source:
         ``scipy.interpolate.RBFInterpolator("thin_plate_spline", degree=1)``; Bookstein, 1989.
@@ -73,7 +74,7 @@ def grid_distortion(
     columns: Float[Tensor, "*b m"] | Sequence[float],
     **options: Unpack[CvOptions],
 ) -> Shaped[Tensor, "..."]:
-    """Divide the image in equal cells, and let each row and each column of them show a stretch of it of a length of its own.
+    """Divide the canvas into equal cells; each row and each column of cells shows a strip of the image of its own length.
 
     Args:
         image: as in :func:`remap`.

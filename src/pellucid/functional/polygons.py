@@ -39,8 +39,8 @@ def rasterize(polygons: Polygons, size: Size, *, impl: str = "auto") -> Float[Te
 
     Returns:
         A mask of each polygon in [0, 1], (..., H, W) or (N, H, W), in the dtype of ``polygons``; 16-bit floats give float32.
-        A pixel counts as covered where the rings wind around it, whichever way they run: a hole runs against its part, which lists
-        see to. Parts that overlap count once; pixels that edges of two parts share hold the sum of both, at most 1.
+        A pixel counts as covered where the rings wind around it, in either direction. A hole must run against its part; in lists,
+        rings are turned so. Parts that overlap count once; pixels that edges of two parts share hold the sum of both, at most 1.
 
     Gradient:
         polygons: almost everywhere; one-sided where an edge lies on the border of pixels. Second order: through
@@ -119,11 +119,11 @@ def polygon_boxes(
     points = _read(polygons)
     if format != "cxcywhr":
         return convert_boxes(hulls(points), "xyxy", format)
-    corners, _, there = edges(points)
+    corners, _, real = edges(points)
     if points.shape[-2] == 0:
         return points.new_zeros((*points.shape[:-2], 5))
-    first = torch.take_along_dim(corners, there.long().argmax(-1)[..., None, None], -2)
-    full = torch.where(there[..., None], corners, first)[None].flatten(0, -3)
+    first = torch.take_along_dim(corners, real.long().argmax(-1)[..., None, None], -2)
+    full = torch.where(real[..., None], corners, first)[None].flatten(0, -3)
     boxes = least(full[None])[0].reshape(*points.shape[:-2], 5)
     return _along_first(boxes, points) if reading else boxes
 

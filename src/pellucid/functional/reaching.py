@@ -61,7 +61,7 @@ def read_scale(value: Factor, device: torch.device) -> tuple[Float[Tensor, "b_or
 def reached(
     pixels: Shaped[Tensor, "b c h w"], layout: Layout, gradient_scale: Factor, image_gradient: str
 ) -> tuple[Shaped[Tensor, "b c h w"], Layout, Float[Tensor, "b_or_1"] | None]:
-    """An image whose gradient is as asked for, and the scale of the slopes to coordinates."""
+    """The image with the gradient that ``image_gradient`` names, and the scale at which slopes to coordinates are read."""
     check_choice("image_gradient", image_gradient, ("exact", "widened"))
     if image_gradient == "widened" and pixels.is_floating_point():
         pixels = widened(pixels)

@@ -1,4 +1,4 @@
-"""Rectangles cut out by their place in the picture, and pictures seen from elsewhere.
+"""Crops at places that the image's size decides, perspective, and channels in another order.
 
 Owns: `center_crop`, `five_crop`, `ten_crop`, `resized_crop`, `perspective`, `permute_channels`, `grayscale_to_rgb`.
 Must not: cut or resample by itself; crops, resizes and warps do.
@@ -160,7 +160,7 @@ def perspective(
         image, fill: exact. startpoints, endpoints: almost everywhere. Surrogates as in :func:`warp`.
 
     Source:
-        ``torchvision.transforms.v2.functional.perspective``, whose pixels lie half a pixel from its points; these are those of
+        ``torchvision.transforms.v2.functional.perspective``, whose points lie half a pixel off; here they are pixel centres, as in
         ``cv2.warpPerspective``.
 
     Example:
@@ -181,7 +181,7 @@ def permute_channels(image: Shaped[Tensor, "*b c h w"], permutation: Sequence[in
 
     Args:
         image: (C, H, W) or (B, C, H, W), any dtype.
-        permutation: for each channel of the result the one it comes from; each once.
+        permutation: for each channel of the result the channel that it comes from; each channel once.
 
     Source:
         ``torchvision.transforms.v2.functional.permute_channels``.
@@ -198,7 +198,7 @@ def permute_channels(image: Shaped[Tensor, "*b c h w"], permutation: Sequence[in
 
 
 def grayscale_to_rgb(image: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b 3 h w"]:
-    """Repeat the one channel of a grey image three times; one of three stays as it is.
+    """Repeat the one channel of a grey image three times; an image of three channels stays as it is.
 
     Args:
         image: (C, H, W) or (B, C, H, W) of 1 or 3 channels, any dtype.

@@ -98,6 +98,6 @@ def remap(
     batched = maps[0].dim() == 3
     x, y = (part.to(compute_dtype(pixels.dtype))[None if part.dim() == 2 else ...] for part in maps)
     pixels, layout = join_batch(pixels, layout, "map_x, map_y", x.shape[0], batched)
-    still = 1.0 if relative or flagged else 0.0
-    src_from_dst = constant((still, 0.0, 0.0, 0.0, still, 0.0), x.dtype, x.device).view(1, 2, 3)
+    own = 1.0 if relative or flagged else 0.0  # how much an output pixel's own place counts
+    src_from_dst = constant((own, 0.0, 0.0, 0.0, own, 0.0), x.dtype, x.device).view(1, 2, 3)
     return warped(pixels, layout, src_from_dst, (x.shape[-2], x.shape[-1]), wanted, paired(x, y))

@@ -1,4 +1,4 @@
-"""Other sizes: resampled, cut out, or padded.
+"""Images brought to other sizes: resampled, cropped or padded.
 
 Owns: `resize`, `longest_max_size`, `letterbox`, `crop`, `pad`, `pad_if_needed`; and fewer frames, `uniform_temporal_subsample`.
 Must not: move content by anything but whole pixels in `crop` and `pad`.
@@ -171,8 +171,8 @@ def crop(
         left: first column; may be negative.
         height: rows of the result.
         width: columns of the result.
-        padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border``, ``reflection`` (edge pixel repeated),
-            ``reflect_101`` or ``wrap``; or NumPy's ``edge``, ``symmetric``, ``reflect`` for the three before.
+        padding_mode: ``zeros``, ``constant`` (both show ``fill``), ``border`` (NumPy's ``edge``), ``reflection`` (edge pixel
+            repeated, NumPy's ``symmetric``), ``reflect_101`` (NumPy's ``reflect``) or ``wrap``.
 
     Returns:
         A new tensor in the dtype of ``image``, never a view of it.
@@ -266,7 +266,7 @@ def uniform_temporal_subsample(video: Shaped[Tensor, "*b t c h w"], num_samples:
 
     Args:
         video: (T, C, H, W) or (B, T, C, H, W), any dtype.
-        num_samples: how many; more than there are repeats some.
+        num_samples: how many frames; more than the video has repeats some.
 
     Returns:
         A new video of so many frames.

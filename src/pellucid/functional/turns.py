@@ -1,4 +1,4 @@
-"""Mirrors, turns and affine maps by their parameters.
+"""Flips, rotations, and affine maps given by their parameters.
 
 Owns: `horizontal_flip`, `vertical_flip`, `rotate`, `affine`.
 Must not: build matrices by hand; ``geometry.matrices`` does.
@@ -162,7 +162,7 @@ def affine(
 
 
 def _moved(image: Tensor, numbers: Mapping[str, Any], channels_last: bool | None, wanted: Wanted, expand: bool = False) -> Tensor:
-    """The image through an affine map by its numbers; on a canvas that holds all of it when it turns by them, or the same."""
+    """Warp the image by the affine map with these numbers; ``expand`` enlarges the canvas to hold all of the rotated image."""
     check_choice("interpolation", wanted.interpolation, INTERPOLATIONS)
     wanted = wanted._replace(padding_mode=padding_named(wanted.padding_mode))
     check_choice("padding_mode", wanted.padding_mode, PADDING_MODES)

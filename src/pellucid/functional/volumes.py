@@ -47,7 +47,7 @@ def warp3(
         size: (depth, height, width) of the result; default that of the volume.
         control: numbers of the spline, along x, y and z in voxels of the output: (3, gd, gh, gw) for all volumes or (B, 3, gd, gh,
             gw), at least 4 along each axis. Along an axis of g numbers, knots lie at the first voxel, at the last, and evenly
-            between: the second number to the last but one. Numbers within 0.40 of the distance of knots do not fold space.
+            between: the second number to the last but one. Numbers up to 0.40 times the distance of knots do not fold space.
         interpolation: ``trilinear``, or ``nearest`` (floor(x + 0.5)), for labels.
         padding_mode: outside there are ``zeros``, or the nearest voxel (``border``).
         impl: ``auto``, ``reference`` or ``cpu``.

@@ -100,9 +100,9 @@ def warp(
         padding_mode: ``zeros``, ``constant`` (shows ``fill``), ``border``, ``reflection``, ``reflect_101`` or ``wrap``.
         displacement: in input pixels, x then y: (2, H2, W2) for all images or (B, 2, H2, W2); elastic deformation, optical flow.
         antialias: average over all that an output pixel spans, so that every input pixel in sight counts and gets a gradient: the
-            kernel is stretched over the pixel's own parallelogram, as a resize stretches it along the axes. True looks for the
-            largest one in the map's numbers (at most 16 pixels; it waits for the device, and neither torch.compile nor vmap can); a
-            number says how many input pixels it spans at most, 1 to 64. Without effect on ``nearest``, and where a pixel spans one.
+            kernel is stretched over the pixel's own parallelogram, as a resize stretches it along the axes. True reads the
+            largest span off the map (at most 16 input pixels; this waits for the device, and raises under torch.compile and vmap);
+            a number, 1 to 64, is the bound of the span. Without effect on ``nearest``, and where an output pixel spans one.
         gradient_scale: pixels, from 0 to 16, a number or a tensor () or (B,): slopes to matrix and displacement are read from the
             image blurred by a Gaussian of this standard deviation, so that they see further; values stay sharp. See :func:`anneal`.
         image_gradient: ``exact``, or ``widened``: blurred by a Gaussian of one pixel, which reaches pixels that were not read.
@@ -117,7 +117,7 @@ def warp(
         image, fill: exact (the adjoint of the forward map). src_from_dst, displacement, also of the coverage: almost everywhere;
         one-sided where a sampling point lies on a pixel centre; none for ``nearest``. With ``gradient_scale`` or ``widened``:
         surrogate (blurred slopes; blurred gradient). Second order: ``impl="reference"``. Deterministic: yes, on CPU and CUDA. A
-        matrix with a NaN or infinite entry shows ``fill`` everywhere and has zero gradient, a displacement there.
+        matrix with a NaN or infinite entry shows ``fill`` everywhere and has zero gradient, such a displacement at its own pixel.
 
     Source:
         ``cv2.warpPerspective(..., WARP_INVERSE_MAP)`` and, to 1e-12 in float64, ``scipy.ndimage.map_coordinates``.
@@ -176,7 +176,7 @@ def elastic(
         As :func:`warp`, whose ``displacement`` is in pixels.
 
     Source:
-        ``torchvision.transforms.v2.functional.elastic``. A smooth random field without a picture of displacements: `RandomElastic`.
+        ``torchvision.transforms.v2.functional.elastic``. `RandomElastic` draws a smooth field and stores none.
 
     Example:
         >>> elastic(torch.arange(4.0).reshape(1, 1, 4), torch.full((1, 1, 4, 2), 0.5) * torch.tensor([1.0, 0.0]))
@@ -235,7 +235,7 @@ def warp_affine(
             tensor (), (C,) or (B, C), in the image's units.
         inverse_map: M sends output pixels to input pixels instead.
         channels_last: the layout of ``image`` and of the result. By default channels stand first, and shapes that look otherwise
-            raise; False takes any shape at its word.
+            raise; False takes any shape as channels first.
         antialias: average over all that an output pixel spans, as in :func:`warp`; OpenCV does not.
         gradient_scale: pixels by which the image is blurred before slopes to M are read from it, as in :func:`warp`.
         image_gradient: ``exact`` or ``widened``, as in :func:`warp`.
@@ -320,7 +320,7 @@ def warp_perspective(
 
 
 class Wanted(NamedTuple):
-    """What every warp is told besides its map."""
+    """The options of a warp, besides its map."""
 
     interpolation: str
     padding_mode: str
@@ -342,7 +342,7 @@ def _through(
     channels_last: bool | None,
     wanted: Wanted,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The image through a matrix from input pixels to output pixels, or ``inverse``."""
+    """Warp by a matrix that sends input pixels to output pixels, or with ``inverse`` output pixels to input pixels."""
     pixels, layout = open_image(image, channels_last=channels_last, option=CHANNELS_LAST)
     matrix, batched = read_matrix("M", M, rows=rows, device=pixels.device)
     src_from_dst = (guarded if inverse else guarded_inverse)(matrix, compute_dtype(pixels.dtype))
@@ -358,9 +358,7 @@ def warped(
     wanted: Wanted,
     field: Float[Tensor, "b_or_1 2 h2 w2"] | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The common end of every warp: the kernel, which keeps the dtype, and the caller's layout again; where the coverage is asked
-    for, ones go the same way over nothing.
-    """
+    """Run the kernel and return to the caller's layout, the end of every warp; the coverage is a warp of ones with fill 0."""
     pixels, layout, slopes = reached(pixels, layout, wanted.gradient_scale, wanted.image_gradient)
     footprint = read_antialias(wanted.antialias, src_from_dst, field, size, wanted.interpolation)
 
@@ -388,7 +386,7 @@ def warped(
 
 
 _MOST = 64
-_LOOKED_UP = 16  # at the horizon of a homography there is no bound
+_LOOKED_UP = 16  # the most that True finds: at the horizon of a homography a pixel spans without bound
 
 
 def read_antialias(
