@@ -9,7 +9,7 @@ import pytest
 
 from pellucid import ALL, RandomAffine, RandomPosterize, RandomRotation
 from pellucid.transforms.choices import Choice
-from pellucid.transforms.mixture import Apart, Mixture
+from pellucid.transforms.mixture import Mixture, PerCell
 from pellucid.types import ClipRule, CodecGradient, EndClip, ImageGradient, Interpolation, Surrogate
 from tests.cases import CASES
 
@@ -57,7 +57,7 @@ def documented(kind, names):
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_docstrings_say_what_is_declared(kind):
     expected = declared(kind)
-    if issubclass(kind, Choice | Mixture | Apart):  # as its branches say
+    if issubclass(kind, Choice | Mixture | PerCell):  # as its branches say
         expected = {name: kinds for name, kinds in expected.items() if name != "image" and not name[0].isdigit()}
     assert documented(kind, list(expected)) == expected
 

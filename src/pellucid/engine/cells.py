@@ -17,7 +17,7 @@ from pellucid.engine.lowering import Lowered
 from pellucid.engine.passes import compute_dtype, in_units, mixed
 from pellucid.segments import Cells
 from pellucid.transforms.base import as_size
-from pellucid.transforms.mixture import Apart, PerPatch
+from pellucid.transforms.mixture import PerCell, PerPatch
 
 __all__ = ["cell_by_cell"]
 
@@ -34,7 +34,7 @@ def cell_by_cell(
     Where the grid does not divide pictures, the edge's pixels go on at the right and below, and are cut off again.
     """
     owner, (samples, _, height, width) = lowered.plan.steps[index].transform, image.shape
-    assert isinstance(owner, Apart)
+    assert isinstance(owner, PerCell)
     (count, cell), whole, slopes = owner.cells(lowered.plan.specs[index]), image, lowered.slopes
     params = tuple({name: value.flatten(0, 1) for name, value in values.items()} for values in segment.steps)
     slopes = slopes if slopes is None or len(slopes) == 1 else slopes.repeat_interleave(count, 0)

@@ -52,12 +52,12 @@ ALL: tuple[type[Transform], ...] = tuple(
     for kind in tuple(globals().values())
     if isinstance(kind, type) and issubclass(kind, Transform) and kind not in (Transform, Lambda) and 2 in kind.dimensions
 )
-"""Every transform of pictures there is and that a file can name; serialisation, tests and documentation read this."""
+"""Every transform of pictures that a file can name; serialisation, tests and documentation read this."""
 
 VOLUMES: tuple[type[Transform], ...] = tuple(
     kind for kind in tuple(globals().values()) if isinstance(kind, type) and issubclass(kind, Transform) and kind.dimensions == (3,)
 )
-"""The same of those that are for volumes alone; of the others those take volumes whose ``dimensions`` hold 3."""
+"""Every transform for volumes alone. Those in `ALL` whose ``dimensions`` hold 3 take volumes, too."""
 
 GROUPS: dict[str, tuple[type[Transform], ...]] = {
     name: tuple(kind for kind in ALL if kind.__module__.rpartition(".")[2] in modules.split())
@@ -79,7 +79,7 @@ GROUPS: dict[str, tuple[type[Transform], ...]] = {
         "Choices": "choices mixture",
     }.items()
 }
-"""`ALL` by what they do, for whoever looks for one."""
+"""The transforms of `ALL`, grouped by what they do."""
 
 for _kind in (*ALL, *VOLUMES):
     tell(_kind)
@@ -89,4 +89,4 @@ for _kind in (*ALL, Lambda):
 vars()["__all__"] = [
     *(kind.__name__ for kind in (*ALL, *VOLUMES)),
     "Lambda",
-]  # type checkers follow the stars; of a sum they would read nothing
+]  # not assigned: type checkers follow the stars above, and cannot read a list that is computed

@@ -53,7 +53,7 @@ def _check_fractions(name: str, translate: Pair) -> None:
 
 
 def _by_axis(value: object) -> tuple[Range, Range] | None:
-    """The ranges of x and y: of four numbers, or a pair with a distribution in it; None of anything else."""
+    """Read four numbers, or a pair with a distribution in it, as the ranges of x and of y; None for anything else."""
     if isinstance(value, tuple | list):
         if len(value) == 4:
             return (tuple(value[:2]), tuple(value[2:]))
@@ -80,14 +80,14 @@ def _scales(name: str, scale: object) -> dict[str, Distribution]:
 def _scale(name: str, scale: Range) -> Distribution:
     no_lone_number(name, scale, lambda s: (1.0 - s, 1.0 + s) if s < 1 else (1.0, s))
     distribution = interval(name, scale, low=0.0)
-    # A range that reaches 0 is an error; learned ends never get there, and what has no end cannot promise anything.
+    # A range that reaches 0 is an error. Learned ends never reach it, and a distribution without ends is not checked.
     if not distribution.start() and -math.inf < distribution.span()[0] <= 0:
         raise invalid(name, expected="values > 0", got=repr(scale), fix="A scale of 0 has no inverse.")
     return distribution
 
 
 class _Affine(Warping):
-    """The relatives: whatever of turn, shift, zoom and shear is drawn, in one map."""
+    """The base of the affine transforms: the rotation, shift, scale and shear that are drawn, in one map."""
 
     pixels: bool = False
     whole_pixels: bool = False
@@ -191,7 +191,7 @@ class RandomAffine(_Affine):
 
 @dataclass(frozen=True)
 class RandomRotation(_Affine):
-    """Rotate about a centre; positive degrees turn counter-clockwise. The canvas keeps its size, or grows to hold every turn.
+    """Rotate about a centre; positive degrees turn counter-clockwise. The canvas keeps its size, or grows to hold every rotation.
 
     Args:
         degrees: a number d for (-d, d), a pair, a `Learnable` magnitude or a distribution.
@@ -248,7 +248,7 @@ class RandomRotation(_Affine):
 
 @dataclass(frozen=True)
 class RandomSafeRotation(Warping):
-    """Rotate about the middle, and squeeze the picture along each axis so that all of it stays in the frame, which it fills.
+    """Rotate about the middle, and squeeze the picture along each axis so that all of it is seen and it fills the frame.
 
     Args:
         degrees: a number d for (-d, d), a pair, a `Learnable` magnitude or a distribution; positive ones turn counter-clockwise.
@@ -291,19 +291,19 @@ class RandomSafeRotation(Warping):
 def grown(along: int, across: int, low: float, high: float) -> int:
     """By how much a rectangle's extent along an axis grows, at most, when it turns by low to high degrees; negative: it shrinks.
 
-    An even number, so that whole pixels stay whole, but for quarter turns alone, which only change the sides.
+    The number is even, so that pixels stay on whole pixels, except for quarter turns alone, which exchange the sides.
     """
     if low == high and low % 90.0 == 0.0:
         return across - along if low % 180.0 else 0
     if not high - low < 180.0:
         low, high = 0.0, 180.0
-    widest = math.degrees(math.atan2(across, along))  # and its mirror image, and every half turn on
+    widest = math.degrees(math.atan2(across, along))  # so are its mirror image, and both plus half turns
     peaks = [
         180.0 * k + turn for k in range(math.floor(low / 180.0) - 1, math.ceil(high / 180.0) + 2) for turn in (-widest, widest)
     ]
     turns = [math.radians(angle) for angle in (low, high, *(peak for peak in peaks if low < peak < high))]
     extent = max(along * abs(math.cos(turn)) + across * abs(math.sin(turn)) for turn in turns)
-    return 2 * math.ceil(math.floor((extent - along) / 2.0 * 1e4) / 1e4)  # a ten-thousandth of a pixel is none
+    return 2 * math.ceil(math.floor((extent - along) / 2.0 * 1e4) / 1e4)  # less than a ten-thousandth of a pixel is rounding
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,13 @@ Params = Mapping[str, Tensor]
 """Drawn values of one transform, one row per sample."""
 
 Names = Mapping[str, str | tuple[str, ...]]
-"""By library, what its transforms are called that do what ours does, where that is another name."""
+"""By library, its names for a transform of ours, where they are not our name."""
 
 _MOST_PIXELS = (1 << 24) - 1
-"""Along one axis; float32, in which coordinates are computed, counts no further."""
+"""The most pixels along an axis: coordinates are computed in float32, which counts no further."""
 
 ANY_IMAGE = ImageSpec(3, _MOST_PIXELS, _MOST_PIXELS)
-"""What `draws` is asked with where there are no images yet."""
+"""The images that `draws` is asked about while there are none yet."""
 
 _DRAWN = "pellucid.drawn"
 """The key of a field's metadata that says how it is drawn."""
@@ -100,40 +100,40 @@ class Transform:
     """
 
     like: ClassVar[Names] = {}
-    """Other libraries' names of what this does, such as ``{"albumentations": "CLAHE"}``; coverage.md and the answer to a name that
-    is not here are read from it.
+    """Other libraries' names for this transform, such as ``{"albumentations": "CLAHE"}``; coverage.md and errors for unknown names
+    read them.
     """
 
     tied: ClassVar[tuple[str, ...]] = ()
-    """Drawn values that come from one distribution: what is learned of it, they share."""
+    """Drawn values that come from one distribution, and so share its learned numbers."""
 
     units: ClassVar[Literal["picture", "normalised"] | None] = None
-    """What the image's values are afterwards, where this changes it: 1 for white again, or standardised."""
+    """The units of the result, where the transform changes them: 1 is white (``picture``), or standardised (``normalised``)."""
 
     keyed: ClassVar[bool] = False
-    """Whether two random words are drawn for each sample, too: the key of a field."""
+    """Whether two random words are drawn for each sample as well: the key of a random field."""
 
     white: ClassVar[bool] = False
-    """Whether 1 is white to it; tone curves and what has a ``clip`` need not say so."""
+    """Whether the transform takes 1 as white; tone curves, and transforms with a ``clip``, need not say so."""
 
     channels: ClassVar[tuple[int, ...]] = ()
-    """How many channels images may have; none here allows all."""
+    """The numbers of channels that images may have; empty allows all."""
 
     absent: ClassVar[Mapping[str, str]] = {}
-    """By device, or `narrow` for all without float64: what it needs of torch and does not have there."""
+    """By device, or `narrow` for all without float64: what the transform needs of torch and the device lacks."""
 
     dimensions: ClassVar[tuple[int, ...]] = (2,)
-    """What it takes: 2 for pictures, 3 for volumes, whose slices it sees as one picture of many rows."""
+    """What the transform takes: 2 for pictures, 3 for volumes, whose slices it sees as one picture of many rows."""
 
     lowers_to: ClassVar[SegmentSpec | None] = None
     """What `segment` returns, where it is the same for all images."""
 
-    _fixed: ClassVar[Mapping[str, Distribution]] = {}  # of an instance: what its fields draw, read once
+    _fixed: ClassVar[Mapping[str, Distribution]] = {}  # set on each instance: the distributions of its fields
 
     def __post_init__(self) -> None:
-        """Read every field by its declared type, and what is drawn once, for images so large that every crop fits."""
+        """Read every field by its declared type, and its distributions; try `draws` on images so large that every crop fits."""
         found: dict[str, Distribution] = {}
-        for field in fields(self):  # type: ignore[arg-type] # what is made is a dataclass
+        for field in fields(self):  # type: ignore[arg-type] # every instance is of a dataclass
             name, value = f"{type(self).__name__}.{field.name}", getattr(self, field.name)
             if value is None and field.default is None:
                 continue
@@ -151,7 +151,7 @@ class Transform:
         self.draws(ANY_IMAGE)
 
     def check(self) -> None:
-        """Raise where the fields, each right by its type, are not right together or for this transform.
+        """Raise for fields that are right by type, but not together or for this transform.
 
         Example:
             >>> import pellucid
@@ -206,7 +206,7 @@ class Transform:
         return {**self._fixed, "words": Bits()} if self.keyed else dict(self._fixed)
 
     many_sizes: ClassVar[bool] = False
-    """Whether draws that decide the size hardly ever give one twice; then nothing is recorded for it."""
+    """Whether drawn sizes hardly ever repeat; then no tape is recorded for a size."""
 
     def decides(self, spec: ImageSpec) -> bool:
         """Return whether a draw decides the size of the result for images of one kind; then `segment` raises, before `settled`.
@@ -224,7 +224,7 @@ class Transform:
         return False
 
     def settled(self, values: Mapping[str, float]) -> Transform:
-        """Return this with its draws taken, for a sample that drew these values: its size is decided then, and it has no gate.
+        """Return this transform for a sample that drew these values: its size is fixed then, and it has no gate.
 
         Args:
             values: the drawn values, by name; a gate that is always open is not among them.
@@ -262,18 +262,18 @@ class Transform:
 
 
 def drawn(read: Callable[..., Distribution | dict[str, Distribution]], *names: str, **bounds: float) -> dict[str, Any]:
-    """Say of a field, in ``field(metadata=drawn(...))``, that its value is drawn; a `Chance` is without saying so, as the gate.
+    """Declare, in ``field(metadata=drawn(...))``, that a field's value is drawn; a `Chance` is the gate without a declaration.
 
     Args:
         read: from the field's name and value to a distribution, or to several by name; as those of ``pellucid.random.fields``.
-        names: what is drawn, where it is not one value under the field's own name.
+        names: of the drawn values, unless there is one under the field's own name.
         bounds: further arguments of ``read``.
     """
     return {_DRAWN: (partial(read, **bounds), names)}
 
 
 def drawn_names(transform: Transform | type[Transform]) -> tuple[str, ...]:
-    """The names of all that a transform's fields may draw, the gate first."""
+    """The names of all values that a transform's fields may draw, the gate first."""
     names = [name for field in fields(transform) for name in (_drawn_as(field) or ((), ()))[1]]  # type: ignore[arg-type]
     return tuple(sorted(names, key="gate".__ne__))
 
@@ -297,7 +297,7 @@ class by_options:  # noqa: N801 - a decorator
 
 
 def slopes(image: str = "almost_everywhere", **others: str) -> by_options:
-    """Gradients that are almost everywhere to all that is drawn but what is said of others, and none to random words."""
+    """Declare ``almost_everywhere`` for the image and all drawn values, ``none`` for random words, except as ``others`` say."""
 
     def declare(owner: Transform | type[Transform]) -> Mapping[str, str]:
         drawn = dict.fromkeys(drawn_names(owner), "almost_everywhere") | ({"words": "none"} if owner.keyed else {})
@@ -313,7 +313,7 @@ def moved_by(*names: str, interpolation: str) -> dict[str, str]:
 
 
 def keep_learned(owner: Transform, *names: str) -> None:
-    """Lone learned numbers as the constants they are: once frozen they are that still, where a lone number would be refused."""
+    """Turn lone learned numbers into a `Constant`, which a frozen transform may hold where a lone number would raise."""
     for name in names:
         if isinstance(owner._fixed.get(name), Constant) and not is_number(getattr(owner, name)):
             object.__setattr__(owner, name, owner._fixed[name])
@@ -335,7 +335,7 @@ def gated_matrix(values: Params, matrix: Tensor) -> Tensor:
 
 
 def undecided(name: str, spec: ImageSpec, fix: str) -> InvalidArgument:
-    """The error of a ``segment`` that is asked for the one size of results whose sizes are drawn."""
+    """The error of a ``segment`` that is asked for one size, where sizes are drawn for each sample."""
     got = f"sizes that are drawn for each sample, from {spec.height}x{spec.width}"
     return invalid(name, expected="one size for all samples here", got=got, fix=fix)
 
@@ -367,7 +367,7 @@ def check_kind(name: str, kind: object) -> None:
 def as_transforms(value: object, name: str = "transforms") -> tuple[Transform, ...]:
     """Read the transforms of a pipeline or branch, from anything ordered."""
     given = ordered(name, value, "a list of transforms", "For example [RandomInvert()].")
-    # A pipeline in the place of a transform is its transforms.
+    # A pipeline in the place of a transform stands for its transforms.
     transforms: tuple[Any, ...] = ()
     for one in given:
         inner = getattr(one, "transforms", None) if isinstance(one, nn.Module) else None
@@ -387,7 +387,7 @@ def as_transforms(value: object, name: str = "transforms") -> tuple[Transform, .
 
 
 def ordered(name: str, value: object, expected: str, fix: str) -> tuple[Any, ...]:
-    """Read a sequence or an iterator; text, tables, sets and tensors are none."""
+    """Read a sequence or an iterator; raise for text, tables, sets and tensors."""
     if isinstance(value, Transform | str | bytes | Mapping | Set | Tensor) or not isinstance(value, Sequence | Iterator):
         raise wrong_type(name, expected=expected, got=repr(value), fix=fix)
     return tuple(value)
@@ -433,7 +433,7 @@ def _paint(name: str, value: object) -> object:
 
 
 def _as_written(check: Callable[[str, object], object]) -> Callable[[str, object], object]:
-    """Checked, and kept as it was written: one number may mean something else than a square."""
+    """A reader that checks a value and keeps it as written: one number may mean something else than a square."""
 
     def read(name: str, value: object) -> object:
         check(name, value)
@@ -443,7 +443,7 @@ def _as_written(check: Callable[[str, object], object]) -> Callable[[str, object
 
 
 def _drawn(name: str, value: object) -> object:
-    """What is drawn is read by the transform's `draws`, which knows its bounds."""
+    """Keep a drawn field's value: the transform's own reader knows its bounds."""
     del name
     return plain(value)
 
@@ -482,10 +482,10 @@ _TYPES: Mapping[str, tuple[Any, Callable[[str, object], object]]] = {
     **dict.fromkeys(("Shear", "Scale"), _BY_AXIS),
     **{name: (getattr(types, name), _option(getattr(types, name))) for name in _OPTIONS},
 }
-"""By what a field is declared as: the type, and how its value is read. A field of another type is checked by its transform."""
+"""By a field's declared type: the type, and the function that reads its value. A transform checks fields of other types itself."""
 
 _WRITTEN = {declared: text for text, (kind, _) in _TYPES.items() for declared in (kind, kind | None)}
-"""The texts of the types where a module does not put off its annotations, so that a field holds the type."""
+"""The text of each type, for modules without deferred annotations, whose fields hold the type itself."""
 
 
 def _reader(declared: object) -> Callable[[str, object], object] | None:

@@ -42,7 +42,7 @@ class RandomGaussianBlur(Transform):
 
     Args:
         kernel_size: odd number of taps, or (vertical, horizontal); None takes what the largest sigma needs (three sigmas to
-            each side, at most 63 taps). Through the slices of volumes as many as the vertical one has.
+            each side, at most 63 taps). Along z, volumes take as many taps as vertically.
         sigma: standard deviation in pixels: a pair, a number, a `Learnable` or a distribution of values > 0; or three of them, for
             x, y and z, of which pictures take the first two.
 
@@ -146,8 +146,8 @@ class RandomUnsharpMask(Transform):
     """Sharpen by adding the difference to a Gaussian blur, times an amount.
 
     Args:
-        sigma: of the Gaussian in pixels, above 0 and up to 10: a number, pair, `Learnable` or distribution; three of the largest
-            to each side.
+        sigma: of the Gaussian in pixels, above 0 and up to 10: a number, pair, `Learnable` or distribution. The kernel reaches
+            three times the largest to each side.
         amount: how much of the difference is added, likewise; negative amounts blur.
 
     Identity at:
@@ -155,8 +155,8 @@ class RandomUnsharpMask(Transform):
     Errors:
         InvalidArgument for a sigma outside of (0, 10], or an unknown option.
     Source:
-        ``scipy.ndimage.gaussian_filter(mode="mirror")``. Pillow's and albumentations' spare pixels that change little; this has no
-        such threshold.
+        ``scipy.ndimage.gaussian_filter(mode="mirror")``. Pillow and albumentations skip pixels that would change little; this has
+        no such threshold.
 
     Example:
         >>> edge = torch.tensor([[[[0.25, 0.25, 0.75, 0.75]]]])

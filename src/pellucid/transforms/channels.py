@@ -33,7 +33,7 @@ _SEPIA = (0.393, 0.769, 0.189), (0.349, 0.686, 0.168), (0.272, 0.534, 0.131)
 
 
 def _scaled(factors: Float[Tensor, "#b #c"], channels: int) -> Float[Tensor, "b c c"]:
-    """Every channel times its factor."""
+    """The matrix that multiplies every channel by its factor."""
     return factors[:, :, None] * torch.eye(channels, dtype=factors.dtype, device=factors.device)
 
 
@@ -42,8 +42,8 @@ class ChannelDropout(Coloring):
     """Paint whole channels over, with probability p.
 
     Args:
-        count: how many channels: a number, pair, `Learnable` or distribution of values >= 0. Of 1.5, the second is mixed half with
-            the fill; ``Categorical((1, 2))`` draws whole ones.
+        count: how many channels: a number, pair, `Learnable` or distribution of values >= 0. At 1.5, a second channel is mixed half
+            with the fill; ``Categorical((1, 2))`` draws whole numbers.
         fill: their value, in [0, 1] units.
 
     Identity at:
@@ -106,7 +106,7 @@ class RGBShift(Coloring):
 
 _PRINCIPAL = (-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203)
 _SPREAD = (0.2175, 0.0188, 0.0045)
-"""Of the colours of ImageNet's pictures: their principal axes, and the variances along them."""
+"""The principal axes of the colours of ImageNet's pictures, and the variances along them."""
 
 
 def _along_axes(name: str, alpha: Range) -> dict[str, Distribution]:

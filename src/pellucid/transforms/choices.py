@@ -26,7 +26,7 @@ from pellucid.transforms.base import Names, Params, Transform, as_transforms, by
 __all__ = ["Apply", "OneOf", "Shuffle", "SomeOf"]
 
 Branch: TypeAlias = Transform | tuple[Transform, ...]
-"""One transform, or several in a row; none leaves the picture alone."""
+"""One transform, or several in a row; an empty tuple leaves the picture alone."""
 
 _MOST_TURNS = 64
 _MOST_LAID = 1024
@@ -34,15 +34,15 @@ _MOST_LAID = 1024
 
 
 class Choice(Transform):
-    """What the four have in common: branches, laid out ``turns`` times, each open or closed in each sample.
+    """The base of the four choices: branches, laid out ``turns`` times, each open or closed in each sample.
 
-    A choice draws; what it opens is decided step by step (`Step`).
+    A choice draws once; each step in its branches (`Step`) then reads whether it is open.
     """
 
     transforms: tuple[Branch, ...]
 
     turns: int = 1
-    whole: ClassVar[bool] = False  # in every turn some branch is open
+    whole: ClassVar[bool] = False  # whether in every turn some branch is open
     rounded: bool = False
 
     @by_options
@@ -56,7 +56,7 @@ class Choice(Transform):
 
     @property
     def branches(self) -> tuple[tuple[Transform, ...], ...]:
-        """Each as several in a row."""
+        """Each branch as a tuple of transforms."""
         return self._rows()
 
     def _rows(self) -> tuple[tuple[Transform, ...], ...]:
@@ -100,17 +100,17 @@ def branches_of(owner: str, transforms: object) -> tuple[Branch, ...]:
 class OneOf(Choice):
     """Apply one of several branches, drawn for each sample.
 
-    All branches lie in one plan; those not chosen rest, and geometry and colour of all of them are one pass.
+    All branches are part of one plan; those not chosen change nothing, and geometry and colour of all of them are one pass.
 
     Args:
         transforms: the branches: transforms, or lists of them, which may hold choices again; an empty list leaves the picture
-            alone. Their own probabilities hold: where a picture is not to be left alone, say ``p=1.0``. All end in one size.
+            alone. Transforms keep their own probabilities: say ``p=1.0`` if every picture shall change. All end in one size.
         weights: of the branches, not negative, normalised here; default equal. Numbers, `Learnable`s, one `Learnable` of
             as many numbers, or a module that predicts as many from each picture, as in `Categorical`.
         estimator: how learned weights get their gradient, as in `Categorical`.
         temperature: of relaxed choices, which mix the branches, as in `Categorical`.
         rounded: pictures of bytes are rounded to bytes after every transform in the branches, as published policies do, not
-            only at the end of a pass. Transforms before the choice end in bytes then, too. Floating-point pictures are as ever.
+            only at the end of a pass. Transforms before the choice end in bytes then, too. Floating-point pictures do not change.
 
     Gradient:
         choice: almost everywhere (of the shares of the branches). The image's is as the branches', that of weights as the
@@ -152,7 +152,7 @@ class OneOf(Choice):
 
 
 def _one_of(owner: OneOf | SomeOf) -> Categorical:
-    """The draw of one branch, as a row of shares."""
+    """The distribution of one branch, drawn as a row of shares: one-hot, or mixed if the choice is relaxed."""
     count, name = len(owner.transforms), f"{type(owner).__name__}.weights"
     weights = one_each(owner.weights, count)
     if weights is not None:
@@ -224,7 +224,7 @@ class SomeOf(Choice):
 
     @property
     def turns(self) -> int:  # type: ignore[override]
-        """Each draw with replacement is one."""
+        """One for each draw with replacement; one for all draws without."""
         return self.n if self.replace else 1
 
     def opened(self, values: Params, turn: int, branch: int) -> Float[Tensor, "b"]:
@@ -239,8 +239,8 @@ class Shuffle(Choice):
     """Apply all branches, in an order drawn for each sample.
 
     Args:
-        transforms: the branches, as in `OneOf`; each keeps the picture's size. k of them are laid out k times, in 1024
-            steps at most (32 branches of one).
+        transforms: the branches, as in `OneOf`; each keeps the picture's size. k branches are laid out k times, in at most 1024
+            steps (32 branches of one transform).
 
     Gradient:
         order: none. The image's is as the branches'.
@@ -308,7 +308,7 @@ class Apply(Choice):
 
     @property
     def branches(self) -> tuple[tuple[Transform, ...], ...]:
-        """All of them in a row are one."""
+        """A single branch: all transforms in a row."""
         return (tuple(transform for branch in self._rows() for transform in branch),)
 
     def opened(self, values: Params, turn: int, branch: int) -> Float[Tensor, "b"] | None:
@@ -336,7 +336,7 @@ def _laid(transform: Transform) -> int:
 
 
 class Gate(NamedTuple):
-    """A branch that a step lies in: of the choice at this step, in this turn."""
+    """A branch that a step lies in: the choice's own step, the turn, and the branch's number."""
 
     choice: int
     turn: int
@@ -347,7 +347,7 @@ class Step(NamedTuple):
     """A transform in the row that a tree is laid out in.
 
     Args:
-        transform: it.
+        transform: the transform.
         gates: the branches it lies in, outermost first.
         first: the step whose learned numbers it shares: itself, or the same one in the first turn.
     """

@@ -30,7 +30,7 @@ class RandomJPEG(Transform):
         quality: 1 to 100: a number, pair, `Learnable` or distribution. A drawn value is rounded to a whole number, so
             ``(49.5, 52.5)`` gives 50, 51 and 52 equal chances.
         subsampling: of the colour differences: ``4:2:0`` (halves in both axes), ``4:2:2`` (half the columns) or ``4:4:4``.
-        image_gradient: how a coefficient passes its rounding: ``proximity`` (a Gaussian of 0.2 steps at each jump, which is where
+        image_gradient: slope of a coefficient's rounding: ``proximity`` (a Gaussian of 0.2 steps at each jump, which is where
             a coefficient can change), ``cubic`` (3 d^2 at distance d from the stored value), ``straight_through`` (1) or
             ``none`` (zero).
         h: reach of the secant to the quality.

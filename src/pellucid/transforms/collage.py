@@ -1,4 +1,4 @@
-"""Pictures put together of several reads: of other samples, or of other places of one.
+"""Pictures put together from several reads: of other samples, or of other places in one picture.
 
 Owns: Mosaic, GridShuffle, RandomZoomBlur.
 Must not: paint a collage; a tile is a map and a rectangle.
@@ -40,13 +40,13 @@ def _both(name: str, value: Range) -> dict[str, Distribution]:
 class Mosaic(Transform):
     """Show four pictures around a point, each with a corner at it: the sample's own above on the left, three partners beside it.
 
-    The picture keeps its size, and shows of each tile what fits. The point lies between pixels, so that tiles of their own size
-    are copied.
+    The picture keeps its size, and shows of each tile what fits. The point lies between pixels, so that tiles at scale 1 are
+    copied.
 
     Args:
         center: where they meet, as a share of width and of height, drawn for each: a number, a pair or a distribution.
-        scale: of the tiles, relative to the pictures: 1, a pair, a `Learnable` or a distribution. The logarithm is drawn evenly
-            from a pair: of (0.5, 2.0), half of the tiles are smaller than the pictures.
+        scale: of the tiles, relative to the pictures: 1, a pair, a `Learnable` or a distribution. A pair draws log-uniformly: under
+            (0.5, 2.0), half of the tiles are smaller than their pictures.
         fill: the colour beyond a tile, in the image's units.
         num_classes, pairing: as in `MixUp`; samples 0 to 3 meet, 4 to 7, and so on; where a partner is missing, a
             sample shows itself.
@@ -232,7 +232,7 @@ class RandomZoomBlur(Transform):
 
 
 def zooms_to(factor: Float[Tensor, "b"], zooms: int, spec: ImageSpec, like: Tensor) -> list[Float[Tensor, "b 3 3"]]:
-    """From the picture to its zooms by 1 to a factor, about its middle."""
+    """The maps (src_from_dst) of zooms about the picture's middle, evenly from 1 to ``factor``."""
     maps = []
     for k in range(zooms):
         step = 1.0 / (1.0 + (factor - 1.0) * (k / (zooms - 1)))

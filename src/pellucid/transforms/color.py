@@ -27,7 +27,7 @@ __all__ = ["Denormalize", "Normalize", "RandomChannelShuffle", "RandomGrayscale"
 
 
 class Coloring(Transform):
-    """What lowers to one map of colours; a relative has a ``clip`` where one may be chosen."""
+    """The base of transforms that lower to one colour map; a subclass has a ``clip`` where users may choose one."""
 
     gradients = slopes()
     dimensions: ClassVar[tuple[int, ...]] = (2, 3)
@@ -126,7 +126,7 @@ class RandomChannelShuffle(Coloring):
 
 
 class _Statistics(Transform):
-    """The two that know the data's mean and standard deviation."""
+    """The base of `Normalize` and `Denormalize`."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]

@@ -284,8 +284,8 @@ class RandomResizedCrop(Transform):
     """Cut a random rectangle of random area and aspect ratio, and resize it to a fixed size.
 
     The rectangle is continuous (not rounded to pixels), so its parameters have gradients. The result is that
-    of cropping and then resizing: nothing outside the rectangle is read, whatever it is composed with (but under
-    ``Pipeline(canvas="image")`` together with other warps).
+    of cropping and then resizing: nothing outside the rectangle is read, whatever it is composed with (except together with
+    other warps under ``Pipeline(canvas="image")``).
 
     Args:
         size: height and width of the output, or an int for a square.
@@ -344,7 +344,7 @@ class RandomResizedCrop(Transform):
 
 
 class _ByWindow(Transform):
-    """The relatives: a window chosen by boxes, resized."""
+    """The base of crops to a window that boxes decide, resized."""
 
     size: int | Size
     interpolation: Interpolation
@@ -369,8 +369,8 @@ class RandomIoUCrop(_ByWindow):
     intersection over union, of the rectangle with some box whose centre lies in it. The first proposal that meets the first option
     that can be met is taken; an option of 1 or more means the whole picture, and so does an order in which none can be met.
 
-    Boxes are those of the batch, so this stands before all transforms that move them. A video has one rectangle per clip, for
-    the boxes of all frames. A batch in which nothing is said of boxes is cropped as if each picture were one.
+    It reads the boxes of the batch, so it must stand before all transforms that move them. A video has one rectangle per clip, for
+    the boxes of all frames. A batch without boxes is cropped as if each picture were a box.
 
     Args:
         size: height and width of the output, or an int for a square.
@@ -434,8 +434,8 @@ class RandomBoxSafeCrop(_ByWindow):
     """Cut a random rectangle that holds all boxes of the sample, and resize it to a fixed size.
 
     Each edge lies anywhere between the picture's border and the rectangle around all boxes, on whole pixels. A picture without
-    boxes shows a part of its own proportions. Boxes are those of the batch, so this stands before all transforms that move them; a
-    video has one rectangle per clip.
+    boxes shows a part of its own proportions. It reads the boxes of the batch, so it must stand before all transforms that move
+    them; a video has one rectangle per clip.
 
     Args:
         size: height and width of the output, or an int for a square.
@@ -489,7 +489,7 @@ class RandomMaskCrop(Transform):
     """Cut a random rectangle of whole pixels that shows something of the masks, where they have something to show.
 
     One of the pixels at which a mask is not 0 is drawn, and then where in the rectangle it lies. Where all masks are 0, or there
-    are none, the rectangle lies anywhere. Masks are those of the batch, so this stands before all transforms that move them.
+    are none, the rectangle lies anywhere. It reads the masks of the batch, so it must stand before all transforms that move them.
 
     Args:
         size: height and width of the crop, or an int for a square; at most the picture's.
@@ -540,13 +540,13 @@ class RandomMaskCrop(Transform):
 
 
 def _resizing(crop: RandomResizedCrop | _ByWindow, spec: ImageSpec, *, centers: bool = False) -> WarpSpec:
-    """What a rectangle and a resize are, before the rectangle is known."""
+    """The spec of a crop and resize, before the rectangle is drawn."""
     size = as_size(f"{type(crop).__name__}.size", crop.size)
     return resizing(crop, size, spec.height / size[0], spec.width / size[1], exposes=False, windowed=True, centers=centers)
 
 
 def _resized(left: Tensor, top: Tensor, width: Tensor, height: Tensor, size: Size, like: Tensor) -> Warp:
-    """A rectangle, in pixel edges, on the whole of an output."""
+    """The map that shows a rectangle, in pixel edges, on the whole output."""
     step_x, step_y = width / size[1], height / size[0]
     # output pixel centre q sits at edge coordinate (q + 1/2) * step + left, one half less in centre coordinates
     matrix = scale_shift(step_x, left + 0.5 * step_x - 0.5, step_y, top + 0.5 * step_y - 0.5, like)

@@ -27,7 +27,7 @@ def _chosen(option: str) -> str:
 
 
 class _Toned(Transform):
-    """The relatives: one curve by name, of one amount at most, with the gradients that the fields choose."""
+    """The base: one curve by name, with at most one amount, and the gradients that the fields choose."""
 
     curve: ClassVar[str]
     amount: ClassVar[str] = ""
@@ -212,7 +212,7 @@ class RandomAutoContrast(_Toned):
     Args:
         p: probability.
 
-    A flat channel stays as it is. Images that come as 8 bits are rounded at the end, where torchvision cuts off: up to one grey
+    A flat channel stays as it is. Images that come as 8 bits are rounded at the end, where torchvision truncates: up to one grey
     level of difference.
 
     Gradient:

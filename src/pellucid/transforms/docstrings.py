@@ -1,7 +1,7 @@
-"""What docstrings of transforms need not repeat: options that many have, and what holds where one says nothing else.
+"""Text that the docstrings of transforms share: options that many have, and the sections that a docstring leaves out.
 
-Owns: these texts, and the sections that a transform's own declarations tell.
-Must not: say of a transform what is not true of all that leave it out.
+Owns: these texts, and the sections made of a transform's own declarations.
+Must not: state for a section what is wrong for a transform that leaves it out.
 Read next: ``base.py``.
 """
 
@@ -46,8 +46,8 @@ def tell(kind: type[Transform]) -> None:
 
 
 def _slopes(kind: type[Transform]) -> str:
-    """What the class declares, one sentence for each kind of gradient."""
-    options, told = {field.name for field in fields(kind)}, []  # type: ignore[arg-type]
+    """The gradients that the class declares, one sentence for each kind."""
+    options, sentences = {field.name for field in fields(kind)}, []  # type: ignore[arg-type]
     for how in dict.fromkeys(kind.gradients.values()):
         names = dict.fromkeys(re.sub("_[xyz]$", "", name) for name, one in kind.gradients.items() if one == how)
         words = how.replace("_", " ")
@@ -55,5 +55,5 @@ def _slopes(kind: type[Transform]) -> str:
             words += ", or surrogate under ``nearest``"
         if how == "almost_everywhere" and "clip" in options:
             words += " (kinks of the clip)"
-        told.append(f"{', '.join(names)}: {words}.")
-    return " ".join(told)
+        sentences.append(f"{', '.join(names)}: {words}.")
+    return " ".join(sentences)

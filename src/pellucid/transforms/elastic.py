@@ -38,8 +38,8 @@ class RandomElastic(Bending):
     is read; no field is kept, and neighbouring transforms join the same resample.
 
     Args:
-        spacing: pixels between knots, at least 2: the size of the deformation's bumps. As many whole cells as come nearest fill
-            the picture, so that the outer knots lie on its border.
+        spacing: pixels between knots, at least 2: the size of the deformation's bumps. It is adjusted so that a whole number of
+            cells fills the picture and the outer knots lie on its border.
         magnitude: the largest displacement of a knot as a fraction of the spacing, from 0 to 0.48866, within which nothing can
             fold: a number, pair, `Learnable` or distribution.
         border: ``free``, or ``locked``: the border of the picture stays where it is.

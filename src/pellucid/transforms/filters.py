@@ -1,4 +1,4 @@
-"""Blurs with a width, a direction or a rank.
+"""Box, motion, defocus, anisotropic, median and glass blur, and lower resolution.
 
 Owns: RandomBoxBlur, RandomMotionBlur, RandomDefocusBlur, RandomAnisotropicBlur, RandomMedianBlur, RandomGlassBlur,
 RandomDownscale.
@@ -35,7 +35,7 @@ _WIDEST = 63.0
 """The most taps along an axis."""
 
 _POINTS = 64
-"""On a line: a power of two, so that a line without length is one pixel exactly."""
+"""Samples along a line: a power of two, so that a line without length is one pixel exactly."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class RandomBoxBlur(Transform):
     """Average over a square of random width.
 
     Args:
-        width: of the square in pixels, 1 to 63, not only whole ones: pixels cut by its edge count by the share inside. A number,
+        width: side of the square in pixels, 1 to 63, whole or not: pixels cut by its edge count by the share inside. A number,
             pair, `Learnable` or distribution.
 
     Identity at:
@@ -73,7 +73,7 @@ class RandomBoxBlur(Transform):
 
 
 def distances(most: float, like: Tensor) -> Float[Tensor, "taps"]:
-    """Distances from the middle of a kernel that reaches so far."""
+    """The taps' distances from the middle of a kernel that reaches ``most`` pixels to each side, at most 31."""
     most = math.ceil(min(most, (_WIDEST - 1.0) / 2.0))
     return torch.arange(-most, most + 1, dtype=like.dtype, device=like.device)
 
@@ -107,8 +107,8 @@ def disk(radius: Float[Tensor, "b"], reach: Float[Tensor, "k"]) -> Float[Tensor,
 
 
 def _middle(reach: Tensor) -> Float[Tensor, "k k"]:
-    still = (reach == 0).to(reach.dtype)
-    return still[:, None] * still
+    center = (reach == 0).to(reach.dtype)
+    return center[:, None] * center
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class RandomAnisotropicBlur(Transform):
 
     Args:
         along, across: the widths in pixels, 0.2 to 8: a number, pair, `Learnable` or distribution.
-        degrees: of the first width from the x axis, counter-clockwise: a number d for (-d, d), a pair, or likewise.
+        degrees: angle of the first width to the x axis, counter-clockwise: a number d for (-d, d), a pair, or likewise.
         beta: 0.5 to 8, likewise.
 
     The kernel reaches three times the largest width, at most 12 pixels, to each side.
@@ -222,10 +222,10 @@ class RandomAnisotropicBlur(Transform):
         cosine, sine, y, x = torch.cos(angle), torch.sin(angle), reach[:, None], reach
         first = (x * cosine - y * sine) / values["along"][:, None, None]
         second = (x * sine + y * cosine) / values["across"][:, None, None]
-        apart = first**2 + second**2
-        still = apart == 0
-        bell = torch.exp(-0.5 * torch.where(still, 1.0, apart) ** values["beta"][:, None, None])
-        weights = torch.where(still, 1.0, bell)
+        squared = first**2 + second**2
+        center = squared == 0
+        bell = torch.exp(-0.5 * torch.where(center, 1.0, squared) ** values["beta"][:, None, None])
+        weights = torch.where(center, 1.0, bell)
         return Filter(gated(values, weights / weights.sum((-2, -1), keepdim=True), _middle(reach)))
 
 
@@ -241,7 +241,7 @@ def _frosted(image: Tensor, words: Tensor, sigma: Tensor, reach: int) -> Tensor:
 
 
 def _softened(image: Tensor, sigma: Tensor) -> Tensor:
-    """Blurred by a Gaussian whose weights at a border are those of the pixels there are."""
+    """Blur by a Gaussian; near a border the weights inside the picture add up to 1."""
     for side in (-2, -1):
         place = torch.arange(image.shape[side], dtype=image.dtype, device=image.device)
         weights = torch.exp(-0.5 * ((place[:, None] - place) / sigma[:, None, None]) ** 2)[:, None]
@@ -252,7 +252,7 @@ def _softened(image: Tensor, sigma: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class RandomGlassBlur(Formula):
-    """Look through frosted glass: a blur, every pixel shows one near to it, and the blur again.
+    """Look through frosted glass: blur, let every pixel show one near it, and blur again.
 
     Args:
         sigma: of the blur in pixels, 0.1 to 10: a number, pair, `Learnable` or distribution.
@@ -289,7 +289,7 @@ class RandomDownscale(Grained):
     """Show the picture as at a lower resolution: blocks, each in the mean colour of the pixels that it covers.
 
     Args:
-        scale: how many blocks there are to a pixel of each axis, 0.01 to 1: a number, pair or distribution.
+        scale: blocks per pixel along each axis, 0.01 to 1: a number, pair or distribution.
 
     Gradient:
         image, gate: almost everywhere. scale: none (a number of blocks).

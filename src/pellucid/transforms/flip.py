@@ -1,4 +1,4 @@
-"""Flips, quarter turns and what they make together: maps that move whole pixels.
+"""Flips, quarter turns and their combinations: maps that move whole pixels.
 
 Owns: RandomHorizontalFlip, RandomVerticalFlip, RandomRotation90, RandomD4.
 Must not: interpolate; their matrices are exact.
@@ -26,7 +26,7 @@ __all__ = ["RandomD4", "RandomHorizontalFlip", "RandomRotation90", "RandomVertic
 
 
 class _Flip(Transform):
-    """The two mirrors."""
+    """The base of the two flips."""
 
     across: ClassVar[bool] = False
     gradients: ClassVar[Mapping[str, str]] = {"image": "exact", "gate": "almost_everywhere"}
@@ -96,7 +96,7 @@ class RandomVerticalFlip(_Flip):
 
 
 class _Turn(Transform):
-    """The relatives: quarter turns, some of them mirrored before. An odd number exchanges height and width."""
+    """The base of quarter turns, some of them mirrored before. An odd number exchanges height and width."""
 
     p: Chance
 
@@ -118,7 +118,7 @@ class _Turn(Transform):
         return (spec.width, spec.height) if self.p != 0.0 and any(k % 2 for k in self.turns) else spec.size
 
     def _turn(self, values: Params, spec: ImageSpec, times: Tensor, mirror: Tensor | float = 0.0) -> Warp:
-        """What mirrors left and right where ``mirror`` is 1, then turns counter-clockwise."""
+        """The map that mirrors left and right where ``mirror`` is 1, then turns counter-clockwise."""
         height, width = self._turned(spec)
         turned = affine_src_from_dst(center=((width - 1) / 2, (height - 1) / 2), degrees=90.0 * times)
         back, down = (spec.width - width) / 2, (spec.height - height) / 2
@@ -172,10 +172,10 @@ def _symmetries(name: str, elements: tuple[int, ...]) -> Distribution:
 
 @dataclass(frozen=True)
 class RandomD4(_Turn):
-    """Show the picture in one of the eight ways in which a square lies on itself: four turns, and four of its mirror image.
+    """Show the picture under one of the eight symmetries of a square: four quarter turns, and four of its mirror image.
 
     Args:
-        elements: the ways to choose from, equally likely: 0 to 3 are that many quarter turns counter-clockwise, 4 to 7 the same
+        elements: those to choose from, equally likely: 0 to 3 are that many quarter turns counter-clockwise, 4 to 7 the same
             after left and right were exchanged, so (5,) exchanges rows and columns. Odd numbers exchange height and width; in a
             batch of images that are not square, all draws must then be odd or even, or a later crop or resize end in one size.
 

@@ -1,4 +1,4 @@
-"""Transforms as they were called before: in which order their options stood, and what those were called.
+"""Calls of earlier versions: the order and the names that options of transforms had.
 
 Owns: `take_old_calls`, `renamed`.
 Must not: know a transform that is younger than 0.2.
@@ -58,16 +58,16 @@ _PLACES = {
     "ScaleJitter": "size scale fill interpolation antialias same_on_batch mask_fill",
     "SomeOf": "transforms n replace weights estimator temperature same_on_batch rounded",
 }
-"""The order of then, by the names of now, where it was another than that of the fields."""
+"""The former order of options, by their present names, where it is not the order of the fields."""
 
 
 def renamed(kind: type[Transform]) -> Mapping[str, str]:
-    """By each old name of a field the one of now."""
+    """The present names of fields, by their former names."""
     return _NAMES.get(kind.__name__, {})
 
 
 def take_old_calls(kind: type[Transform]) -> None:
-    """Let a transform be made, and its fields be read, as before, with a warning."""
+    """Accept a transform's former calls, and its fields' former names, with a warning."""
     order = _PLACES[kind.__name__].split() if kind.__name__ in _PLACES else [one.name for one in fields(kind)]  # type: ignore[arg-type]
     free = {one.name for one in fields(kind) if not one.kw_only}  # type: ignore[arg-type]
     kind.__init__ = formerly(*(one for one in order if one not in free), **renamed(kind))(kind.__init__)  # type: ignore[method-assign]

@@ -34,7 +34,7 @@ class Lambda(Transform):
             the whole batch, also samples whose gate is closed. A module's parameters are the pipeline's, and train with it.
         gradients: to the image: ``exact`` or ``almost_everywhere`` (autograd's, through the function), ``none`` (the function is
             a constant), ``surrogate: straight_through`` (as if it were the identity; for functions that autograd cannot go
-            through). Read back, they are a table, as those of any transform.
+            through). The attribute reads as a table, as on any transform.
         p: probability.
         same_on_batch: one draw for the whole batch.
 

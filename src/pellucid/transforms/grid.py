@@ -1,4 +1,4 @@
-"""Cells of other widths and heights: GridDistortion.
+"""A grid whose rows and columns of cells are stretched or squeezed: GridDistortion.
 
 Owns: GridDistortion.
 Must not: evaluate splines.
@@ -30,12 +30,12 @@ __all__ = ["GridDistortion"]
 class GridDistortion(Bending):
     """Divide the picture in cells and stretch or squeeze each row and each column of them; the picture's border stays.
 
-    Along an axis of n cells, cell i shows a stretch of the picture of length proportional to 1 + magnitude * u_i, with u_i uniform
+    Along an axis of n cells, cell i shows a strip of the picture of length proportional to 1 + magnitude * u_i, with u_i uniform
     on [-1, 1]. The map is linear within a cell, along each axis for itself, and is evaluated while the picture is read.
 
     Args:
         cells: along y and along x, 2 to 64, or one number for both.
-        magnitude: 0 to 1/3, within which Newton's method leads points back: a number, pair, `Learnable` or distribution.
+        magnitude: 0 to 1/3, within which Newton's method converges for points: a number, pair, `Learnable` or distribution.
 
     The record keeps two words and the magnitude per sample, not the grid. Frames of a video share it.
 
@@ -80,7 +80,7 @@ class GridDistortion(Bending):
 
 
 def stretched(rows: Float[Tensor, "b n"], columns: Float[Tensor, "b m"], spec: ImageSpec) -> Bend:
-    """The field in which each row and each column of equal cells shows a stretch of the picture of its relative length."""
+    """The field in which each row and each column of equal cells shows a strip of the picture of its relative length."""
     height, width = (max(1, int(length) - 1) for length in spec.size)
     down, across = _moved(rows, height), _moved(columns, width)
     control = torch.stack(torch.broadcast_tensors(across[:, None, :], down[:, :, None]), 1)  # b 2 gh gw
@@ -89,7 +89,7 @@ def stretched(rows: Float[Tensor, "b n"], columns: Float[Tensor, "b m"], spec: I
 
 
 def _moved(lengths: Float[Tensor, "b n"], whole: int) -> Float[Tensor, "b g"]:
-    """How far each knot of an axis lies from where it would with equal lengths; with one unused number at either end."""
+    """How far each knot of an axis lies from its place under equal lengths, in pixels; with one unused number at either end."""
     count = lengths.shape[1]
     even = torch.arange(1, count, dtype=lengths.dtype, device=lengths.device) / count
     ends = torch.cumsum(lengths, 1)

@@ -29,7 +29,7 @@ _MOST_HOLES = 64
 
 
 class _Holes(Transform):
-    """The relatives: rectangles of a colour, or of noise."""
+    """The base: rectangles of a colour, or of noise."""
 
     fill: Fill | RandomNoise
     mask_fill: float | None
@@ -59,7 +59,7 @@ class _Holes(Transform):
         return Patch(box, constant(colors, like.dtype, like.device)[None], None)
 
     def starts(self, place: Tensor, side: Tensor, room: float) -> Tensor:
-        """Where sides begin along an axis, of places in [0, 1]."""
+        """Where holes of these sides begin along an axis, from places in [0, 1]."""
         return place * (room - side) if self.inside else place * room - side / 2.0
 
     def boxes(self, values: Params, spec: ImageSpec) -> Float[Tensor, "b n 4"]:
@@ -85,8 +85,8 @@ class RandomErasing(_Holes):
         fill: a number, one per channel, or ``"random"`` for standard normal noise; in [0, 1] units.
         inside: the whole rectangle lies in the picture; False: its centre lies anywhere in it, and the border cuts off the rest.
         mask_fill: the class of masks under the holes, whose edges are hard there; None leaves masks as they are.
-        hides: boxes and keypoints lie behind the holes: keypoints there become invalid, boxes the hull of their visible part, and
-            invalid where that is nothing, or less than ``min_area`` or ``min_visibility`` ask for.
+        hides: holes hide boxes and keypoints: keypoints under a hole become invalid; a box shrinks to the hull of its visible part,
+            and is invalid if that is nothing, or less than ``min_area`` or ``min_visibility`` ask for.
 
     Gradient:
         image: exact (zero under the rectangle). scale, ratio, x, y, gate: almost everywhere. words: none.
@@ -119,7 +119,7 @@ class RandomErasing(_Holes):
 
     def boxes(self, values: Params, spec: ImageSpec) -> Float[Tensor, "b 1 4"]:
         area = values["scale"] * (spec.height * spec.width)
-        # An empty rectangle is legal; the square root's slope there is not, so the area is kept off zero for it.
+        # An empty rectangle is legal, but the square root has no finite slope at 0: the area is kept above it.
         area = torch.where(area > 0, area, 1e-12)
         ratio = torch.maximum(torch.minimum(values["ratio"], spec.width**2 / area), area / spec.height**2)
         width, height = torch.sqrt(area * ratio), torch.sqrt(area / ratio)
@@ -136,15 +136,15 @@ class CoarseDropout(_Holes):
     the shares add up to at most the whole pixel.
 
     Args:
-        count: how many, at most 64: a number, pair, `Learnable` or distribution. Of 2.5, the third hole has half the area;
-            ``Categorical((1, 2, 3))`` draws whole ones.
+        count: how many, at most 64: a number, pair, `Learnable` or distribution. At 2.5, a third hole has half the area;
+            ``Categorical((1, 2, 3))`` draws whole numbers.
         height, width: of each hole, as fractions of the image's: a number, pair, `Learnable` or distribution. All holes of a
             picture have one size.
         fill, inside, mask_fill, hides: as in `RandomErasing`.
 
     Gradient:
-        image: exact (zero under a hole). count, height, width, x, y, gate: almost everywhere (zero to the place of a hole that is
-        not there). words: none.
+        image: exact (zero under a hole). count, height, width, x, y, gate: almost everywhere (zero to the place of a hole beyond
+        the count). words: none.
     On each target:
         image only, but for ``mask_fill`` and ``hides``.
     Identity at:
@@ -241,6 +241,6 @@ class GridDropout(_Holes):
 
 
 def _in_pixels(edges: Float[Tensor, "b n 4"], spec: ImageSpec) -> Float[Tensor, "b n 4"]:
-    """Edges in fractions of the picture, in pixels of any picture's size."""
+    """Turn edges in fractions of the picture into pixels."""
     left, top, right, bottom = edges.unbind(-1)
     return torch.stack((left * spec.width, top * spec.height, right * spec.width, bottom * spec.height), -1)

@@ -1,4 +1,4 @@
-"""Hue, saturation and value, changed by addition, and saturation where there is little.
+"""Hue, saturation and value changed by addition, and vibrance.
 
 Owns: HueSaturationValue, RandomVibrance.
 Must not: convert colours to HSV itself.

@@ -37,7 +37,7 @@ class RandomGammaInRange(Grained):
 
     Args:
         gamma: the power: a pair, number, `Learnable` or distribution, > 0.
-        invert: the negative of the scan is raised, and its negative taken again.
+        invert: raise the negative of the scan, and negate the result.
         retain_stats: each channel keeps its mean and standard deviation.
 
     Identity at:
@@ -65,8 +65,8 @@ class RandomGammaInRange(Grained):
     like: ClassVar[Names] = {"monai": "RandAdjustContrastd", "torchio": "RandomGamma"}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
-        sides = torch.full_like(values["gamma"], float(self.invert))
-        return Grain(self.law, None, (values["gamma"], sides), values.get("gate"), clip=False, most=float(self.retain_stats))
+        invert = torch.full_like(values["gamma"], float(self.invert))
+        return Grain(self.law, None, (values["gamma"], invert), values.get("gate"), clip=False, most=float(self.retain_stats))
 
 
 def _contrast_in_range(image: Tensor, contrast: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ class RandomLabelsToImage(Grained):
     Maps before this one need ``interpolation="nearest"``; maps after it mix neighbouring voxels.
 
     Args:
-        labels: how many, 0 among them; a greater one counts as the last.
+        labels: how many labels there are, 0 included; a greater label counts as the last.
         mean: a pair, number, `Learnable` or distribution for all labels, or one for each.
         sigma: standard deviation within a label, >= 0, likewise.
 

@@ -44,7 +44,7 @@ def _unless_zero(read: Callable[[str, Range], Distribution], key: str) -> dict[s
 
 
 class _Jitter(Transform):
-    """The relatives: whatever of the four operations is drawn, in one map or, under ``each``, step by step."""
+    """The base: those of the four operations that are drawn, in one map or, under ``each``, step by step."""
 
     clip: ClipRule
     gradients = slopes()
@@ -103,9 +103,9 @@ class ColorJitter(_Jitter):
     1 is white in floating-point images. A pipeline looks at a few thousand pixels of the first such images it gets on the CPU,
     once, and warns where values go far beyond.
 
-    Under ``end`` and ``none`` the contrast's pivot is the mean luma of what crops, resizes and flips before it make of the image,
-    where nothing else comes before; else that of the source image, or of what crops before it leave of that. It is carried through
-    the colour maps before it. Under ``each`` it is the exact mean at that step, with torchvision's luma weights.
+    Under ``end`` and ``none`` the contrast's pivot is a mean luma, carried through the colour maps before it. If only crops,
+    resizes and flips come before, it is that of their result; otherwise that of the source image, or of the part that crops before
+    it leave. Under ``each`` it is the exact mean at that step, with torchvision's luma weights.
 
     Gradient:
         image, brightness, contrast, saturation, hue, gate: almost everywhere (kinks of clip and hue). order: none.
@@ -161,8 +161,8 @@ class RandomPhotometricDistort(Coloring):
         clip: ``end`` clips once, after the run of colour operations; ``none`` never.
         p: probability of each of the five.
 
-    Whether contrast comes before saturation and hue or after them, which SSD draws, decides nothing here: there is one clip, and
-    the contrast's pivot is the one that `ColorJitter` says.
+    SSD also draws whether contrast comes before or after saturation and hue. Here both orders give one result: there is one clip,
+    and the contrast's pivot is that of `ColorJitter`.
 
     Gradient:
         image, brightness, contrast, saturation, hue, shuffle_gate: almost everywhere (kinks of clip and hue). order: none.

@@ -1,4 +1,4 @@
-"""What lenses and shutters do to a picture: LensDistortion, RandomFisheye, RollingShutter.
+"""Distortion by lenses and shutters: LensDistortion, RandomFisheye, RollingShutter.
 
 Owns: those three, as displacements by formula.
 Must not: fit or evaluate splines.
@@ -27,7 +27,7 @@ __all__ = ["LensDistortion", "RandomFisheye", "RollingShutter"]
 class LensDistortion(Fitting):
     """Read the picture through a lens with radial and tangential distortion, the model of Brown and Conrady.
 
-    With x and y from the picture's centre in halves of its diagonal, so that a corner has r = 1, an output pixel reads the point
+    With x and y from the picture's centre in half diagonals, so that a corner has r = 1, an output pixel reads the point
     x (1 + k1 r^2 + k2 r^4 + k3 r^6) + 2 p1 x y + p2 (r^2 + 2 x^2), and y likewise with p1 and p2 exchanged. Positive k make a
     straight line a barrel, negative ones a pincushion. The field is evaluated while the picture is read.
 
@@ -71,7 +71,7 @@ class LensDistortion(Fitting):
     like: ClassVar[Names] = {"albumentations": "OpticalDistortion"}
 
     def check(self) -> None:
-        # Of the symmetric part of the map's derivative no eigenvalue is less than this where r <= 1. Positive there, nothing folds.
+        # A lower bound, for r <= 1, of the eigenvalues of the derivative's symmetric part. Where it is positive, nothing folds.
         spans = {name: self._fixed[name].span() for name in ("k1", "k2", "k3", "p1", "p2")}
         ends = {name: [end for end in span if math.isfinite(end)] for name, span in spans.items()}
         radial = sum(power * min(0.0, *ends[name], 0.0) for name, power in (("k1", 3), ("k2", 5), ("k3", 7)))
@@ -139,13 +139,13 @@ class RandomFisheye(Fitting):
 class RollingShutter(Fitting):
     """Move the camera while rows are read one after another: a pan shears the picture, a tilt stretches or squeezes it.
 
-    With t from -1/2 at the first row to 1/2 at the last, a row reads from s = t + acceleration (t^2 - 1/4) times the pan along x,
-    and times the tilt along y, farther on. The row halfway stays where the acceleration is 0.
+    With t from -1/2 at the first row to 1/2 at the last, and s = t + acceleration (t^2 - 1/4), a row shows the picture s times the
+    pan farther along x, and s times the tilt farther along y. Without acceleration, the middle row stays.
 
     Args:
         pan: how far the view moves along x during the readout, as a fraction of the width, -1 to 1: a number, pair, `Learnable`
             or distribution.
-        tilt: the same along y, of the height, -0.4 to 0.4, within which no two rows read the same.
+        tilt: the same along y, as a fraction of the height, -0.4 to 0.4, within which no two rows read the same.
         acceleration: how the speed changes: from 1 - acceleration at the first row to 1 + acceleration at the last; -1 to 1.
 
     The map is quadratic, which a cubic B-spline holds exactly.

@@ -1,7 +1,7 @@
 """Light that falls unevenly: gradients, spots, shadows and flares.
 
 Owns: RandomLinearIllumination, RandomCornerIllumination, RandomSpotIllumination, RandomShadow, RandomSunFlare.
-Must not: draw clouds; `plasma.py` has light that follows these.
+Must not: draw clouds; `plasma.py` has light in the shape of clouds.
 Read next: ``plasma.py``.
 """
 
@@ -34,7 +34,7 @@ def _centered(image: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _from(image: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """The squared distance of every pixel from a place in shares of the picture's sides, in pixels."""
+    """The squared distance, in pixels, of every pixel from the place (x, y), given in shares of the picture's sides."""
     across, down = _centered(image)
     return (across - (wide(x) - 0.5) * image.shape[3]) ** 2 + (down - (wide(y) - 0.5) * image.shape[2]) ** 2
 
@@ -59,7 +59,7 @@ class RandomLinearIllumination(Formula):
     Identity at:
         intensity = 0, on images in [0, 1].
     Source:
-        albumentations' Illumination with ``mode="linear"``; kornia's of these names add instead.
+        albumentations' Illumination with ``mode="linear"``; kornia's transform of this name adds instead.
 
     Example:
         >>> pellucid.RandomLinearIllumination(0.5, (0.0, 0.0), p=1.0)(torch.full((1, 1, 1, 4), 0.5)).flatten()
@@ -92,7 +92,7 @@ class RandomCornerIllumination(Formula):
 
     Args:
         gain: the light that is added in that corner, 0 to 1: a number, pair, `Learnable` or distribution.
-        sign: by which it is multiplied, -1 to 1, likewise; negative light darkens.
+        sign: a factor of that light, -1 to 1, likewise; negative light darkens.
         x, y: the corner: 0 at the left and above, 1 at the right and below, likewise. Between two corners light is less uneven.
 
     Identity at:
@@ -128,7 +128,7 @@ def _spot(image: Tensor, intensity: Tensor, x: Tensor, y: Tensor, sigma: Tensor)
 
 @dataclass(frozen=True)
 class RandomSpotIllumination(Formula):
-    """Brighten or darken about a place: times 1 + intensity there, less away from it as a Gaussian.
+    """Brighten or darken about a place: times 1 + intensity there, falling off as a Gaussian.
 
     Args:
         intensity: -1 to 1: a number, pair, `Learnable` or distribution.
@@ -166,7 +166,7 @@ def _shaded(image: Tensor, darkness: Tensor, x: Tensor, width: Tensor, degrees: 
     side = image.shape[3]
     beside = (across - (wide(x) - 0.5) * side) * torch.cos(angle) - down * torch.sin(angle)
     inside = 0.5 * wide(width) * side - beside.abs()
-    # The last bit of torch's sigmoid depends on where a number lies among others; rounded from a wider one, it does not.
+    # The last bit of torch's sigmoid depends on a number's place in the tensor; rounding from a wider dtype removes that.
     share = torch.sigmoid((2.0 * inside).to(wide_dtype(image.device))).to(image.dtype)
     return image * (1.0 - wide(darkness) * share)
 
@@ -208,15 +208,15 @@ class RandomShadow(Formula):
 
 
 _GHOSTS = (0.35, 0.5, 0.06), (0.7, 0.35, 0.04), (1.3, 0.4, 0.05), (1.7, 0.3, 0.09)
-"""Reflections in a lens: where they lie on the way from the sun through the picture's middle, how bright and how wide they are."""
+"""Reflections in a lens: their place on the line from the sun through the picture's middle, their brightness and their width."""
 
 
 def _flared(image: Tensor, strength: Tensor, x: Tensor, y: Tensor, radius: Tensor) -> Tensor:
     side = max(image.shape[2], image.shape[3])
     light = torch.exp(-0.5 * _from(image, x, y) / (wide(radius) * side) ** 2)
     for way, bright, size in _GHOSTS:
-        apart = _from(image, x + way * (0.5 - x), y + way * (0.5 - y)) / (size * side) ** 2
-        light = light + bright * torch.exp(-(apart**2))
+        squared = _from(image, x + way * (0.5 - x), y + way * (0.5 - y)) / (size * side) ** 2
+        light = light + bright * torch.exp(-(squared**2))
     shown = torch.clamp(wide(strength) * light, 0.0, 1.0)
     return image + shown * (1.0 - image)
 

@@ -1,7 +1,7 @@
-"""Lists of transforms of one picture, mixed, or of each of its cells or channels.
+"""Chains of transforms whose results are mixed, or that each cell or channel of a picture goes through by itself.
 
-Owns: `Mixture`, `PerPatch`, `PerChannel`, and `rounds`, of any step.
-Must not: apply or plan what they hold; that is a pipeline's plan of its own.
+Owns: `Mixture`, `PerPatch`, `PerChannel`, and `rounds`: whether a step ends in bytes.
+Must not: apply or plan the transforms inside; a pipeline has plans of their own for them.
 Read next: ``choices.py``.
 """
 
@@ -37,7 +37,7 @@ class Mixture(Transform):
 
     Args:
         transforms: the chains: transforms, or lists of them, which may hold choices; each keeps the picture's size.
-        alpha: from 0.05 to 16; 1 draws all mixtures alike, below 1 most are nearly one chain.
+        alpha: from 0.05 to 16; 1 makes all mixtures equally likely, below 1 most are nearly one chain.
 
     Gradient:
         share, weights: exact. gate: almost everywhere. The image's and that of the chains' values are as the chains'.
@@ -77,7 +77,7 @@ class Mixture(Transform):
 
     @property
     def chains(self) -> tuple[tuple[Transform, ...], ...]:
-        """Each as several in a row.
+        """Each chain as a tuple of transforms.
 
         Example:
             >>> import pellucid
@@ -116,14 +116,14 @@ class Mixture(Transform):
         return Mixed(chains, gated(values, values["share"], 1.0), values["weights"])
 
 
-class Apart(Transform):
-    """The relatives: pictures are taken apart into cells, and each goes through transforms with draws of its own."""
+class PerCell(Transform):
+    """The base: pictures are cut into cells, and each cell goes through the transforms with draws of its own."""
 
     transforms: tuple[Transform, ...]
 
     @by_options
     def gradients(self) -> Mapping[str, str]:
-        return _slopes({"": self.transforms} if isinstance(self, Apart) else {}, gate="almost_everywhere")
+        return _slopes({"": self.transforms} if isinstance(self, PerCell) else {}, gate="almost_everywhere")
 
     def check(self) -> None:
         name = type(self).__name__
@@ -131,7 +131,7 @@ class Apart(Transform):
         _check_units(name, self.transforms)
 
     def cells(self, spec: ImageSpec) -> tuple[int, ImageSpec]:
-        """How many cells such pictures have, and what each is."""
+        """The number of cells in such pictures, and each cell's channels and size."""
         raise NotImplementedError
 
     def segment(self, spec: ImageSpec) -> CallSpec:
@@ -151,11 +151,11 @@ class Apart(Transform):
 
 
 @dataclass(frozen=True)
-class PerPatch(Apart):
+class PerPatch(PerCell):
     """Cut the picture into cells, and send each through the transforms with draws of its own.
 
-    Cells are of one size; where the grid does not divide the picture, the last ones go on beyond its edge with the edge's pixels,
-    and what lies there is cut off again.
+    Cells are of one size; where the grid does not divide the picture, the last cells reach beyond its edge, repeat the edge's
+    pixels there, and are cut off again.
 
     Args:
         transforms: applied to each cell, one after the other; they may hold choices, and keep the cell's size.
@@ -206,7 +206,7 @@ class PerPatch(Apart):
 
 
 @dataclass(frozen=True)
-class PerChannel(Apart):
+class PerChannel(PerCell):
     """Send each channel through the transforms by itself, as a picture or volume of one channel, with draws of its own.
 
     Args:
@@ -251,7 +251,7 @@ class PerChannel(Apart):
 
 
 def _slopes(inner: Mapping[str, Sequence[Transform]], **own: str) -> Mapping[str, str]:
-    """The gradients of a transform with others inside, whose names begin as the keys say."""
+    """The gradients of a transform with others inside; the keys are the prefixes of their values' names."""
     steps = [(f"{begin}{i}_", one) for begin, some in inner.items() for i, (one, *_) in enumerate(steps_of(some))]
     worst = [step.gradients["image"] for _, step in steps if step.gradients["image"] not in ("exact", "almost_everywhere")]
     drawn = {begin + name: how for begin, step in steps for name, how in step.gradients.items() if name != "image"}
@@ -259,7 +259,7 @@ def _slopes(inner: Mapping[str, Sequence[Transform]], **own: str) -> Mapping[str
 
 
 def _by_step(values: Params, begin: str, transforms: Sequence[Transform]) -> tuple[dict[str, Tensor], ...]:
-    """Of each transform inside its drawn values, whose names begin so and go on with its number."""
+    """The drawn values of each transform inside: their names have this prefix and the transform's number."""
     own: list[dict[str, Tensor]] = [{} for _ in steps_of(transforms)]
     for name, value in values.items():
         number, _, drawn = name.removeprefix(begin).partition("_")
@@ -284,7 +284,7 @@ def _check_sizes(owner: str, transforms: Sequence[Transform], spec: ImageSpec) -
 
 
 def _check_draw(around: str, transform: Transform, name: str, distribution: Distribution) -> None:
-    """Raise for what cells cannot draw."""
+    """Raise for a distribution that cells cannot draw from."""
     owner = type(transform).__name__
     if distribution.boxes or distribution.masks or distribution.spacing:
         raise invalid(f"{around}.transforms", expected="transforms that look at pictures alone", got=owner)
@@ -295,6 +295,6 @@ def _check_draw(around: str, transform: Transform, name: str, distribution: Dist
 
 
 def rounds(steps: Sequence[Step], index: int) -> bool:
-    """Whether what a step makes of pictures of bytes is bytes again: choices above it say so, or those in a mixture's chains."""
+    """Whether a step's result on byte pictures is rounded to bytes: a choice around it, or one in a mixture's chains, says so."""
     around = (steps[i].transform for i in (index, *(gate.choice for gate in steps[index].gates)))
     return any(isinstance(one, Choice | Mixture) and one.rounded for one in around)

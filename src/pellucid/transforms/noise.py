@@ -65,7 +65,7 @@ class RandomGaussianNoise(Transform):
 
 
 class Grained(Transform):
-    """The relatives: a law by name, of the drawn numbers, and the words of a field."""
+    """The base: a law by name, with the drawn numbers and the words of a random field."""
 
     law: ClassVar[str]
     keyed: ClassVar[bool] = True
@@ -78,12 +78,12 @@ class Grained(Transform):
         return Grain(self.law, values.get("words"), numbers, values.get("gate"), clip, self._most())
 
     def _most(self) -> float:
-        """The largest rate there can be, where the law counts."""
+        """The largest rate that may be drawn, for laws that count photons."""
         return 0.0
 
 
 class Formula(Grained):
-    """The relatives: a formula in plain torch, through which gradients pass to all that is drawn but words."""
+    """The base: a formula in plain torch, through which gradients pass to all drawn values but words."""
 
     law: ClassVar[str] = "formula"
     _formula: ClassVar[Callable[..., Tensor]]
@@ -93,7 +93,7 @@ class Formula(Grained):
 
 
 def wide(number: Float[Tensor, "#b"]) -> Float[Tensor, "#b 1 1 1"]:
-    """A number for each sample, beside images."""
+    """A number for each sample, with axes that broadcast over images."""
     return number[:, None, None, None]
 
 
@@ -132,11 +132,11 @@ def _sensed(image: Tensor, words: Tensor, color_shift: Tensor, intensity: Tensor
     turned = shift_hue(image.movedim(1, -1)[..., None, None], (color_shift * intensity)[:, None, None] * normal[:, 0])
     turned = turned[..., 0, 0].movedim(-1, 1)
     light = 0.5 * (turned.amax(1, keepdim=True) + turned.amin(1, keepdim=True))
-    # Of no pictures there is no variance, and torch warns of it.
+    # An empty batch has no variance, and torch would warn of it.
     variance = light.var((2, 3), keepdim=True, unbiased=False) if len(light) else light[:, :, :1, :1]
-    known = variance > 1e-12  # a flat picture has none, and no slope
-    rate = torch.where(known, torch.sqrt(torch.where(known, variance, 1.0)), 0.0) * wide(intensity)
-    counted = rate + torch.where(known, torch.sqrt(torch.where(known, rate, 1.0)), 0.0) * normal[:, 1:]
+    varies = variance > 1e-12  # the square root of a flat picture's variance has no slope
+    rate = torch.where(varies, torch.sqrt(torch.where(varies, variance, 1.0)), 0.0) * wide(intensity)
+    counted = rate + torch.where(varies, torch.sqrt(torch.where(varies, rate, 1.0)), 0.0) * normal[:, 1:]
     brighter = torch.clamp(light + wide(intensity) * counted * (1.0 - light), 0.0, 1.0)
     room = 1.0 - (2.0 * light - 1.0).abs()
     grey = room < 1e-6
@@ -215,7 +215,7 @@ class ShotNoise(Grained):
     """Count photons: draw from the Poisson distribution of mean photons * x, and divide by photons.
 
     Args:
-        photons: that make white: a number, pair, `Learnable` or distribution, in [1, 80]. Few are noisy.
+        photons: how many make white: a number, pair, `Learnable` or distribution, in [1, 80]. Few are noisy.
 
     Images are clipped to [0, 1] first, and the result at 1. Each pixel's count is the quantile of a number that the key fixes.
 
@@ -281,7 +281,7 @@ class SaltAndPepper(Grained):
 
     Args:
         amount: the share, in [0, 1]: a number, pair, `Learnable` or distribution.
-        salt: how much of it is white, likewise.
+        salt: the share of the replaced values that is white, likewise.
 
     Gradient:
         image: exact (zero where replaced). amount, salt: surrogate (the slope of the mean result). gate: exact. words: none.

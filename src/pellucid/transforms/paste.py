@@ -1,7 +1,7 @@
 """Objects of one picture on another.
 
 Owns: CopyPaste.
-Must not: see masks; it says how many objects are pasted, and where layers get them is not its business.
+Must not: see masks; it says which share of objects is pasted, and ``../targets/instances.py`` finds them.
 Read next: ``../targets/instances.py``.
 """
 
@@ -34,8 +34,8 @@ class CopyPaste(Transform):
 
     Args:
         share: probability of each object to be pasted: a number, a pair, a `Learnable` or a distribution, in [0, 1]; drawn for each
-            picture. A half makes all subsets alike.
-        sigma: standard deviation in pixels, 0 to 10, of the Gaussian that softens the edges of pasted objects; 0: as masks are.
+            picture. A half makes all subsets equally likely.
+        sigma: standard deviation in pixels, 0 to 10, of the Gaussian that softens the edges of pasted objects; 0 softens none.
         pairing: as in `MixUp`.
         same_on_batch: one share, and the same places among the objects, for the whole batch.
 
@@ -43,14 +43,14 @@ class CopyPaste(Transform):
         image: exact, to both pictures. gate: exact. share, words: none.
     On each target:
         masks: the picture's own, less the covered parts, and then the partner's; those that are not pasted are empty. boxes
-        beside them: likewise; one that is covered in part becomes the hull of the rest of its mask, within the box it was; one
-        of which nothing, or less than the pipeline's ``min_visibility``, is left is invalid, and so is one that is not pasted.
-        labels of objects: those of both. keypoints: those seen. other masks: of the picture on top. heatmap, depth: as the picture.
+        beside them: likewise; a box that is covered in part becomes the hull of the rest of its mask, within the former box. A box
+        is invalid if nothing, or less than the pipeline's ``min_visibility``, is left, or if its object is not pasted. labels of
+        objects: those of both. keypoints: those seen. other masks: of the picture on top. heatmap, depth: as the picture.
     Identity at:
         p = 0, or share = 0.
     Errors:
-        InvalidArgument for a share or a width outside of its range, for boxes without masks, and for as many masks as there are
-        no boxes.
+        InvalidArgument for a share or a sigma outside of its range, for boxes without masks, and for boxes and masks of different
+        numbers.
     Source:
         Ghiasi and others, Simple Copy-Paste (2021): I1 a + I2 (1 - a).
 

@@ -27,7 +27,7 @@ class RandomPlasmaFog(Grained):
 
     Args:
         strength: how thick, >= 0: a number, pair, `Learnable` or distribution. ImageNet-C's severities have 1.5 to 3.
-        decay: how smooth the cloud is, 1 to 10, likewise: each finer detail is so many times (squared) weaker.
+        decay: how smooth the cloud is, 1 to 10, likewise: details of half the size are weaker by its square.
 
     The record keeps two words per sample, not the cloud. Frames of a video share it.
 
@@ -115,7 +115,7 @@ class RandomPlasmaShadow(Grained):
 
     Args:
         darkness: the share of the light that a shadow takes, 0 to 1: a number, pair, `Learnable` or distribution.
-        amount: below which value of the cloud, from 0 to 1, there is shadow, likewise. It sets in over a tenth.
+        amount: shadow lies where the cloud is below this value, 0 to 1, likewise; it grows to its full darkness within a tenth.
         decay: as in `RandomPlasmaFog`.
 
     Identity at:

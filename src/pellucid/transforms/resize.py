@@ -36,7 +36,7 @@ def _lengths(name: str, sizes: tuple[int, ...]) -> Distribution:
 
 
 class _Resized(Transform):
-    """The relatives: one size for all images of a kind."""
+    """The base: one size for all images of a kind."""
 
     interpolation: Interpolation
     antialias: bool
@@ -135,7 +135,7 @@ class RandomShortestSize(_Resized):
 
     Args:
         sizes: of the shorter side in pixels, equally likely; ``range(low, high)`` are all of them.
-        max_size: of the longer side, which a picture is made smaller for where it would be longer; None for no bound.
+        max_size: bound of the longer side; a picture that would exceed it is made smaller. None for no bound.
         same_on_batch: one draw for the whole batch. Without it, samples of a batch that draw different sizes must end in one, by
             a later crop or resize; a list comes back as a list.
 
@@ -208,7 +208,7 @@ class RandomRescale(_Resized):
         InvalidArgument for a scale outside of its range or a learned one, an unknown option, or samples of a batch that end in
         different sizes.
     Source:
-        albumentations' RandomScale; sizes are cut to whole pixels.
+        albumentations' RandomScale; sizes are rounded down to whole pixels.
 
     Example:
         >>> pellucid.RandomRescale(0.5)(torch.zeros(1, 3, 8, 17)).shape

@@ -1,4 +1,4 @@
-"""What scanners do to volumes.
+"""Artefacts of scanners.
 
 Owns: RandomLowResolution, RandomBiasField, RandomGhosting, RandomSpike, RandomMotion.
 Must not: move voxels for good; labels stay.
@@ -37,13 +37,13 @@ _AXES = "xyz"
 
 
 class Scanned(Transform):
-    """The relatives: a formula in plain torch of (b, c, h, w) or (b, c, d, h, w) and of what is drawn."""
+    """The base: a formula in plain torch of images (b, c, h, w) or volumes (b, c, d, h, w), and of drawn values."""
 
     dimensions: ClassVar[tuple[int, ...]] = (3,)
     lowers_to: ClassVar[SegmentSpec | None] = BlendSpec()
 
     def made(self, formula: Callable[..., Tensor], spec: ImageSpec, values: Params, *names: str, **options: Any) -> Grain:
-        """The segment of a formula of values by these names, and of options; that of pictures knows no size, as lists have many."""
+        """The segment of a formula, the values with these names, and options; for pictures it holds no size, as lists have many."""
         law = partial(formula, **options)
         if len(spec.extent) == 3:
             law = partial(_through, formula=law, extent=spec.extent)
@@ -51,19 +51,19 @@ class Scanned(Transform):
 
 
 def _through(image: Tensor, *numbers: Tensor, formula: Callable[..., Tensor], extent: tuple[int, ...]) -> Tensor:
-    """A formula of volumes, on slices one below another."""
+    """Apply a formula of volumes to slices that stand one below another in an image."""
     return formula(image.unflatten(2, extent[:-1]), *numbers).flatten(2, -2)
 
 
 def _axes(name: str, value: str) -> Distribution:
-    """One of some axes, by its number."""
+    """The distribution of one of the named axes, by its number."""
     if not isinstance(value, str) or not value or not set(value) <= set(_AXES) or len(set(value)) < len(value):
         raise invalid(name, expected="one or more of 'x', 'y' and 'z', such as 'xz'", got=repr(value))
     return Categorical(tuple(float(_AXES.index(axis)) for axis in value))
 
 
 def _count(name: str, value: Any) -> Distribution:
-    """A whole number, or a range of them with both ends."""
+    """The distribution of a whole number, or of a range of them with both ends."""
     ends = tuple(value) if isinstance(value, tuple | list) else (value, value)
     if len(ends) != 2:
         raise invalid(name, expected="a whole number, or (least, most)", got=repr(value))
@@ -81,14 +81,14 @@ def _scales(name: str, value: Any) -> dict[str, Distribution]:
 
 
 def _along(rows: Tensor, dim: int, dims: int) -> Tensor:
-    """A row for each sample, (b, n), laid along one of many axes."""
+    """Reshape a row for each sample, (b, n), to lie along axis ``dim`` of ``dims`` axes."""
     return rows.reshape(len(rows), *[rows.shape[1] if i == dims + dim else 1 for i in range(1, dims)])
 
 
 def _picked(volume: Tensor, index: Tensor, dim: int) -> Tensor:
-    """Voxels of each sample along an axis: whole rows are quicker to move one sample at a time, and voxels of a row together.
+    """Pick voxels of each sample along an axis: a loop over samples is fastest for whole rows, a gather for voxels of a row.
 
-    A graph would hold as many moves as samples, and be one of that batch size alone; there all move together.
+    Compiled, the loop would put one step per sample into the graph and fix the batch size: there it is always a gather.
     """
     if dim == -1 or not len(volume) or torch.compiler.is_compiling():
         shape = list(volume.shape)
@@ -111,7 +111,7 @@ def _coarse(volume: Tensor, *scales: Tensor, axes: str) -> Tensor:
             near, far = (torch.clamp(one, max=length - 1.0).to(torch.int64).expand(len(volume), -1) for one in both)
             reads[-1 - at] = near, far, place - first
 
-    def made(part: slice) -> Tensor:
+    def resampled(part: slice) -> Tensor:
         outer = 2 - volume.dim()
         found = volume if outer in reads else volume[:, :, part]
         for dim in range(outer, 0):
@@ -121,15 +121,15 @@ def _coarse(volume: Tensor, *scales: Tensor, axes: str) -> Tensor:
                 found = torch.lerp(_picked(found, near, dim), _picked(found, far, dim), share)
         return found
 
-    return by_slabs(made, volume, *scales)
+    return by_slabs(resampled, volume, *scales)
 
 
 @dataclass(frozen=True)
 class RandomLowResolution(Scanned):
-    """Show a scan of fewer voxels, brought back to its size: the nearest voxels are kept, and lines drawn between them.
+    """Lower a scan's resolution: keep the nearest voxels of a coarser grid, and interpolate linearly back to the scan's size.
 
     Args:
-        scale: how many are kept of the voxels along an axis, 0 to 1: a pair, number, `Learnable` or distribution, the same for all
+        scale: the share of voxels that is kept along an axis, 0 to 1: a pair, number, `Learnable` or distribution, the same for all
             axes; or three of them, for x, y and z.
         axes: along which it happens, such as ``"xy"`` for thick slices.
 
@@ -229,7 +229,7 @@ class RandomBiasField(Scanned):
 
 
 def _both_ways(factor: Float[Tensor, "b n"]) -> Float[Tensor, "b n"]:
-    """Factors of frequencies, the lowest in the middle, as they act on real parts: the mean of those of f and of -f."""
+    """Bring factors of frequencies, the lowest in the middle, to FFT order, averaged over f and -f, as a real result needs."""
     factor = torch.fft.ifftshift(factor, dim=-1)
     return 0.5 * (factor + torch.roll(factor.flip(-1), 1, -1))
 
@@ -355,7 +355,7 @@ def _moved(volume: Tensor, degrees: Tensor, translation: Tensor, times: Tensor, 
     length, total = volume.shape[dim], 0.0
     plane = torch.arange(length, device=volume.device)
     part = (plane >= torch.floor(length * times)[..., None]).sum(1)  # b n: which stretch of the spectrum
-    central = (times <= 0.5).sum(1, keepdim=True)  # of which the scan as it is has the middle one
+    central = (times <= 0.5).sum(1, keepdim=True)  # the stretch with the middle of the spectrum is the unmoved scan's
     seen = torch.where(part == central, 0, torch.where(part == 0, central, part))
     turns, shifts = degrees.unflatten(1, (-1, 3)), translation.unflatten(1, (-1, 3)) / spacing[:, None]
     for k in range(times.shape[1] + 1):
@@ -374,17 +374,17 @@ def _moved(volume: Tensor, degrees: Tensor, translation: Tensor, times: Tensor, 
 
 @dataclass(frozen=True)
 class RandomMotion(Scanned):
-    """Show a scan during which the patient moved: stretches of its spectrum are those of the scan, turned and shifted.
+    """Show a scan during which the patient moved: stretches of its spectrum come from turned and shifted copies of the scan.
 
     Args:
         degrees: turns about x, y and z of each movement, each drawn by itself: a number d for (-d, d), a pair, a `Learnable` or a
             distribution.
-        translation: shifts along x, y and z, in millimetres, likewise. How far voxels are apart says the batch's ``affine``.
+        translation: shifts along x, y and z, in millimetres, likewise. The batch's ``affine`` gives the size of voxels.
         moves: how many, 1 to 8.
         axis: along which the spectrum is read.
 
     Movements come at equal times, give or take three tenths of the time between them. The middle of the spectrum is that of the
-    scan as it is. Turns are about the volume's middle; outside of it lies its least value.
+    unmoved scan. Turns are about the volume's middle; outside of the volume lies its least value.
 
     Gradient:
         image, degrees, translation, spacing, gate: almost everywhere. times: none.
@@ -416,9 +416,9 @@ class RandomMotion(Scanned):
             raise invalid("RandomMotion.axis", expected="'x', 'y' or 'z'", got=repr(self.axis))
 
     def draws(self, spec: ImageSpec) -> dict[str, Distribution]:
-        found, late = super().draws(spec), 0.3 / (self.moves + 1)
+        found, jitter = super().draws(spec), 0.3 / (self.moves + 1)
         found |= {name: Repeated(found[name], 3 * self.moves) for name in ("degrees", "translation")}
-        return found | {"times": Repeated(Uniform(-late, late), self.moves), "spacing": Spacing()}
+        return found | {"times": Repeated(Uniform(-jitter, jitter), self.moves), "spacing": Spacing()}
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
         even = constant([k / (self.moves + 1) for k in range(1, self.moves + 1)], values["times"].dtype, values["times"].device)

@@ -65,12 +65,12 @@ def _factor(name: str, value: Range) -> Distribution:
 
 
 def _three(values: Params, name: str) -> Tensor:
-    """What is drawn for x, y and z, (b, 3)."""
+    """The values drawn for x, y and z, (b, 3)."""
     return torch.stack([values[f"{name}_{axis}"] for axis in _AXES], -1)
 
 
 class InSpace(Transform):
-    """What resamples volumes: its options are checked here."""
+    """The base of transforms of volumes, which checks their options."""
 
     dimensions: ClassVar[tuple[int, ...]] = (3,)
     spaced: ClassVar[bool] = False
@@ -84,11 +84,11 @@ class InSpace(Transform):
     @by_options
     def gradients(self) -> Mapping[str, str]:
         how = "none" if getattr(self, "interpolation", "") == "nearest" else "almost_everywhere"
-        told = {"image": "exact", **dict.fromkeys(drawn_names(self), how), **({"spacing": how} if self.spaced else {})}
-        return {**told, "words": "none"} if self.keyed else told
+        slopes = {"image": "exact", **dict.fromkeys(drawn_names(self), how), **({"spacing": how} if self.spaced else {})}
+        return {**slopes, "words": "none"} if self.keyed else slopes
 
     def shown(self) -> dict[str, Any]:
-        """What lies outside, for a segment."""
+        """The options of a segment that decide what is seen outside of the volume."""
         return {name: getattr(self, name) for name in ("padding_mode", "fill", "mask_fill")}
 
 
@@ -109,8 +109,8 @@ class RandomAffine3(InSpace):
         fill: a number, or one per channel, in the volume's units.
         mask_fill: the label there; None for the pipeline's ``mask_fill``.
 
-    Angles are angles between voxels as far apart as the ``affine`` of the batch says: a turn is rigid in millimetres where voxels
-    are longer along one axis. Without one, voxels are cubes.
+    The ``affine`` of the batch gives the size of voxels, so that a turn is rigid in millimetres where voxels are longer along one
+    axis. Without an ``affine``, voxels are cubes.
 
     Gradient:
         image: exact. degrees, translate, scale, gate: almost everywhere; none under ``nearest``. spacing: exact.
@@ -167,8 +167,8 @@ class RandomFlip3(InSpace):
         axis: ``x`` along the width (left and right), ``y`` along the height, ``z`` along the depth.
         p: probability.
 
-    Labels of left and right change places with ``pairs={"labelmap": [(1, 2)]}`` of the pipeline, where the whole of its maps
-    mirrors.
+    With the pipeline's ``pairs={"labelmap": [(1, 2)]}``, labels of left and right change places if all of its maps together
+    mirror.
 
     Gradient:
         image: exact. gate: almost everywhere.

@@ -37,8 +37,8 @@ class RandomElastic3(InSpace):
     read; no field is kept. A map before it joins the same resample; a map behind it begins another.
 
     Args:
-        spacing: voxels between knots, at least 2, or three numbers for x, y and z; as many whole cells as come nearest fill the
-            volume.
+        spacing: voxels between knots, at least 2, or three numbers for x, y and z; it is adjusted so that a whole number of cells
+            fills the volume.
         magnitude: the largest displacement of a knot as a fraction of the spacing, from 0 to 0.40331, within which nothing can
             fold: a number, pair, `Learnable` or distribution.
         border: ``locked``: the border of the volume stays where it is, so that nothing from outside shows; or ``free``.

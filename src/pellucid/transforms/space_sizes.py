@@ -1,7 +1,7 @@
 """Transforms of volumes that change their size: crops, pads, resizes.
 
 Owns: RandomCrop3, CenterCrop3, Pad3, Resize3.
-Must not: interpolate but for Resize3; the others move whole voxels.
+Must not: interpolate, except in Resize3; the others move whole voxels.
 Read next: ``space.py``.
 """
 
@@ -72,11 +72,11 @@ class RandomCrop3(_Cropping):
     Args:
         size: (depth, height, width) of the window, or one number.
         foreground: the share of windows, drawn for each sample, that are to show a voxel whose label is not 0. Each such voxel is
-            as likely, and so is each place of it in the window, as far as the volume reaches. Labels are those of the batch's label
-            volumes, so this stands before all transforms that move them then; without any, windows lie anywhere.
-        labels: of which one is drawn first, of those that the sample has; None for all that is not 0.
-        pad_if_needed: where the volume is smaller than the window along an axis, it lies in the middle of it.
-        padding_mode: there is the ``fill`` (``zeros``), or the nearest voxel (``border``).
+            as likely, and so is each place of it in the window, as far as the volume reaches. The crop then reads the label volumes
+            of the batch, so it must stand before all transforms that move them; without label volumes, windows lie anywhere.
+        labels: the labels to show: one is drawn first, among those that the sample has. None takes all but 0 as one.
+        pad_if_needed: let a volume that is smaller than the window along an axis lie in the middle of the window.
+        padding_mode: around it lies the ``fill`` (``zeros``), or the nearest voxel (``border``).
         fill: a number, or one per channel, in the volume's units.
         mask_fill: the label there; None for the pipeline's ``mask_fill``.
 
@@ -148,8 +148,8 @@ class CenterCrop3(_Cropping):
 
     Args:
         size: (depth, height, width) of the window, or one number.
-        pad_if_needed: where the volume is smaller than the window along an axis, it lies in the middle of it.
-        padding_mode: there is the ``fill`` (``zeros``), or the nearest voxel (``border``).
+        pad_if_needed: let a volume that is smaller than the window along an axis lie in the middle of the window.
+        padding_mode: around it lies the ``fill`` (``zeros``), or the nearest voxel (``border``).
         fill: a number, or one per channel, in the volume's units.
         mask_fill: the label there; None for the pipeline's ``mask_fill``.
 

@@ -1,4 +1,4 @@
-"""What transforms share that resample the whole picture through one map or one field each.
+"""The common part of transforms that resample the whole picture through one map or one field.
 
 Owns: `Warping`, `Bending` and `Fitting`: their segment, their gate and their gradients; where the knots of a grid lie.
 Must not: know the maps.
@@ -24,7 +24,7 @@ __all__ = ["Bending", "Fitting", "Warping", "cells_of", "locked", "resizing", "s
 
 
 class Warping(Transform):
-    """A relative declares its fields, with how they are drawn, and gives ``matrix``; the canvas keeps its size."""
+    """The base: a subclass declares its fields and how they are drawn, and gives ``matrix``; the canvas keeps its size."""
 
     interpolation: Interpolation
     padding_mode: PaddingMode
@@ -67,7 +67,7 @@ class Warping(Transform):
 
 
 def locked(control: Float[Tensor, "b c *knots"]) -> Float[Tensor, "b c *knots"]:
-    """Odd about the outer knots, so that the spline is zero along the border."""
+    """Make control numbers odd about the outer knots, so that the spline is zero along the border."""
     for axis in range(2, control.dim()):
         knots = control.shape[axis] - 2
         edge = torch.zeros_like(control.narrow(axis, 0, 1))
@@ -77,20 +77,20 @@ def locked(control: Float[Tensor, "b c *knots"]) -> Float[Tensor, "b c *knots"]:
 
 
 def shifting(transform: Any, size: Size, *, exposes: bool) -> WarpSpec:
-    """What a crop or a pad by whole pixels is, of a transform with a fill; a constant where it names no padding mode."""
+    """The spec of a crop or pad by whole pixels, with the transform's fill, and its padding mode if it has one."""
     mode = getattr(transform, "padding_mode", "constant")
     shown = {"padding_mode": mode, "fill": transform.fill, "mask_fill": transform.mask_fill}
     return WarpSpec(size, resamples=False, along_axes=True, exposes=exposes, **shown)
 
 
 def resizing(transform: Any, size: Size, down: float, across: float, **more: Any) -> WarpSpec:
-    """What scales along the axes, of a transform that interpolates; an output pixel spans at most so much down and across."""
+    """The spec of a scaling along the axes, in which an output pixel spans at most ``down`` x ``across`` input pixels."""
     how = {"interpolation": transform.interpolation, "antialias": transform.antialias, **more}
     return WarpSpec(size, along_axes=True, shrink=(max(1.0, down), max(1.0, across)), **how)
 
 
 class Bending(Warping):
-    """A relative gives ``bend``, the displacements of the picture's own pixels, instead of a matrix."""
+    """The base: a subclass gives ``bend``, the displacements of the picture's own pixels, instead of a matrix."""
 
     bends = True
 
@@ -103,7 +103,7 @@ class Bending(Warping):
         return _bent(bend._replace(control=gated(values, bend.control, 0.0), linear=self.linear))
 
     def without_field(self, like: Tensor) -> Warp:
-        """What it lowers to, with a field of one cell that moves nothing in the place of its own."""
+        """The segment that it lowers to, but with a field of one cell that moves nothing."""
         return _bent(Bend(like.new_zeros((1, 2, 4, 4)), like.new_zeros((1, 4)), self.linear))
 
 
@@ -112,8 +112,8 @@ def _bent(bend: Bend) -> Warp:
 
 
 class Fitting(Bending):
-    """A relative gives ``moves``, a smooth field by formula; a cubic B-spline through its values at the knots, and halfway in
-    the outer cells, stands for it.
+    """The base: a subclass gives ``moves``, a smooth field by formula; a cubic B-spline through its values at the knots, and
+    halfway in the outer cells, approximates it.
     """
 
     def moves(
@@ -123,11 +123,11 @@ class Fitting(Bending):
         raise NotImplementedError
 
     def spacing_of_knots(self) -> float:
-        """The most pixels between knots, about."""
+        """The largest distance between knots in pixels, approximately."""
         return 8.0
 
     def cells(self, length: int) -> tuple[int, float]:
-        """Between knots along an axis of so many pixels: how many, three at least, and how long they are."""
+        """The number of cells between knots along an axis of so many pixels, three at least, and their length."""
         return cells_of(length, self.spacing_of_knots(), least=3)
 
     def bend(self, values: Params, spec: ImageSpec, like: Tensor) -> Bend:
@@ -140,8 +140,8 @@ class Fitting(Bending):
 
 
 def cells_of(length: int, spacing: float, least: int = 1, times: int = 1) -> tuple[int, float]:
-    """Between knots, the outer ones on the picture's border: as many whole cells as come nearest, and how long they are; a multiple
-    of ``times``.
+    """The number of cells between knots, a multiple of ``times``, whose length comes nearest to ``spacing``, and that length; the
+    outer knots lie on the picture's border.
     """
     cells = times * max(-(-least // times), round((length - 1) / (times * spacing)))
     return cells, max(1, length - 1) / cells

@@ -1,4 +1,4 @@
-"""Waves and bent plates: RandomWave, RandomThinPlateSpline.
+"""Waves and thin plate splines: RandomWave, RandomThinPlateSpline.
 
 Owns: those two, as displacements by formula.
 Must not: fit or evaluate B-splines.
@@ -30,12 +30,12 @@ _KNOTS = 12.0  # in a period
 
 @dataclass(frozen=True)
 class RandomWave(Fitting):
-    """Let waves run over the picture: rows move along x by a sine of their height, columns along y by the same of their place.
+    """Let waves run over the picture: rows move along x by a sine of their y, columns along y by the same sine of their x.
 
     Args:
         amplitude: the most that a pixel moves along each axis, as a fraction of the period, 0 to 0.1, within which nothing can
             fold: a number, pair, `Learnable` or distribution.
-        period: of the sine, in pixels, at least 16, likewise; of a distribution the lower end must be known.
+        period: of the sine, in pixels, at least 16, likewise; a distribution must have a lower end.
         phase: of the sine at the picture's centre, in turns, likewise.
 
     A cubic B-spline with twelve knots in the shortest period stands for the map. Its error is below 5e-4 of the
@@ -84,10 +84,10 @@ class RandomWave(Fitting):
 
 @dataclass(frozen=True)
 class RandomThinPlateSpline(Fitting):
-    """Move a coarse grid of points at random, and all between them as a thin plate bends.
+    """Warp by a thin plate spline through a coarse grid of control points that move at random.
 
-    The points divide the picture evenly, the outer ones on its border; the plate is that of coordinates in which their distance
-    is 1 along both axes. The field is evaluated while the picture is read.
+    The control points divide the picture evenly, the outer ones on its border; the spline is taken in coordinates in which
+    neighbours are 1 apart along both axes. The field is evaluated while the picture is read.
 
     Args:
         points: along each axis, 2 to 8.
@@ -102,7 +102,7 @@ class RandomThinPlateSpline(Fitting):
     Identity at:
         magnitude = 0, bit for bit.
     Errors:
-        InvalidArgument for a magnitude out of its range, or a number of points that is.
+        InvalidArgument for a magnitude or a number of points out of its range.
     Source:
         ``scipy.interpolate.RBFInterpolator("thin_plate_spline", degree=1)``; Bookstein, 1989.
 
@@ -128,7 +128,7 @@ class RandomThinPlateSpline(Fitting):
         object.__setattr__(self, "points", whole_number("RandomThinPlateSpline.points", self.points, 2, 8))
 
     def cells(self, length: int) -> tuple[int, float]:
-        """Every point is a knot: a plate's curvature has no bound there, which between knots costs five times the error."""
+        """Every point is a knot: a plate's curvature has no bound there, and between knots the error is five times as large."""
         return cells_of(length, self.spacing_of_knots(), least=3, times=self.points - 1)
 
     def moves(self, values: Params, x: Tensor, y: Tensor, spec: ImageSpec) -> tuple[Tensor, Tensor]:
@@ -137,7 +137,7 @@ class RandomThinPlateSpline(Fitting):
 
 
 def spacing_of_points(points: int, spec: ImageSpec) -> tuple[float, float]:
-    """How far apart so many points a side lie, along x and along y."""
+    """The distance between neighbouring points, along x and along y."""
     across, down = (max(1, int(length) - 1) / (points - 1) for length in (spec.width, spec.height))
     return across, down
 
@@ -145,9 +145,10 @@ def spacing_of_points(points: int, spec: ImageSpec) -> tuple[float, float]:
 def bent_plate(
     moved: Float[Tensor, "b 2 n n"], x: Float[Tensor, "1 #h #w"], y: Float[Tensor, "1 #h #w"], spacing: tuple[float, float]
 ) -> tuple[Tensor, Tensor]:
-    """How far a thin plate moves each place, in pixels, where its points move by so many times their distance.
+    """How far a thin plate moves each place, in pixels.
 
     Args:
+        moved: how far its points move, in units of their distance.
         x, y: pixels from the picture's middle.
     """
     u, v = torch.broadcast_tensors(x / spacing[0], y / spacing[1])
@@ -157,7 +158,7 @@ def bent_plate(
 
 
 def _plate(points: int, at: Float[Tensor, "q 2"]) -> Float[Tensor, "n q"]:
-    """What each control point's displacement, row by row, adds at each place: linear in it, whatever is drawn."""
+    """How much of each control point's displacement, row by row, arrives at each place; the same for all draws."""
     line = torch.arange(points, dtype=at.dtype, device=at.device) - (points - 1) / 2
     grid = torch.stack(torch.broadcast_tensors(line[None], line[:, None]), -1).flatten(0, 1)  # n 2
     flat = torch.cat((torch.ones_like(grid[:, :1]), grid), 1)  # n 3

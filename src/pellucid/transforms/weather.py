@@ -1,4 +1,4 @@
-"""What falls from the sky: RandomRain, RandomSnow.
+"""Rain and snow: RandomRain, RandomSnow.
 
 Owns: RandomRain, RandomSnow.
 Must not: make streaks or flakes; they draw their key.
@@ -23,20 +23,20 @@ from pellucid.types import EndClip, ImageSpec
 __all__ = ["RandomRain", "RandomSnow"]
 
 _LONGEST = 60.0
-"""Pixels, of a streak."""
+"""The longest streak, in pixels."""
 
 
 @dataclass(frozen=True)
 class RandomRain(Grained):
     """Let it rain: slanted streaks of light, mixed in as white.
 
-    From a share of the pixels, each with a brightness uniform on (0, 1), comes a streak: the pixel's light along a line through
-    it, spread bilinearly over the pixels beside the line and as bright as the pixel was. Where streaks meet, their light adds up
-    to at most 1. The picture x becomes x + strength * light * (1 - x).
+    A share of the pixels get a brightness, uniform on (0, 1), and a streak of this brightness: a line through the pixel, spread
+    bilinearly over the pixels beside it. Where streaks meet, their light adds up to at most 1. The picture x becomes
+    x + strength * light * (1 - x).
 
     Args:
         strength: how white streaks are, 0 to 1: a number, pair, `Learnable` or distribution.
-        density: the share of pixels that a streak comes from, from 1e-6 to 1, likewise.
+        density: the share of pixels at which a streak has its middle, from 1e-6 to 1, likewise.
         length: of streaks in pixels, 0 to 60, likewise.
         slant: of streaks in degrees counter-clockwise from the vertical: a number d for (-d, d), a pair, a `Learnable` magnitude
             or a distribution.
@@ -84,7 +84,7 @@ class RandomSnow(Grained):
 
     Args:
         strength: 0 to 1: a number, pair, `Learnable` or distribution.
-        angle: from which flakes fall, in degrees clockwise from the x axis, likewise; ImageNet-C has -135 to -45.
+        angle: the direction that flakes come from, in degrees clockwise from the x axis, likewise; ImageNet-C has -135 to -45.
         severity: 1 to 5, as in ImageNet-C: how many flakes there are, how large, and how pale the picture is.
 
     The record keeps two words per sample, not the flakes. Frames of a video share them.
@@ -100,7 +100,7 @@ class RandomSnow(Grained):
 
     Example:
         >>> white = pellucid.RandomSnow(1.0, severity=3, p=1.0)(torch.zeros(1, 3, 32, 32))
-        >>> bool((white >= 0.15 - 1e-6).all())  # what is pale is so everywhere
+        >>> bool((white >= 0.15 - 1e-6).all())  # paler everywhere
         True
     """
 

@@ -25,7 +25,7 @@ __all__ = ["RandomZoomOut", "ScaleJitter"]
 
 
 class _Placed(Transform):
-    """The relatives: scaled by one factor, then placed anywhere on the canvas, or cut anywhere where it is larger."""
+    """The base: the picture is scaled by one factor and placed at random on the canvas, or cut at random if it is larger."""
 
     fill: Fill
     mask_fill: float | None
@@ -36,7 +36,7 @@ class _Placed(Transform):
         return {**super().draws(spec), "x": Uniform(0.0, 1.0), "y": Uniform(0.0, 1.0)}
 
     def _warp(self, spec: ImageSpec, size: Size, smallest: Any) -> WarpSpec:
-        """The canvas, and the smallest that the picture may become."""
+        """The spec of a canvas of this size, and of pictures that shrink by ``smallest`` at most."""
         shown = {"padding_mode": "constant", "fill": self.fill, "mask_fill": self.mask_fill}
         return resizing(self, size, 1.0 / smallest, 1.0 / smallest, **shown)
 
