@@ -21,7 +21,7 @@ value: `exact`, `almost_everywhere` (one-sided at kinks), `surrogate: <name>` or
 2 x 3 x 8 x 8 images in float64: *measured* is its verdict, *coverage* the share of elements with a gradient (crops and
 half-open flips leave pixels out), *error* the largest relative difference from finite differences. The audit calls a surrogate
 `surrogate` (the output is a staircase) or `wrong` (it is not the derivative of the function), as declared.
-A test fails if a declaration and its measurement part, or if any finding is above a note.
+A test fails if a declaration and its measurement differ, or if any finding is above a note.
 
 Written by `python -m tests.gradient_table`.
 

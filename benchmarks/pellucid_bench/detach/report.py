@@ -62,7 +62,7 @@ against central differences of the loss itself. The descriptor cannot see bright
 
 {_table(header, rows)}
 
-Under `full`, the finite differences' own error is left, and the floor of the standard deviation (3e-4) lets a little
+Under `full`, only the error of the finite differences is left, and the floor of the standard deviation (3e-4) lets a little
 contrast through. The weights get the same gradient under every policy: detaching concerns the input only.
 """
 
@@ -74,8 +74,9 @@ def _drift(result: StudyResult) -> str:
     ]
     return f"""## What a learnable brightness does with it
 
-One brightness and one contrast for half of the second view's patches, {len(result.drift[0].brightness) - 1} plain gradient steps of
-rate 0.05 on the mean of L. A correct gradient leaves both where they are.
+Half of the second view's patches have one learnable brightness and one contrast.
+They take {len(result.drift[0].brightness) - 1} plain gradient steps of rate 0.05 on
+the mean of L. A correct gradient leaves both where they are.
 
 {_table("| statistics | seed | brightness (from 0) | contrast - 1 | change of the loss |", rows)}
 """
@@ -92,9 +93,10 @@ def _signal(result: StudyResult) -> str:
     header = "| footprint | plain | antialiased | ratio | right way, plain | right way, antialiased |"
     return f"""## Where the noise really comes from
 
-The gradient to a displaced keypoint, projected on the way home: mean over standard deviation (`keypoint_gradient_signal`), for
-patches of 32 samples a side of all bundled photographs. With more than one pixel between samples the picture aliases unless it is
-blurred first. Photographs without fine texture gain less, so the figures hold for this set.
+The table has the gradient to a displaced keypoint, projected on the direction back to the true place: its mean over its standard
+deviation (`keypoint_gradient_signal`), for patches of 32 samples a side of all bundled photographs. With more than one pixel
+between samples the picture aliases unless it is blurred first. Photographs without fine texture gain less, so the figures hold for
+this set.
 
 {_table(header, rows)}
 """
@@ -116,13 +118,14 @@ def _training(result: StudyResult, picture: str) -> str:
     through = "raised" if gain > 0 else "lowered"
     return f"""## Does a detector train better one way?
 
-A `KeypointNet`, {result.plan.warm_steps} steps on responses, then {result.plan.steps} steps through patches and a constant
-descriptor: only the pair term, which here {through} repeatability by {abs(gain):.3f}. Repeatability within 2 px of the 40
-strongest keypoints, {result.plan.held_out} pairs of 128x128 views of photographs not trained on.
+A `KeypointNet` trains for {result.plan.warm_steps} steps on responses, then for {result.plan.steps} steps through patches
+and a constant descriptor with the pair term alone, which here {through} repeatability by {abs(gain):.3f}. The table has the
+repeatability within 2 px of the 40 strongest keypoints, on {result.plan.held_out} pairs of 128x128 views of photographs
+not trained on.
 
 {_table("| seed | before | detached | full | full - detached |", rows)}
 
-{said} So few seeds and steps could not show an effect much smaller than that.
+{said} With so few seeds and steps, the study could not show an effect much smaller than that.
 
 ![Gradients, drift, signal-to-noise ratio and repeatability]({picture})
 """
@@ -134,8 +137,8 @@ _STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}
 _ADVICE = """## What follows
 
 * To train weights, the policy makes no difference.
-* If you learn or attack brightness, contrast or anything photometric, take `statistics="full"`: with detached ones they
-  walk without lowering the loss.
+* If you learn or attack brightness, contrast or anything photometric, take `statistics="full"`: with detached statistics
+  these parameters drift without lowering the loss.
 * To train a detector through patches, antialias first (`extract_patches` does); the policy after it matters less.
 """
 
