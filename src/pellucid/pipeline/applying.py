@@ -47,7 +47,7 @@ from pellucid.random.windows import MaskWindow
 from pellucid.segments import Warp
 from pellucid.targets.arrays import as_given
 from pellucid.targets.cameras import check_followed, posed, residuals, turns
-from pellucid.targets.dropping import sieved
+from pellucid.targets.dropping import drop_rows
 from pellucid.targets.instances import Instances, instances_of
 from pellucid.targets.kinds import BOXES, IMAGES, VALID, turned_along
 from pellucid.targets.layers import laid_rows, mixed_labels, rows_beside_holes
@@ -142,7 +142,7 @@ def finished(result: dict[str, Any], untouched: dict[str, Any], parsed: Parsed, 
     """
     form = parsed.form
     drop = options.drop_invalid and not form.bare
-    result = sieved(result, untouched, options, count) if drop else {**result, **untouched}
+    result = drop_rows(result, untouched, options, count) if drop else {**result, **untouched}
     return form.closed(handed_back(result, parsed, listed=count is not None and options.out == "same"))
 
 

@@ -1,6 +1,6 @@
-"""What travels with a picture: kinds of targets, how batches hold them, and what moves their rows.
+"""Targets: everything that moves with a picture, such as masks, boxes and keypoints.
 
-Owns: the table of kinds, reading and writing batches, instances, and rows under layers.
+Owns: the table of kinds, reading and writing batches, masks of objects, and rows (boxes, points) under layers.
 Must not: draw, plan, or resample.
 Read next: ``kinds.py``.
 """

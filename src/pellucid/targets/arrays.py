@@ -1,7 +1,7 @@
-"""NumPy arrays and Pillow's pictures as tensors, without importing Pillow.
+"""Convert NumPy arrays and PIL images to tensors and back, without importing Pillow.
 
-Owns: what their axes and modes mean, and pixels in Pillow's own memory.
-Must not: change numbers; a picture's bytes stay bytes.
+Owns: the meaning of their axes and modes, and reading pixels from Pillow's own memory.
+Must not: change numbers: a picture's bytes stay bytes.
 Read next: ``parsing.py``.
 """
 
@@ -25,21 +25,21 @@ __all__ = ["as_given", "as_tensor", "given_as", "is_array", "pixels_of_pillow"]
 
 _COLORS = (1, 3, 4)
 _KEPT = ("L", "RGB", "RGBA", "F", "I", "I;16", "I;16B", "I;16L", "I;16N")
-"""Modes of Pillow's that are numbers per pixel; the others are colours that have to be looked up or converted."""
+"""Pillow's modes whose pixels are plain numbers; images of other modes are converted to RGB."""
 
 
 def is_array(value: object) -> bool:
-    """Whether this is an array or a picture of Pillow's."""
+    """Return whether this is an array or a PIL image."""
     return isinstance(value, np.ndarray) or _is_pillow(value)
 
 
 def as_tensor(name: str, kind: str, value: Any) -> Tensor:
-    """Read an array or a picture of Pillow's.
+    """Convert an array or a PIL image to a tensor.
 
     Args:
         name: of the argument, for errors.
-        kind: of target. Images are (H, W), (H, W, C) or more axes before, and become (..., C, H, W); all else keeps its axes.
-        value: shared with the result where it can be written to.
+        kind: of target. Images (H, W) or (..., H, W, C) become (..., C, H, W); other kinds keep their axes.
+        value: the array or image; a writeable array shares its memory with the result.
     """
     if _is_pillow(value):
         if kind == "image" and value.mode not in _KEPT:
@@ -58,18 +58,18 @@ def as_tensor(name: str, kind: str, value: Any) -> Tensor:
     first, last = tensor.shape[-3], tensor.shape[-1]
     if first in _COLORS and last not in _COLORS:
         got = f"shape {tuple(tensor.shape)}, which reads as {last} channels"
-        raise invalid(name, expected="an array (H, W, C)", got=got, fix="Channels that stand first: torch.from_numpy(array).")
+        raise invalid(name, expected="an array (H, W, C)", got=got, fix="If the channels come first: torch.from_numpy(array).")
     return tensor.permute(2, 0, 1) if tensor.dim() == 3 else tensor.movedim(-1, -3)
 
 
 def given_as(value: object, kind: str, out: str) -> str:
-    """How a result is handed back, for `as_given`.
+    """Return the name of the form in which `as_given` hands a result back; "" for a tensor.
 
     Args:
-        value: what came.
+        value: the input of the call.
         kind: of target.
-        out: ``tensor``; ``same`` for arrays where arrays came, pictures of Pillow's where such came, and rows where rows did;
-            ``numpy`` for arrays of everything.
+        out: ``tensor``; ``same`` for the form of the input (an array, a PIL image, or lists of rows); ``numpy`` for arrays of
+            everything.
     """
     if out == "tensor" or (out == "same" and isinstance(value, Tensor)):
         return ""
@@ -83,8 +83,8 @@ def given_as(value: object, kind: str, out: str) -> str:
 
 
 def as_given(value: Any, how: str, *, listed: bool = False) -> Any:
-    """A result as `given_as` says: an image as an array (..., H, W, C) or (H, W), contiguous; else with its own axes. ``listed``:
-    each of several by itself.
+    """Convert a result to the form that `given_as` names: images become contiguous arrays (..., H, W, C) or (H, W), others keep
+    their axes. ``listed``: the value holds several results, and each is converted by itself.
     """
     if listed and isinstance(value, Tensor) and how == "image":  # all at once
         return list(as_given(value, how))
@@ -105,7 +105,7 @@ def as_given(value: Any, how: str, *, listed: bool = False) -> Any:
 
 
 def _as_pillow(image: Tensor) -> Any:
-    """Bytes (C, H, W) or (H, W) as a picture of Pillow's; other numbers stay a tensor, as do several pictures."""
+    """Convert bytes (C, H, W) or (H, W) to a PIL image; other dtypes and batches of pictures stay tensors."""
     if image.dtype != torch.uint8 or image.dim() > 3:
         return image
     image = image[0] if image.dim() == 3 and len(image) == 1 else image
@@ -119,10 +119,10 @@ def _is_pillow(value: object) -> bool:
 
 
 def pixels_of_pillow(picture: Any) -> Tensor:
-    """The numbers of a picture: (H, W, C), or (H, W); not to be written to.
+    """Return the pixels of a PIL image, (H, W, C) or (H, W). Do not write to them.
 
-    Pillow keeps four bytes for a pixel in colours, and hands out copies of three, put together from pieces. Where it shows its own
-    memory (Arrow's interface for C; rows that follow one another), that is seen, and nothing is copied.
+    Pillow stores four bytes for each RGB pixel, and its array interface copies three of them. If Pillow exports its memory by
+    Arrow's C interface, in one block, the result is a view of that memory, and nothing is copied.
     """
     memory = _shown(picture) if picture.mode == "RGB" else None
     if memory is None:
@@ -132,7 +132,7 @@ def pixels_of_pillow(picture: Any) -> Tensor:
 
 
 class _Array(ctypes.Structure):
-    """Arrow's array, as its interface for C lays it out."""
+    """The struct ``ArrowArray`` of Arrow's C interface."""
 
 
 _Array._fields_ = [
@@ -144,7 +144,7 @@ _Array._fields_ = [
 
 
 def _shown(picture: Any) -> NDArray[np.uint8] | None:
-    """The memory of a picture in colours, four bytes a pixel; None where Pillow is too old, or keeps it in pieces."""
+    """Return the memory of an RGB image, four bytes per pixel; None if Pillow is too old or stores the image in several blocks."""
     show = getattr(picture, "__arrow_c_array__", None)
     if show is None:
         return None
@@ -160,7 +160,7 @@ def _shown(picture: Any) -> NDArray[np.uint8] | None:
     if pixels.n_children != 1 or pixels.length * 4 != count or pixels.offset:
         return None
     first = _Byte.from_address(pixels.children[0].contents.buffers[1])
-    first.capsule = capsule  # type: ignore[attr-defined]  # the memory lives as long as it
+    first.capsule = capsule  # type: ignore[attr-defined]  # keeps the memory alive
     return as_strided(np.ctypeslib.as_array(first), (count,), (1,))
 
 

@@ -1,7 +1,8 @@
-"""What of a scene follows its camera: poses, lenses and boxes in space, where the pose takes what the picture turned.
+"""Targets of a scene under ``cameras="pose"`` and ``"residual"``: poses, lenses, boxes in space, and matrices of bent pictures.
 
-Owns: which maps they can follow, the turn that a pose takes, and what a field leaves over beside a camera's matrix.
-Must not: know what each of them does under a turn; the table of kinds does.
+Owns: which maps such targets can follow, moving a picture's rotation into the pose, and the displacements that a camera's matrix
+cannot express.
+Must not: know how each kind turns: the table of kinds does.
 Read next: ``../geometry/cameras.py``.
 """
 
@@ -34,14 +35,14 @@ _FOLLOWS = {
 
 
 def _stops(spec: SegmentSpec | None, follows: str) -> bool:
-    """Whether a step is more than that."""
+    """Return whether a target that ``follows`` such maps cannot follow this step."""
     if not isinstance(spec, WarpSpec):
         return False
     return spec.bends or (follows != "perspective" and spec.projective) or (follows == "axes" and not spec.along_axes)
 
 
 def check_followed(plan: Plan, parsed: Parsed, options: Options) -> None:
-    """Raise for what of a scene cannot follow some step, or misses the camera whose turn it takes."""
+    """Raise for a target of a scene that cannot follow some step, or whose camera is not in the batch."""
     for entry in parsed.entries:
         if entry.kind.scene is None or options.cameras != "pose":
             continue
@@ -54,23 +55,23 @@ def check_followed(plan: Plan, parsed: Parsed, options: Options) -> None:
 
 
 def turns(entry: Entry, options: Options) -> bool:
-    """Whether a map does more to an entry than to move it; what a camera turns by its pose does not count."""
+    """Return whether a map changes an entry's values, besides moving them; a turn that the camera's pose takes does not count."""
     return entry.key in options.pairs or (entry.kind.turn is not None and not (entry.kind.scene and options.cameras == "pose"))
 
 
 def _camera_of(entry: Entry, parsed: Parsed) -> str:
-    """The key of the camera of a scene: that whose name ends the same, or the only one."""
+    """Return the key of an entry's camera: the intrinsics whose name has the same ending, or the only ones."""
     cameras = [one.key for one in parsed.entries if one.kind.name == "intrinsics"]
     same = [key for key in cameras if key.partition("_")[2] == entry.key.partition("_")[2]] or cameras
     if len(same) != 1:
-        fix = "The pose takes what the picture turned, and a matrix says how far that is. Pass it, or Pipeline(cameras='matrix')."
+        fix = "The picture's rotation goes into the pose, and is read off this matrix. Pass it, or Pipeline(cameras='matrix')."
         expected = "the intrinsics of its camera beside it"
         raise invalid(f"batch[{entry.key!r}]", expected=expected, got=f"{len(same)} of them", fix=fix)
     return same[0]
 
 
 def posed(result: dict[str, Any], parsed: Parsed, options: Options) -> None:
-    """Take what the picture turned out of cameras' matrices, and turn what else there is of the scene by it."""
+    """Take the rotation out of the cameras' matrices, and apply it to the scene's other targets; changes ``result`` in place."""
     if options.cameras != "pose":
         return
     turns = {}
@@ -87,7 +88,9 @@ def posed(result: dict[str, Any], parsed: Parsed, options: Options) -> None:
 
 
 def residuals(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str, Tensor]:
-    """Beside each camera of a picture that a field has moved: how far from a pixel the camera's matrix puts what it shows."""
+    """For each camera of a picture that a field bent, return the displacements (b, 2, h, w) that its matrix cannot express: from
+    each pixel to where the matrix puts the point that the pixel shows.
+    """
     plan = lowered.plan
     cameras = [entry for entry in parsed.entries if entry.kind.name == "intrinsics"]
     if options.cameras != "residual" or not plan.bends or not cameras:

@@ -1,7 +1,7 @@
-"""The forms that samples and batches come in: a picture, a dict, a dict inside of a dict, a pair (picture, target).
+"""The forms of samples and batches: a picture, a dict, a dict inside of a dict, a pair (picture, target).
 
-Owns: one flat dict of each, and results in the form of what came.
-Must not: know kinds of targets or look at numbers.
+Owns: turning each form into one flat dict, and results back into the form of the input.
+Must not: know kinds of targets or read numbers.
 Read next: ``parsing.py``.
 """
 
@@ -19,19 +19,19 @@ from pellucid.errors import invalid
 __all__ = ["Form", "opened"]
 
 _NESTED = ("target", "targets")
-"""Keys under which a dict of targets may stand, as torchvision's data sets have it."""
+"""Keys that may hold a dict of targets, as in torchvision's data sets."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a batch looked like.
+    """The form of a batch.
 
     Args:
         bare: a picture or a list of pictures, not a dict.
-        pair: ``tuple`` or ``list`` where it was (picture, target).
-        within: the keys that stood in the target; None where it was a label, which is under ``labels`` here.
-        under: the key of the target, in a dict.
-        count: of the dicts in the target, where it was a list of them, one per picture.
+        pair: ``tuple`` or ``list`` for a pair (picture, target), else None.
+        within: the keys of the target; None for a target that is a label, which the flat dict has under ``labels``.
+        under: the key of the target in a dict, if it has one.
+        count: the length of a target that is a list of dicts, one per picture.
     """
 
     bare: bool = False
@@ -41,7 +41,7 @@ class Form:
     count: int | None = None
 
     def closed(self, result: dict[str, Any]) -> Any:
-        """A flat result in this form; validity flags stand beside what they are of."""
+        """Bring a flat result into this form; validity flags go where their boxes or points are."""
         if self.bare:
             return result["image"]
         if self.pair and self.within is None:
@@ -51,7 +51,7 @@ class Form:
         within = self.within or ()
         inside = {key: value for key, value in result.items() if key in within or key.removesuffix("_valid") in within}
         outside = {key: value for key, value in result.items() if key not in inside}
-        if self.pair:  # which has no other place for what was added
+        if self.pair:  # a pair has no other place for keys that the call added
             inside |= {key: value for key, value in outside.items() if key != "image"}
         target: Any = inside
         if self.count is not None:
@@ -63,7 +63,7 @@ _BARE = Form(bare=True)
 
 
 def opened(batch: Any) -> tuple[Any, Form]:
-    """A batch as one flat dict, or as it is where it holds pictures alone; and its form."""
+    """Return a batch as one flat dict, or unchanged if it holds pictures alone, and its form."""
     if isinstance(batch, Tensor):
         return batch, _BARE
     if isinstance(batch, Mapping):
@@ -92,7 +92,7 @@ def _is_target(value: object) -> bool:
 
 
 def _is_label(value: object) -> bool:
-    """A class, or one for each picture: no picture has so few axes."""
+    """Return whether this is a class number, or one for each picture: pictures have more axes."""
     if isinstance(value, Tensor):
         return value.dim() <= 1 and not (value.is_floating_point() or value.is_complex())
     if isinstance(value, np.ndarray):
@@ -101,7 +101,7 @@ def _is_label(value: object) -> bool:
 
 
 def _joined(target: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], int | None]:
-    """One dict of a target, or of the targets of a list of pictures, and how many these are."""
+    """Join the dicts of several pictures into one dict of lists, and return their number; None for a single dict."""
     if isinstance(target, Mapping):
         return dict(target), None
     keys = tuple(target[0])

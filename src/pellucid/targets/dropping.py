@@ -1,7 +1,7 @@
-"""Leaving out boxes and points that are no longer in the picture, with the labels that stand beside them.
+"""Drop boxes and points that are no longer in the picture, together with their labels (``drop_invalid=True``).
 
 Owns: which entries have a row for every box.
-Must not: decide what is valid.
+Must not: decide which rows are valid.
 Read next: ``../pipeline/applying.py``.
 """
 
@@ -19,27 +19,27 @@ from pellucid.errors import invalid
 from pellucid.targets.kinds import BOXES, KINDS, VALID, kind_in
 from pellucid.targets.options import Options
 
-__all__ = ["sieved"]
+__all__ = ["drop_rows"]
 
 _BESIDE = ("labels", "label", "class_labels", "category_ids", "iscrowd", "masks")
-"""What has a row for every box, where it is no single number; ``labels_left`` goes with ``boxes_left``, and where no boxes
-have that name, with ``boxes``. So have labels that ``targets=`` names; masks that it names are pictures of their own.
-``keypoint_labels`` have one for every keypoint.
+"""Entries with a row for every box, unless they are a single number. ``labels_left`` goes with ``boxes_left``, or with ``boxes`` if
+there are no such boxes. Labels that ``targets=`` names have such rows, too; masks that it names count as separate pictures.
+``keypoint_labels`` have a row for every keypoint.
 """
 
 
-def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, count: int | None) -> dict[str, Any]:
-    """Rows whose flags say no are left out of a result, and the same rows of the labels.
+def drop_rows(result: dict[str, Any], untouched: dict[str, Any], options: Options, count: int | None) -> dict[str, Any]:
+    """Return a result without the rows whose flags are False, and without the same rows of their labels.
 
     Args:
-        result: what was transformed, and its flags.
-        untouched: the rest.
+        result: the transformed entries and their flags.
+        untouched: the entries that were not transformed.
         options: of the pipeline.
-        count: how many pictures a list has; None for one picture.
+        count: the number of pictures in a list; None for one picture.
     """
     everything = {**result, **untouched}
     flags = {name: result[f"{name}_{VALID}"] for name in result if f"{name}_{VALID}" in result}
-    # Points of objects stay, those that are gone as well: an object goes with its other rows.
+    # Keypoints of objects (N, K, 2) stay, even invisible ones; they go only with their object's box.
     flags = {name: flag for name, flag in flags.items() if not _of_objects(flag)}
     stacks = [name for name in result if name.startswith("masks") and name not in options.targets and _is_stack(result[name])]
     flags |= {name: _shown(result[name]) for name in stacks}
@@ -47,7 +47,7 @@ def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, 
         beside, masks = _beside(group[0], everything, options), f"{group[0]}_{VALID}" not in result
         labels = [everything[name] if count else [everything[name]] for name in beside if name not in group]
         if masks and _counts(flags[group[0]]) not in map(_rows_of, labels):
-            continue  # channels that nothing says are objects
+            continue  # no labels match the channels, so these need not be objects
         keep = functools.reduce(_both, [flags[name] for name in group])
         named = [one for name in group for one in (name, f"{name}_{VALID}") if one in everything]
         for name in dict.fromkeys((*named, *beside)):
@@ -63,7 +63,9 @@ def sieved(result: dict[str, Any], untouched: dict[str, Any], options: Options, 
 
 
 def _groups(flags: Mapping[str, Any], result: dict[str, Any], options: Options) -> list[list[str]]:
-    """Keys whose rows are the same objects: boxes, outlines and masks of as many rows, whose keys end the same; others alone."""
+    """Group the keys whose rows are the same objects: boxes, outlines and masks with equally many rows and the same ending of the
+    key. Every other key is a group of its own.
+    """
     groups: dict[Any, list[str]] = {}
     for name, flag in flags.items():
         kind = kind_in(name, result[name], options)
@@ -77,12 +79,12 @@ def _rest(key: str) -> str:
 
 
 def _is_stack(value: Any) -> bool:
-    """Whether these are masks (N, H, W), or such of each picture."""
+    """Return whether these are masks (N, H, W), or a list of such masks for each picture."""
     return value.dim() > 2 if isinstance(value, Tensor) else isinstance(value, list) and all(map(_is_stack, value))
 
 
 def _shown(masks: Any) -> Any:
-    """Which masks have a pixel."""
+    """Return which masks are not empty."""
     return masks.flatten(-2).any(-1) if isinstance(masks, Tensor) else list(map(_shown, masks))
 
 
@@ -91,7 +93,7 @@ def _counts(flags: Any) -> list[int]:
 
 
 def _rows_of(labels: Sequence[Any]) -> list[int]:
-    """How many rows the labels of each picture have; -1 for one number."""
+    """Return the number of label rows of each picture; -1 for a single number."""
     return [len(one) if hasattr(one, "__len__") and getattr(one, "ndim", True) else -1 for one in labels]
 
 
@@ -106,11 +108,11 @@ def _beside(key: str, entries: dict[str, Any], options: Options) -> list[str]:
     points = kind is KINDS["keypoints"]
     if kind is None or (kind.move and kind is not BOXES and not kind.corners and not points):
         return []
-    rest, said = _rest(key), options.targets
+    rest, named = _rest(key), options.targets
     labels, others = ("keypoint_labels", ("keypoint_labels",)) if points else ("labels", _BESIDE)
-    names = [at for name in others if (at := f"{name}{rest}") in entries and said.get(at, labels) == labels]
+    names = [at for name in others if (at := f"{name}{rest}") in entries and named.get(at, labels) == labels]
     if not rest:
-        names += [name for name, kind in said.items() if kind == labels and name in entries]
+        names += [name for name, kind in named.items() if kind == labels and name in entries]
         owned = {_rest(name.removesuffix(f"_{VALID}")) for name in entries if name.endswith(f"_{VALID}")}
         names += [name for name in entries if name.startswith(f"{labels}_") and _rest(name.removeprefix("keypoint_")) not in owned]
     kinds = {name: kind_in(name, entries[name], options) for name in names}
@@ -120,13 +122,13 @@ def _beside(key: str, entries: dict[str, Any], options: Options) -> list[str]:
 
 
 def _of_objects(flags: Tensor | list[Tensor] | None) -> bool:
-    """Whether these are flags of keypoints (N, K) that each object has."""
+    """Return whether these are flags (N, K) of keypoints that belong to objects."""
     one = flags[0] if isinstance(flags, list) and flags else flags
     return isinstance(one, Tensor) and one.dim() == 2
 
 
 def _kept(name: str, value: Any, flags: Tensor, beside: Sequence[str]) -> Any:
-    """The rows whose flags say yes."""
+    """Return the rows whose flags are True."""
     keep = torch.nonzero(flags).flatten()
     rows: int | None = None
     take: Callable[[], Any] = lambda: value  # noqa: E731 - one number is the label of the picture

@@ -1,7 +1,7 @@
-"""Masks of objects, one channel each, on their way through layers.
+"""Masks of objects, one channel each, under layers that mix or paste samples.
 
-Owns: which masks are rows of objects, what is cut out of them and pasted, and what that leaves of the others.
-Must not: touch pictures; these read here what covers them.
+Owns: which masks have a channel for each object, cutting out and pasting objects, and what stays visible of the other objects.
+Must not: change pictures: they are pasted elsewhere, by the cutouts from here.
 Read next: ``layers.py``.
 """
 
@@ -34,12 +34,12 @@ __all__ = ["Covered", "Instances", "instances_of", "is_instances"]
 
 
 class Covered(NamedTuple):
-    """What a layer that pastes has done to objects that have boxes.
+    """The effect of a pasting layer on objects with boxes.
 
     Args:
-        pasted: which of the partner's objects are.
-        before, after: how many pixels each of the picture's own objects had and has.
-        hull: the rectangle (pixel edges) around those it has.
+        pasted: which of the partner's objects are pasted.
+        before, after: the number of visible pixels of each of the picture's own objects, before and after pasting.
+        hull: the rectangle (pixel edges) around the pixels that are still visible.
     """
 
     pasted: Bool[Tensor, "b n"]
@@ -49,21 +49,23 @@ class Covered(NamedTuple):
 
 
 def is_instances(plan: Plan, entry: Entry, parsed: Parsed) -> bool:
-    """Whether masks have a channel for each object: those called so, beside boxes of as many rows, or where objects are pasted."""
+    """Return whether masks have a channel for each object: their key begins with ``masks``, and the batch has boxes with as many
+    rows or a step pastes objects.
+    """
     if not plan.moving_layers or not entry.key.startswith("masks") or entry.tensor.dim() - parsed.lead != 3:
         return False
     return bool(plan.pasting) or _beside(entry, parsed) is not None
 
 
 def _beside(masks: Entry, parsed: Parsed) -> Entry | None:
-    """The boxes of the objects: ``boxes_left`` are beside ``masks_left``."""
+    """Return the boxes of the masks' objects: ``boxes_left`` belong to ``masks_left``."""
     rest, rows = masks.key.partition("_")[1:], masks.tensor.shape[:-2]
     same = (one for one in parsed.entries if one.kind is BOXES and one.key.partition("_")[1:] == rest)
     return next((one for one in same if one.tensor.shape[:-1] == rows), None)
 
 
 def instances_of(lowered: Lowered, parsed: Parsed, options: Options) -> list[Instances]:
-    """The masks of objects of a batch; raises where objects are to be pasted and nobody can say which."""
+    """Return the masks of objects of a batch; raise if a step pastes objects and the masks do not match the boxes."""
     plan = lowered.plan
     found = [Instances(lowered, entry, parsed, options) for entry in parsed.entries if is_instances(plan, entry, parsed)]
     if plan.pasting:
@@ -81,7 +83,7 @@ def instances_of(lowered: Lowered, parsed: Parsed, options: Options) -> list[Ins
 
 
 class Instances:
-    """Masks of objects, led from layer to layer; each layer is laid once, in the plan's order.
+    """Masks of objects that go from layer to layer: call `lay` once for each layer, in the plan's order, and then `end`.
 
     Args:
         lowered: the plan and its values.
@@ -100,7 +102,7 @@ class Instances:
         self.covered: dict[int, Covered] = {}
 
     def lay(self, index: int, valid: Bool[Tensor, "b n"] | None) -> None:
-        """Lead the masks to a layer and through it; ``valid`` says which objects are there."""
+        """Warp the masks up to a layer and apply it; ``valid`` says which objects are real rather than padding."""
         at = next(i for i, group in enumerate(self._groups) if isinstance(group, Single) and group.index == index)
         self._lead(at)
         self._groups = self._groups[1:]
@@ -115,7 +117,7 @@ class Instances:
             self._masks = torch.cat(reads, 1)
 
     def _paste(self, index: int, segment: Layers, source: Int64[Tensor, "b"], valid: Tensor | None) -> None:
-        """The picture's own masks less what is covered, then the partner's: of its objects those that are pasted."""
+        """Stack the picture's own masks, without covered pixels, and the partner's masks, which are empty unless pasted."""
         assert segment.objects is not None
         words, share = segment.objects
         masks, opaque = self._masks, segment.opacity[:, 1]
@@ -127,32 +129,32 @@ class Instances:
         hard = hard & (plane > 0.5)
         left = masks * (~hard)[:, None].to(masks.dtype)
         if valid is not None:
-            before = _there(masks)
+            before = _opaque(masks)
             after = before * (~hard)[:, None].to(torch.uint8)
             self.covered[index] = Covered(pasted, _pixels(before), _pixels(after), _hull(after))
         self.cutouts[index] = Cutout(_softened(plane, segment.sigma, self._impl), hard)
         self._masks = torch.cat((left, theirs), 1)
 
     def end(self) -> Tensor:
-        """The masks of the result, in the dtype in which they came."""
+        """Return the masks of the result, in their original dtype."""
         self._lead(len(self._groups))
         whole = not self._dtype.is_floating_point and self._mode != "nearest"
         return (torch.round(self._masks) if whole else self._masks).to(self._dtype)
 
     def _lead(self, to: int) -> None:
-        """Through the passes before this one."""
+        """Apply the passes before this one."""
         before, self._groups = self._groups[:to], self._groups[to:]
         how = {"interpolation": self._mode, "padding_mode": None, "fill": 0.0, "impl": self._impl, "masks": True}
         self._masks = apply_field(self._lowered, self._masks, groups=before, **how)  # type: ignore[arg-type]
 
 
-def _there(masks: Shaped[Tensor, "b n h w"]) -> UInt8[Tensor, "b n h w"]:
-    """Which pixels belong to an object: 1 or 0, as torch reduces bytes quickly, and booleans not."""
+def _opaque(masks: Shaped[Tensor, "b n h w"]) -> UInt8[Tensor, "b n h w"]:
+    """Return which pixels belong to an object, as bytes 1 and 0: torch reduces bytes faster than booleans."""
     return (masks > 0.5 if masks.is_floating_point() else masks != 0).to(torch.uint8)
 
 
 def _read(masks: Tensor, segment: Layers, source: Tensor, k: int, mode: str, impl: str) -> Shaped[Tensor, "b n h w"]:
-    """What shows of the objects of read k: within its rectangle, and where none above it, opaque for the most part, hides it."""
+    """Return the visible masks of layer k: inside of its rectangle, and not under a layer above with an opacity over one half."""
     if masks.shape[1] == 0:
         return masks
     rows, size = torch.arange(len(masks), device=masks.device), (masks.shape[-2], masks.shape[-1])
@@ -178,9 +180,9 @@ def _read(masks: Tensor, segment: Layers, source: Tensor, k: int, mode: str, imp
 
 
 def _union(masks: Shaped[Tensor, "b n h w"]) -> Float[Tensor, "b h w"]:
-    """How opaque the most opaque of some objects is at each pixel."""
+    """Return the largest opacity of all objects at each pixel."""
     if not masks.is_floating_point():
-        masks = _there(masks)
+        masks = _opaque(masks)
     if masks.shape[1] == 0:
         masks = masks.new_zeros((len(masks), 1, *masks.shape[2:]))
     plane = masks.amax(1)
@@ -188,7 +190,7 @@ def _union(masks: Shaped[Tensor, "b n h w"]) -> Float[Tensor, "b h w"]:
 
 
 def _softened(plane: Float[Tensor, "b h w"], sigma: float, impl: str) -> Float[Tensor, "b h w"]:
-    """A plane behind a Gaussian of three sigmas to each side, or as far as the picture reaches."""
+    """Blur a plane by a Gaussian with a reach of three sigmas, or of the picture's shorter side."""
     reach = min(math.ceil(3.0 * sigma), min(plane.shape[1:]) - 1)
     if reach <= 0:
         return plane
@@ -196,16 +198,16 @@ def _softened(plane: Float[Tensor, "b h w"], sigma: float, impl: str) -> Float[T
     return separable(plane[:, None], taps, taps, impl=impl)[:, 0]
 
 
-def _pixels(there: UInt8[Tensor, "b n h w"]) -> Int64[Tensor, "b n"]:
-    """How many there are."""
-    return there.sum(3, dtype=torch.int32).sum(2)
+def _pixels(present: UInt8[Tensor, "b n h w"]) -> Int64[Tensor, "b n"]:
+    """Return the number of pixels of each object."""
+    return present.sum(3, dtype=torch.int32).sum(2)
 
 
-def _hull(there: UInt8[Tensor, "b n h w"]) -> Float[Tensor, "b n 4"]:
-    """The rectangles, in pixel edges, around what is there; of no size where nothing is."""
+def _hull(present: UInt8[Tensor, "b n h w"]) -> Float[Tensor, "b n 4"]:
+    """Return the rectangles, in pixel edges, around the pixels of each object; of size 0 for an object without pixels."""
     ends: list[Sequence[Tensor]] = []
     for axis in (2, 3):  # columns, then rows
-        seen = there.amax(axis)
+        seen = present.amax(axis)
         place = torch.arange(seen.shape[-1], device=seen.device, dtype=torch.float64)
         last = (place + 1.0) * seen
         first = float(seen.shape[-1]) - (float(seen.shape[-1]) - place) * seen

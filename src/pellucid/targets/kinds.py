@@ -1,6 +1,6 @@
-"""Kinds of targets, each one value: its name, shape, numbers and interpolation, or how its rows move.
+"""Kinds of targets. Each is one value: its name, shapes, dtypes, and its interpolation or the function that moves its rows.
 
-Owns: the table of kinds, how a key names one, and how boxes and keypoints go from canvas to canvas.
+Owns: the table of kinds, how a key names a kind, and how boxes and keypoints move from canvas to canvas.
 Must not: draw, plan, or resample.
 Read next: ``options.py``, ``parsing.py``.
 """
@@ -53,28 +53,28 @@ class TargetKind:
     Args:
         name: keys of batches begin with it: ``name``, ``name2``, ``name_left``.
         shapes: its shapes in words, for errors.
-        axes: how many axes of a sample an entry may have.
+        axes: the numbers of axes that an entry of one sample may have.
         last: the sizes that its last axis may have; empty for any.
-        integers: the integer dtypes it may hold beside floating-point numbers; None for any dtype.
-        interpolation: of pictures: resampled by default, through geometry alone.
-        channels: of pictures: how many there must be; None for any.
-        turn: of pictures of vectors, read where the picture is read: (values (b, c, h, w), src_from_dst (b, 3, 3)) -> the values
-            as the map turns and stretches them. Under a field each pixel comes on its own, with the map's derivative there.
-        reaches: vectors end at points of a picture: under a field, where those points go; of a clip, in the next frame, or in the
-            same one after the last.
-        move: of rows of coordinates, (b, n, k) in wide floating point: (values, path, entry, options) -> the moved values and which
-            of them are still there, (b, n). `follow` leads points along a path. A last hop of size None leads back to the input:
-            nothing is cut off there.
-        whole: the rows belong to the picture as a whole, as a camera's matrix does: no key says which of them are valid, and steps
-            that show several pictures in one are refused.
-        scene: of what belongs to the scene before a camera: (values, rotation (b, 3, 3)) -> the values behind that turn or mirror
-            of the camera, where ``Pipeline(cameras="pose")`` gives it one.
-        follows: for which maps that is possible: ``perspective`` (and affine ones), ``affine``, or ``axes``.
-        space: it belongs to volumes: what is not rows ends in (D, H, W), maps are (b, 4, 4), and points (x, y, z).
-        corners: a row is corners (v, 2) in pixel edges: ``polygon``, of as many as it needs, where a row of NaN ends a ring;
-            ``line``, the same but not closed; ``quad``, four that nothing cuts. Lists of them are taken.
+        integers: the integer dtypes it may hold besides floating-point numbers; None for any dtype.
+        interpolation: for pictures: the default interpolation. Only geometry changes such a target, colours do not.
+        channels: for pictures: the required number of channels; None for any.
+        turn: for pictures of vectors, resampled with the picture: (values (b, c, h, w), src_from_dst (b, 3, 3)) -> the values,
+            turned and stretched by the map. Under a displacement field it gets each pixel by itself, with the map's derivative.
+        reaches: the vectors end at points of a picture, and under a field follow these points. In a clip these are points of the
+            next frame; for the last frame, of the same one.
+        move: for rows of coordinates, (b, n, k) in float64 if the device has it: (values, path, entry, options) -> the moved
+            values, and which of them are still visible, (b, n). `follow` maps points along a path. If the last hop's size is None,
+            the path leads back to the input, where nothing is cut off.
+        whole: the rows belong to the picture as a whole, like a camera's matrix: they have no validity flags, and steps that show
+            several pictures in one raise.
+        scene: for targets of the scene before a camera: (values, rotation (b, 3, 3)) -> the values after the camera turned or was
+            mirrored, for ``Pipeline(cameras="pose")``.
+        follows: the maps under which ``scene`` is possible: ``perspective`` (and affine ones), ``affine``, or ``axes``.
+        space: the kind belongs to volumes: entries end in (D, H, W) unless they are rows, maps are (b, 4, 4), and points (x, y, z).
+        corners: each row is corners (v, 2) in pixel-edge coordinates: ``polygon`` with any number of them, where a row of NaN ends
+            a ring; ``line``, the same but not closed; ``quad`` with four corners, never clipped. Lists of such rows are accepted.
 
-    A kind with neither interpolation nor move is handed through, as labels are.
+    A kind with neither interpolation nor move passes through unchanged, as labels do.
 
     Errors:
         InvalidArgument for a name that no key can begin with, an interpolation that does not exist, and pictures or rows without
@@ -116,7 +116,7 @@ class TargetKind:
 
 
 def kind_of(key: str, named: Mapping[str, str]) -> TargetKind | None:
-    """The kind of a dict key: as declared, or its own name, or its name up to an underscore or number."""
+    """Return the kind of a dict key: as declared, or by the key's name up to an underscore or number; None if no kind fits."""
     if key in named or key in _TYPED:
         return KINDS[named.get(key) or _TYPED[key]]
     for name, kind in KINDS.items():
@@ -127,9 +127,9 @@ def kind_of(key: str, named: Mapping[str, str]) -> TargetKind | None:
 
 
 def kind_in(key: str, value: object, options: Options) -> TargetKind | None:
-    """The kind of an entry of a batch, or of one of its samples: none where it is handed through.
+    """Return the kind of an entry of a batch, or of one of its samples; None for a passthrough entry.
 
-    The class of torchvision's tensors says it, whatever the key is; of a list, the one class of all in it.
+    torchvision's tensor classes decide, whatever the key is; all tensors of a list must have one class.
     """
     if key in options.passthrough:
         return None
@@ -150,27 +150,27 @@ def kind_in(key: str, value: object, options: Options) -> TargetKind | None:
 
 
 def classes_in(value: object) -> set[tuple[str, str] | None]:
-    """What `class_of` says of a value, or of each in a list; nothing where no class says anything."""
+    """Return the results of `class_of` for a value, or for each value of a list; empty if none has a class of torchvision's."""
     if type(value) is Tensor or value is None:
         return set()
     found = {class_of(one) for one in value} if isinstance(value, list | tuple) else {class_of(value)}
     return set() if found == {None} else found
 
 
-def turned_along(kind: TargetKind, values: Tensor, there: Path, back: Path) -> Tensor:
-    """Vectors on a picture that a field has moved.
+def turned_along(kind: TargetKind, values: Tensor, to_source: Path, from_source: Path) -> Tensor:
+    """Turn the vectors of a picture that a displacement field has warped.
 
     Args:
-        kind: which have a ``turn``.
-        values: (b, c, h, w), each as it was read at the source of its pixel.
-        there: from the pixels to where they were read.
-        back: from there to the pixels.
+        kind: their kind, which has a ``turn``.
+        values: (b, c, h, w), resampled with the picture, but not turned.
+        to_source: from the output's pixels to their sources in the input.
+        from_source: from the input to the output's pixels.
     """
     assert kind.turn is not None
     wide = wide_dtype(values.device)
     pixels = pixel_centers((values.shape[2], values.shape[3]), wide, values.device).expand(len(values), -1, 2)
     points, slopes = pixels, torch.eye(2, dtype=wide, device=values.device)
-    for step, _ in there:
+    for step, _ in to_source:
         if isinstance(step, BentMap):
             points, here = step.linearised(points)
         else:
@@ -178,7 +178,7 @@ def turned_along(kind: TargetKind, values: Tensor, there: Path, back: Path) -> T
         slopes = here @ slopes
     vectors = values.to(wide).flatten(2).mT  # b n c
     if kind.reaches:
-        found = follow(points + vectors, back)[0] - pixels
+        found = follow(points + vectors, from_source)[0] - pixels
     else:
         known = torch.isfinite(slopes).all(-1).all(-1)[..., None, None]
         slopes = torch.where(known, slopes, torch.eye(2, dtype=wide, device=values.device)).flatten(0, 1)
@@ -190,11 +190,11 @@ def turned_along(kind: TargetKind, values: Tensor, there: Path, back: Path) -> T
 
 def _keypoints(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
     del entry, options
-    points, there = follow(values[..., :2], path)
+    points, inside = follow(values[..., :2], path)
     if values.shape[-1] == 2:
-        return points, there
-    seen = values[..., 2:] * there[..., None] if path[-1][1] is not None else values[..., 2:]
-    return torch.cat((points, seen), -1), there & (values[..., 2] > 0)
+        return points, inside
+    seen = values[..., 2:] * inside[..., None] if path[-1][1] is not None else values[..., 2:]
+    return torch.cat((points, seen), -1), inside & (values[..., 2] > 0)
 
 
 def _camera(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
@@ -203,7 +203,7 @@ def _camera(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple
 
 
 def _still(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
-    """What belongs to the scene, which no warp of its picture moves."""
+    """Leave targets of the scene unchanged: no warp of the picture moves them."""
     del path, entry, options
     return values, torch.ones_like(values[..., 0], dtype=torch.bool)
 
@@ -214,22 +214,22 @@ def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[
     size = path[-1][1]
     if size is None:
         return moved, torch.isfinite(moved).all(-1)
-    left, there = across(values, path, form) if len(path) > 1 else (moved, None)
+    left, inside = across(values, path, form) if len(path) > 1 else (moved, None)
     clipped = clip_boxes(left, size, form)
     sized = box_area(values, form) > 0  # an inverted or empty row is padding, whatever the hull of its corners is
     valid = visible(moved, clipped, **options.least, format=form) & sized
-    # A box that is gone, or was none, still needs numbers that do no harm downstream.
+    # A box that is gone, or was padding, still needs finite numbers for the code that follows.
     known = torch.isfinite(clipped).all(-1) & sized
-    return torch.where(known[..., None], clipped, 0.0), valid if there is None else valid & there
+    return torch.where(known[..., None], clipped, 0.0), valid if inside is None else valid & inside
 
 
 def _turn_pose(values: Tensor, rotation: Tensor) -> Tensor:
-    """World to camera, behind a turn of the camera."""
+    """Return the world-to-camera matrix after the camera turned."""
     return torch.cat((rotation @ values[:, :3], values[:, 3:]), 1)
 
 
 def _unturned(values: Tensor, rotation: Tensor) -> Tensor:
-    """Numbers of what is the same all around the axis."""
+    """Leave numbers unchanged that are symmetric about the optical axis."""
     del rotation
     return values
 
@@ -243,8 +243,8 @@ def _points3(values: Tensor, path: Path, entry: Entry, options: Options) -> tupl
 
 
 def _cuboids(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
-    """Hulls of the eight corners, under a field of some points along each axis, cut to the last volume; gone is what some volume on
-    the way showed no part of.
+    """Return the hulls of the mapped corners (under a field, of five points along each axis), clipped to the last volume. A cuboid
+    that lay outside of some volume on the way is not valid.
     """
     del entry
     low, high = values.split(3, -1)
@@ -252,20 +252,20 @@ def _cuboids(values: Tensor, path: Path, entry: Entry, options: Options) -> tupl
     count = 2 if all(isinstance(step, Tensor) for step, _ in path) else _ALONG
     share = torch.cartesian_prod(*[torch.linspace(0.0, 1.0, count, dtype=values.dtype, device=values.device)] * 3)  # m 3
     moved = (low[:, :, None] + share * (high - low)[:, :, None]).flatten(1, 2) - 0.5  # b nm 3
-    there = sized
+    inside = sized
     for step, size in path:
         moved = follow3(moved, [(step, None)])[0]  # type: ignore[list-item] # of maps in space
         hull = _hull(moved + 0.5, count**3)
         if size is not None:
             edges = torch.tensor(tuple(reversed(size)), dtype=values.dtype, device=values.device)
             cut = torch.minimum(torch.relu(hull), torch.cat((edges, edges)))
-            there = there & (cut[..., 3:] > cut[..., :3]).all(-1)
+            inside = inside & (cut[..., 3:] > cut[..., :3]).all(-1)
     known = torch.isfinite(hull).all(-1) & sized
     if path[-1][1] is None:
         return torch.where(known[..., None], hull, 0.0), known
     share = _bulk(cut) / torch.where(known, _bulk(hull), 1.0)
-    there = there & known & (share >= options.min_visibility)
-    return torch.where(known[..., None], cut, 0.0), there
+    inside = inside & known & (share >= options.min_visibility)
+    return torch.where(known[..., None], cut, 0.0), inside
 
 
 def _hull(corners: Tensor, each: int) -> Tensor:
@@ -278,7 +278,7 @@ def _bulk(cuboid: Tensor) -> Tensor:
 
 
 def _world(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
-    """Voxel to world, of the volume at the end of the path, but for fields: no matrix follows one."""
+    """Return the voxel-to-world matrix for the volume at the end of the path; displacement fields are left out."""
     del entry, options
     for step, _ in path:
         matrix = step if isinstance(step, Tensor) else cast(Any, step).matrix
@@ -287,7 +287,7 @@ def _world(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[
 
 
 def _outlines(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
-    """Polygons, lines and quadrilaterals; these keep their corners, and are valid by what shows of them."""
+    """Map and clip polygons and lines. Quadrilaterals are not clipped, but valid only if enough of them is visible."""
     closed = entry.kind.corners != "line"
     cut, known = along(values, path, closed=closed)
     left = extents(cut, closed=closed)
@@ -307,7 +307,7 @@ _TYPED = {
     "masks": "mask",
     "bboxes": "boxes",
 }
-"""Keys that other libraries' data sets and models use, each as it stands: ``input_ids`` is no image."""
+"""Keys that other libraries' data sets and models use. They match as a whole only: ``input_ids`` is no image."""
 
 _INTEGERS = (torch.int32, torch.int64)  # wide enough for the coordinates of any picture; narrower ones would wrap
 
@@ -316,7 +316,7 @@ IMAGE = TargetKind("image", "(B, C, H, W), (C, H, W) or (B, T, C, H, W)", (3,), 
 
 VOLUME = TargetKind("volume", "(B, C, D, H, W) or (C, D, H, W)", (4,), integers=(torch.uint8,), space=True)
 IMAGES = (IMAGE, VOLUME)
-"""What colours change."""
+"""The kinds that colour transforms change."""
 
 _PERSONS = "(B, N, 2), (B, N, K, 2) for K of each object, or 3 numbers with visibility"
 _POSE, _CUBES = "(B, 3, 4) or (B, 4, 4), world to camera", "(B, N, 7): x, y, z, length, height, width, yaw"

@@ -1,6 +1,6 @@
-"""What layers do to boxes, points and labels.
+"""The effect of layers (mixing and pasting samples) and of holes on boxes, points and labels.
 
-Owns: rows of several samples in one, what covers them, and shares of classes.
+Owns: joining the rows of several samples, deciding which rows are covered, and mixing labels.
 Must not: touch pixels or draw.
 Read next: ``../pipeline/applying.py``.
 """
@@ -30,7 +30,7 @@ from pellucid.targets.parsing import Entry, Parsed, batch_of
 __all__ = ["laid_rows", "mixed_labels", "rows_beside_holes"]
 
 
-_ROUNDING = 1e-6  # areas are added up of cells
+_ROUNDING = 1e-6  # relative error of areas that are sums over cells
 
 
 def laid_rows(
@@ -42,10 +42,10 @@ def laid_rows(
     options: Options,
     masks: Instances | None = None,
 ) -> tuple[Float[Tensor, "b m c"], Bool[Tensor, "b m"]]:
-    """The rows of all reads, those of the lowest first, each on the layers' canvas and cut by its rectangle.
+    """Return the rows of all layers, the lowest layer first, mapped to the common canvas and clipped by their layer's rectangle.
 
-    A row is valid where its read shows, and none above it, opaque for the most part, hides it. Boxes beside masks (``masks``) are
-    cut by these where objects are pasted.
+    A row is valid if its layer shows it, and no layer above with an opacity over one half hides it. If objects are pasted, boxes
+    with masks (``masks``) are cut by these.
     """
     layer = lowered.segment(index)
     assert isinstance(layer, Layers)
@@ -59,29 +59,29 @@ def laid_rows(
     found, flags = [], []
     for k, box in enumerate(boxes):
         mine = source[:, k]
-        moved, there = rows[mine], valid[mine]
+        moved, present = rows[mine], valid[mine]
         if layer.src_from_dst is not None:
             assert entry.kind.move is not None
             onto = inverse(layer.src_from_dst[:, k])
             moved, still = entry.kind.move(moved.to(onto.dtype), [(onto, None)], entry, options)
-            moved, there = moved.to(rows.dtype), there & still
+            moved, present = moved.to(rows.dtype), present & still
         moved, inside = _within(moved, box, entry, options)
-        there = there & inside & seen[:, k, None]
+        present = present & inside & seen[:, k, None]
         for above in range(k + 1, len(boxes)) if layer.box is not None else ():
             opaque = layer.opacity[:, above, None] > 0.5
             moved, hidden = _beneath(moved, boxes[above], opaque, entry)
-            there = there & ~hidden
+            present = present & ~hidden
         found.append(moved)
-        flags.append(there)
+        flags.append(present)
     return torch.cat(of_one_length(found) if entry.kind.corners else found, 1), torch.cat(flags, 1)
 
 
 def rows_beside_holes(
     lowered: Lowered, index: int, entry: Entry, rows: Float[Tensor, "b n c"], options: Options
 ) -> tuple[Float[Tensor, "b n c"], Bool[Tensor, "b n"]]:
-    """What holes leave of rows, and which rows they do not hide.
+    """Cut holes (erased rectangles) out of rows, and return the rows and which of them are still visible.
 
-    A box becomes the hull of what is seen of it. A point, and a turned box's centre, lies behind a hole or not.
+    A box becomes the hull of its visible part. A point, or a rotated box (by its centre), is either hidden or not.
     """
     segment, spec = lowered.segment(index), lowered.plan.segments[index]
     assert isinstance(segment, Patch)
@@ -95,7 +95,7 @@ def rows_beside_holes(
     if entry.kind is not BOXES or entry.box_format == "cxcywhr":
         at = edges[..., None, :2]
         return rows, ~((at >= low) & (at < high)).all(-1).any(-1)
-    # Each box in cells, between all the places where it or a hole begins or ends.
+    # Divide each box into cells, by all coordinates at which the box or a hole begins or ends.
     first, last = edges[..., None, :2], edges[..., None, 2:]
     ends = torch.cat((first, last, *(torch.minimum(torch.maximum(end, first), last) for end in (low, high))), 2)
     ends = ends.sort(2).values  # b n 2m+2 2
@@ -108,18 +108,18 @@ def rows_beside_holes(
     seen = torch.stack((left.sum(-1) > 0, left.sum(-2) > 0), -1)  # b n 2m+1 2
     far = torch.full((), torch.inf, dtype=rows.dtype, device=rows.device)
     start, stop = torch.where(seen, ends[..., :-1, :], far).amin(2), torch.where(seen, ends[..., 1:, :], -far).amax(2)
-    there = (area > 0) & (area >= options.min_visibility * before * (1 - _ROUNDING)) & (area >= options.min_area * (1 - _ROUNDING))
+    kept = (area > 0) & (area >= options.min_visibility * before * (1 - _ROUNDING)) & (area >= options.min_area * (1 - _ROUNDING))
     hull = torch.cat((start, stop), -1)
     if options.min_size:
-        there = there & visible(edges, hull, min_size=options.min_size)
+        kept = kept & visible(edges, hull, min_size=options.min_size)
     same = (hull == edges).all(-1) | ~(area > 0)
-    return torch.where(same[..., None], rows, convert_boxes(hull, "xyxy", entry.box_format)), there
+    return torch.where(same[..., None], rows, convert_boxes(hull, "xyxy", entry.box_format)), kept
 
 
 def _outside(
     rows: Float[Tensor, "b n v 2"], holes: Float[Tensor, "b m 4"], entry: Entry, options: Options
 ) -> tuple[Tensor, Tensor]:
-    """What holes leave of polygons and lines, and which of them count on."""
+    """Cut holes out of polygons and lines, and return which of them stay valid."""
     left, closed = rows, entry.kind.corners != "line"
     for box in holes[:, None].unbind(2):
         hole = ((box[..., 2:] > box[..., :2]).all(-1) & box.isfinite().all(-1))[..., None, None]
@@ -131,7 +131,7 @@ def _outside(
 def _seen(
     before: Float[Tensor, "b n v 2"], after: Float[Tensor, "b n w 2"], entry: Entry, options: Options
 ) -> tuple[Float[Tensor, "b n w 2"], Bool[Tensor, "b n"]]:
-    """What is left after something was cut off, of quadrilaterals all of it, and which count on."""
+    """Return outlines after a cut, quadrilaterals as they were before it, and which of them stay valid."""
     form = entry.kind.corners
     whole, left = (extents(part, closed=form != "line") for part in (before, after))
     kept = left >= torch.clamp(options.min_visibility * whole, min=options.min_area * (form != "line")) * (1 - _ROUNDING)
@@ -139,7 +139,7 @@ def _seen(
 
 
 def _check_has_masks(lowered: Lowered, index: int, entry: Entry) -> None:
-    """Raise for polygons where what is pasted is cut out by masks."""
+    """Raise for polygons under a pasting layer: it cuts objects out by masks."""
     if entry.kind.corners:
         fix = "Pass 'masks': functional.rasterize(polygons, size) > 0.5."
         got = f"{entry.kind.name} beside {type(lowered.plan.steps[index].transform).__name__}"
@@ -149,26 +149,26 @@ def _check_has_masks(lowered: Lowered, index: int, entry: Entry) -> None:
 def _pasted(
     lowered: Lowered, index: int, entry: Entry, rows: Tensor, valid: Tensor, options: Options, masks: Instances | None
 ) -> tuple[Tensor, Tensor]:
-    """The picture's own rows less what is covered, then the partner's, valid where they are pasted."""
+    """Return the picture's own rows, cut by the pasted objects, and then the partner's rows, valid if they are pasted."""
     mine = shown(lowered, index, rows.shape[0])[:, 1]
-    theirs, there = rows[mine], valid[mine]
+    theirs, present = rows[mine], valid[mine]
     if masks is not None:
         covered = masks.covered[index]
         rows, kept = _less(rows, covered, entry, options)
-        return torch.cat((rows, theirs), 1), torch.cat((valid & kept, covered.pasted & there), 1)
+        return torch.cat((rows, theirs), 1), torch.cat((valid & kept, covered.pasted & present), 1)
     if index not in lowered.cutouts:
-        return torch.cat((rows, theirs), 1), torch.cat((valid, torch.zeros_like(there)), 1)
+        return torch.cat((rows, theirs), 1), torch.cat((valid, torch.zeros_like(present)), 1)
     hard = lowered.cutouts[index].hard
     own, other = (_at(hard, _edges(one, entry)[..., :2]) for one in (rows, theirs))
-    return torch.cat((rows, theirs), 1), torch.cat((valid & ~own, there & other), 1)
+    return torch.cat((rows, theirs), 1), torch.cat((valid & ~own, present & other), 1)
 
 
 def _less(rows: Tensor, covered: Covered, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
-    """What is left of boxes whose masks are covered in part, and which of them count on."""
+    """Cut boxes to the visible part of their masks, and return which of them stay valid."""
     before, after = covered.before, covered.after
     untouched = after == before
     kept = (after > 0) & (after >= options.min_visibility * before) & (after >= options.min_area)
-    if entry.box_format == "cxcywhr":  # a turned box stays what it was
+    if entry.box_format == "cxcywhr":  # rotated boxes are not cut
         return rows, untouched | kept
     edges, hull = _edges(rows, entry), covered.hull.to(rows.dtype)
     low, high = torch.maximum(edges[..., :2], hull[..., :2]), torch.minimum(edges[..., 2:], hull[..., 2:])
@@ -178,7 +178,7 @@ def _less(rows: Tensor, covered: Covered, entry: Entry, options: Options) -> tup
 
 
 def _at(plane: Bool[Tensor, "b h w"], edges: Float[Tensor, "b n 2"]) -> Bool[Tensor, "b n"]:
-    """What lies at points, which are given in pixel edges; outside of the picture, and where there is no number, nothing."""
+    """Read a plane at points in pixel-edge coordinates; False outside of the picture and for points that are not finite."""
     height, width = plane.shape[1:]
     column, row = torch.floor(torch.where(edges.isfinite(), edges, -1.0)).to(torch.int64).unbind(-1)
     inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
@@ -187,7 +187,7 @@ def _at(plane: Bool[Tensor, "b h w"], edges: Float[Tensor, "b n 2"]) -> Bool[Ten
 
 
 def _edges(rows: Tensor, entry: Entry) -> Tensor:
-    """Upright boxes as they are, what else there is as boxes around points that have no size: pixel edges."""
+    """Return upright boxes as ``xyxy``, and points and rotated boxes (by their centre) as boxes of size 0; in pixel edges."""
     if entry.kind is BOXES and entry.box_format != "cxcywhr":
         return convert_boxes(rows, entry.box_format, "xyxy")
     at = rows[..., :2] + (0.0 if entry.kind is BOXES else 0.5)
@@ -195,7 +195,7 @@ def _edges(rows: Tensor, entry: Entry) -> Tensor:
 
 
 def _within(rows: Tensor, box: Tensor, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
-    """Rows cut at a rectangle, and which have something in it; a point, and a turned box's centre, lies in it or not."""
+    """Clip rows to a rectangle, and return which have a part in it; a point, or a rotated box's centre, is in it or not."""
     if entry.kind.corners:
         return _seen(rows, clipped(rows, box.to(rows.dtype)[:, None], closed=entry.kind.corners != "line"), entry, options)
     edges, box = _edges(rows, entry), box.to(rows.dtype)[:, None]
@@ -209,9 +209,10 @@ def _within(rows: Tensor, box: Tensor, entry: Entry, options: Options) -> tuple[
 
 
 def _beneath(rows: Tensor, box: Tensor, opaque: Tensor, entry: Entry) -> tuple[Tensor, Tensor]:
-    """What a rectangle leaves of rows, where it is opaque, and which it hides.
+    """Return what opaque rectangles leave of rows, and which rows they hide.
 
-    Of an upright box it takes a side that it covers from end to end; what it covers of a corner or of the middle stays in the hull.
+    An upright box gets shorter if the rectangle covers one of its sides from end to end. If it covers a corner or the middle, the
+    hull of the visible part is the box itself.
     """
     if entry.kind.corners:
         closed = entry.kind.corners != "line"
@@ -234,9 +235,9 @@ def _beneath(rows: Tensor, box: Tensor, opaque: Tensor, entry: Entry) -> tuple[T
 
 
 def mixed_labels(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str, Any]:
-    """What is not transformed, with labels gone through the layers.
+    """Return the untransformed entries with their labels mixed as the layers mix samples.
 
-    Labels that have a number for each row of boxes or points follow those; labels of pictures become shares of classes.
+    Labels with a number for each row of boxes or points are joined like those rows; labels of pictures become shares of classes.
     """
     rows = [entry.tensor.shape[: -2 if entry.kind.corners else -1] for entry in parsed.entries if entry.kind.move]
     rows += [entry.tensor.shape[:-2] for entry in parsed.entries if is_instances(lowered.plan, entry, parsed)]

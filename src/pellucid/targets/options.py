@@ -1,6 +1,6 @@
 """The options of a pipeline, as one value.
 
-Owns: their names, defaults and checks, and their plain form in files; and targets that a call names.
+Owns: their names, defaults and checks, their plain form in files, and targets that a call passes by name.
 Must not: know batches.
 Read next: ``parsing.py``.
 """
@@ -33,24 +33,24 @@ FORMATS: Mapping[str, tuple[BoxFormat, bool]] = {
     "albumentations": ("xyxy", True),
     "yolo": ("cxcywh", True),
 }
-"""What boxes may be written in: the format of their numbers, and whether these are fractions of the picture's width and height."""
+"""By name of a box format: the format of the numbers, and whether they are fractions of the picture's width and height."""
 
 _LIKE: Mapping[str | None, Mapping[str, Any]] = {
     None: {"out": "tensor", "drop_invalid": False, "targets": {}},
     "albumentations": {"out": "same", "drop_invalid": True, "targets": {"masks": "mask"}},
 }
-"""What the name of a library says whose calls a pipeline answers."""
+"""The defaults of options for each value of ``like=``, the library whose calls the pipeline takes."""
 
 SIDES = ("colour", "geometry")
-"""What pictures of a sample may share, beside transforms by name."""
+"""Groups of draws that the pictures of a sample may share, besides those of transforms by name."""
 
 LEADING = ("flow", "disparity")
-"""Kinds that may lead from one picture to another."""
+"""Kinds whose vectors may lead from one picture to another."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of `Pipeline` beside transforms and seed; its documentation explains each."""
+    """The options of `Pipeline` other than its transforms and seed; its documentation explains each."""
 
     same_on_batch: bool = False
     fuse: bool = True
@@ -123,29 +123,29 @@ class Options:
         }
         if read["only"] and not read["share"]:
             fix = "Say what they draw alike, such as share={'colour': ['left', 'right']}, or share={'colour': []} for nothing."
-            raise invalid("only", expected="share= beside it, as its pictures go their own ways", got="none", fix=fix)
+            raise invalid("only", expected="share= as well, because the pictures get different transforms", got="none", fix=fix)
         for name, value in read.items():
             object.__setattr__(self, name, value)
 
     @property
     def least(self) -> dict[str, Any]:
-        """What is left of a box that counts on, as `visible` takes it."""
+        """The thresholds at which a box stays valid, as options of `visible`."""
         return {"min_area": self.min_area, "min_visibility": self.min_visibility, "min_size": self.min_size}
 
     def box_format_of(self, key: str) -> str:
-        """The format that boxes under this key are in, unless their class says it."""
+        """Return the format of the boxes under this key; torchvision's classes override it."""
         return self.box_format if isinstance(self.box_format, str) else self.box_format.get(key, "xyxy")
 
     def interpolation_of(self, kind: TargetKind) -> str:
-        """How pictures of this kind are resampled; images themselves as their transforms say."""
+        """Return the interpolation of this kind of picture; images themselves use their transforms' interpolation."""
         return self.interpolation.get(kind.name) or kind.interpolation or "bilinear"
 
     def settings(self) -> dict[str, Any]:
-        """The constructor's arguments, by name."""
+        """Return the constructor's arguments by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def to_dict(self) -> dict[str, Any]:
-        """The options as text, numbers, lists and tables, without those that are empty."""
+        """Return the options as text, numbers, lists and tables; empty ones are left out."""
         dtype = None if self.dtype is None else str(self.dtype).removeprefix("torch.")
         plain = {**self.settings(), "dtype": dtype, "passthrough": list(self.passthrough), "per_frame": list(self.per_frame)}
         plain["interpolation"] = {kind: mode for kind, mode in self.interpolation.items() if mode != _MODES.get(kind)}
@@ -157,7 +157,7 @@ class Options:
 
 
 def told(like: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are given, and what `like` says where they do not."""
+    """Fill in the defaults of the library `like` for options that are not given."""
     if like is not None:
         check_choice("like", like, tuple(filter(None, _LIKE)))
     usual = _LIKE[like]
@@ -166,7 +166,7 @@ def told(like: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dtype_named(name: object) -> torch.dtype:
-    """The dtype that a file calls so."""
+    """Return the torch dtype of this name."""
     dtype = getattr(torch, str(name), None)
     if not isinstance(dtype, torch.dtype):
         raise invalid("dtype", expected="the name of a torch dtype, such as 'float32'", got=repr(name))
@@ -174,7 +174,7 @@ def dtype_named(name: object) -> torch.dtype:
 
 
 def named_targets(batch: Any, given: Mapping[str, Any], options: Options) -> dict[str, Any]:
-    """A batch of what a call was given by name; refuses what it does not take, such as the ``params`` of other libraries."""
+    """Return a batch of the targets that a call passed by name; raise for other names, such as ``params`` of other libraries."""
     kinds = {name: kind_of(name, options.targets) for name in given}
     first = next((name for name, kind in kinds.items() if kind is None and name not in options.passthrough), None)
     if first is not None and (batch is not None or not any(kinds.values())):
@@ -190,7 +190,7 @@ def named_targets(batch: Any, given: Mapping[str, Any], options: Options) -> dic
 
 
 def check_no_scale(gradient_scale: Any) -> None:
-    """Refuse blurred slopes for lists: a list has no one size that they are pixels of."""
+    """Raise for ``gradient_scale`` with a list: it is in pixels of one size, and pictures of a list differ in size."""
     if not isinstance(gradient_scale, int | float) or gradient_scale != 0:
         fix = "Call with one at a time."
         raise invalid("gradient_scale", expected="a batch of one size with it", got="a list of pictures", fix=fix)
@@ -204,7 +204,7 @@ def _bounded(name: str, value: object, high: float, expected: str) -> float:
 
 
 def _sides(value: object) -> float | tuple[float, ...]:
-    """The least side, or (height, width)."""
+    """Read ``min_size``: the least side, or (height, width)."""
     expected = "pixels, a number >= 0 or (height, width)"
     if not isinstance(value, list | tuple):
         return _bounded("min_size", value, math.inf, expected)
@@ -214,7 +214,7 @@ def _sides(value: object) -> float | tuple[float, ...]:
 
 
 def _pairs(key: str, pairs: object, named: Mapping[str, str]) -> tuple[tuple[int, int], ...]:
-    """Places of left and right under a key, each in one pair at most."""
+    """Read pairs of indices that a mirror swaps (left and right); each index may be in one pair."""
     name, expected = f"pairs[{key!r}]", "pairs of places that differ, such as [(1, 2), (3, 4)]"
     kind = kind_of(key, named)
     if kind is None or kind.name not in ("keypoints", "heatmap", "mask", "labelmap", "points3"):
@@ -232,7 +232,7 @@ def _pairs(key: str, pairs: object, named: Mapping[str, str]) -> tuple[tuple[int
 
 
 def _groups(name: str, groups: object, named: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Groups of pictures, each in one of them at most."""
+    """Read groups of pictures; each picture may be in one group."""
     name, expected = f"share[{name!r}]", "names of pictures, such as ['left', 'right'], or a list of such groups"
     if not isinstance(groups, list | tuple) or not all(isinstance(one, str | list | tuple) for one in groups):
         raise wrong_type(name, expected=expected, got=repr(groups))
@@ -245,7 +245,7 @@ def _groups(name: str, groups: object, named: Mapping[str, str]) -> tuple[tuple[
 
 
 def _only(given: object, named: Mapping[str, str]) -> dict[str | int, tuple[str, ...]]:
-    """The pictures that go through transforms, which are named, or said by their places: as text in files."""
+    """Read ``only``: by a transform's name or place, its pictures. Places are text in files."""
     read = table("only", {str(key): value for key, value in given.items()} if isinstance(given, Mapping) else given)
     keyed = {int(name) if name.isdigit() else "colour" if name == "color" else name: one for name, one in read.items()}
     return {
@@ -255,7 +255,7 @@ def _only(given: object, named: Mapping[str, str]) -> dict[str | int, tuple[str,
 
 
 def _owners(key: str, names: object, named: Mapping[str, str]) -> tuple[str, ...]:
-    """The picture of a target, or the two that it leads between."""
+    """Read ``of``: the picture of a target, or for flow and disparity the two pictures that it leads between."""
     read = (names,) if isinstance(names, str) else texts(f"of[{key!r}]", names)
     kind = kind_of(key, named)
     if len(read) != 1 and (len(read) != 2 or kind is None or kind.name not in LEADING):

@@ -1,6 +1,6 @@
-"""What users hand in and get back: tensors, dicts of targets, torchvision's tensor classes.
+"""Read a user's batch (a tensor, a dict of targets, torchvision's tensor classes), and give results in the same form.
 
-Owns: naming the kind of each entry, checking shapes, flattening to one batch axis and restoring.
+Owns: finding the kind of each entry, checking shapes, flattening to one batch axis and restoring.
 Must not: compute anything on pixels.
 Read next: ``../pipeline/records.py``.
 """
@@ -42,13 +42,13 @@ class Entry:
     """One entry of the batch: its key, kind, tensor (channels first), and the flags that came with it.
 
     Args:
-        box_format: how boxes are computed with.
-        degrees: the format of rotated boxes of torchvision's, which are computed with as ``cxcywhr``.
+        box_format: the format in which boxes are computed.
+        degrees: torchvision's format of rotated boxes, if they have one; they are computed as ``cxcywhr``.
         channels_last: the caller's picture has its channels last.
-        fractions: the caller's boxes are in fractions of the picture's width and height.
-        depth: the dtype of a picture of 16 bits, which is computed with in float32, 1 for its largest value.
-        given: how the result is handed back, for `as_given`.
-        points: how many keypoints each object has, where they came as (N, K, 2); the tensor holds all in one row of rows.
+        fractions: the caller's boxes are fractions of the picture's width and height.
+        depth: the dtype of a 16-bit picture, which is computed in float32 with 1 for the dtype's largest value.
+        given: the form of the result, for `as_given`.
+        points: the number of keypoints of each object, if they came as (N, K, 2); the tensor is then (N K, 2).
     """
 
     key: str
@@ -65,7 +65,7 @@ class Entry:
 
     @property
     def size(self) -> Size | None:
-        """(height, width) of the picture, (depth, height, width) of the volume, or those that rows say they belong to."""
+        """(height, width) of the picture, or (depth, height, width); of rows the canvas of torchvision's class, or None."""
         if self.kind.move is not None:
             return canvas_of(self.tensor)
         return cast(Size, tuple(self.tensor.shape[-3 if self.kind.space else -2 :]))
@@ -73,13 +73,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Parsed:
-    """A batch, understood.
+    """A batch after reading.
 
     Args:
-        entries: what is transformed, in the batch's order.
+        entries: the entries to transform, in the batch's order.
         untouched: labels and passthrough entries.
         lead: how many leading axes are batch axes: 0 (one sample), 1 (batch), 2 (video).
-        form: what the input looked like.
+        form: of the input.
     """
 
     entries: tuple[Entry, ...]
@@ -89,14 +89,14 @@ class Parsed:
 
 
 class Sorted(NamedTuple):
-    """A batch by what becomes of it.
+    """A batch, divided into entries to transform, flags, and the rest.
 
     Args:
-        values: what is transformed, by key.
-        kinds: of those.
+        values: the entries to transform, by key.
+        kinds: their kinds, by key.
         flags: validity of boxes and keypoints, by their key.
         untouched: labels and passthrough entries.
-        form: what the batch looked like.
+        form: of the batch.
     """
 
     values: dict[str, Any]
@@ -107,7 +107,7 @@ class Sorted(NamedTuple):
 
 
 def sort(batch: object, options: Options) -> Sorted:
-    """Name the parts of a batch."""
+    """Find the kind of each entry of a batch."""
     batch, form = opened(batch)
     if isinstance(batch, Tensor | list | tuple) or is_array(batch):
         said = KINDS[options.targets.get("image", "image")]
@@ -134,7 +134,7 @@ def sort(batch: object, options: Options) -> Sorted:
     return named
 
 
-_BARE = Options()  # which say nothing of its key: it has none
+_BARE = Options()  # for a picture alone, which has no key
 
 
 _WORDS = (
@@ -157,11 +157,11 @@ _WORDS = (
     ("heatmap", "heatmap heat"),
     ("image", "image img picture photo rgb frame video clip pixel view input x"),
 )
-"""What words in keys of other data sets mean, the first that holds; without a plural's s."""
+"""Kinds and the words in other data sets' keys that suggest them (without a plural's s); the first match counts."""
 
 
 def _fix(key: str, value: object) -> str:
-    """What to say for a key that is no kind's: the kind that its words, or else its numbers, are likely to be of."""
+    """Suggest a fix for an unknown key: the kind that its words suggest, or else its numbers, or passthrough."""
     words = {word.removesuffix("s").rstrip("0123456789") for word in re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower().split("_")}
     found = next((kind for kind, known in _WORDS if words & set(known.split())), None)
     alone = f"passthrough=({key!r},) to leave it alone"
@@ -171,7 +171,7 @@ def _fix(key: str, value: object) -> str:
 
 
 def _likely(value: object) -> str:
-    """The kind that numbers look like; none for anything but a tensor or array of numbers."""
+    """Guess a kind from a value's shape and dtype; "" for anything but numbers."""
     value = next(iter(value), None) if isinstance(value, list | tuple) else value
     shape = tuple(getattr(value, "shape", ()))
     whole = "float" not in str(getattr(value, "dtype", "float"))
@@ -184,16 +184,16 @@ def _likely(value: object) -> str:
     return ""
 
 
-_MANY = 1024  # rows that one picture hardly has
+_MANY = 1024  # one picture hardly has so many boxes or points
 
 
 def parse(batch: object, options: Options, *, lead: int | None = None) -> Parsed:
-    """Check a batch and name its parts. ``lead`` is what a record knows of batches without images."""
+    """Read and check a batch. ``lead`` is the number of batch axes in the record, for batches without images."""
     return parse_sorted(sort(batch, options), options, lead=lead)
 
 
 def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed:
-    """Read a batch whose parts are named already."""
+    """Read and check a batch that `sort` has divided."""
     bare = named.form.bare
     entries = []
     for key, tensor in named.values.items():
@@ -220,7 +220,7 @@ def parse_sorted(named: Sorted, options: Options, *, lead: int | None) -> Parsed
 
 
 def _channels_first(entry: Entry, value: object, images: list[Entry]) -> Entry:
-    """An array (H, W, C) of a field beside a picture of that size, as OpenCV lays it out: it goes back as it came."""
+    """Move the channels of an array (H, W, C) first, if a picture of that size is in the batch; the result is (H, W, C) again."""
     shape = tuple(entry.tensor.shape)
     if len(shape) < 3 or not images or entry.kind.move or entry.kind in IMAGES or not is_array(value):
         return entry
@@ -230,7 +230,7 @@ def _channels_first(entry: Entry, value: object, images: list[Entry]) -> Entry:
 
 
 def _in_one_row(entry: Entry, lead: int) -> Entry:
-    """Keypoints of several objects (N, K, 2), as keypoints (N K, 2) that remember their objects."""
+    """Flatten keypoints of several objects (N, K, 2) to (N K, 2), and note K."""
     rows = entry.tensor
     if entry.kind.name != "keypoints" or rows.dim() - lead != 3:
         return entry
@@ -241,7 +241,7 @@ def _in_one_row(entry: Entry, lead: int) -> Entry:
 
 
 def _check_one_space(entries: list[Entry]) -> None:
-    """Raise where kinds of volumes stand beside kinds of pictures."""
+    """Raise if a batch mixes kinds of volumes and kinds of pictures."""
     for entry in entries:
         if entry.kind.space != entries[0].kind.space:
             names = [kind.name for kind in KINDS.values() if kind.space == entries[0].kind.space]
@@ -251,7 +251,7 @@ def _check_one_space(entries: list[Entry]) -> None:
 
 
 def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, options: Options) -> Entry:
-    """One entry as it is computed with."""
+    """Convert and check one entry."""
     name = f"batch[{key!r}]"
     array = is_array(tensor)
     given = given_as(tensor, kind.name, options.out)
@@ -267,7 +267,7 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
         fix = "" if kind in IMAGES else "Convert with torch.as_tensor."
         raise wrong_type(name, expected="a tensor, an array or a PIL image", got=type(tensor).__name__, fix=fix)
     _check_tensor(name, kind, tensor)
-    if not torch.compiler.is_compiling() and tensor.is_neg():  # which kernels, who read memory, would not see
+    if not torch.compiler.is_compiling() and tensor.is_neg():  # compiled kernels read memory, and would miss the negation bit
         tensor = wrap_like(tensor.resolve_neg(), tensor, canvas_of(tensor) or (0, 0))
     if type(tensor) is not Tensor and is_clip(tensor) and tensor.dim() == 4 and not options.same_on_batch:
         fix = "One alone is video[None]; same_on_batch=True takes its frames as a batch with one draw."
@@ -279,7 +279,7 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
         given = "" if given and options.channels_last else given
         return Entry(key, kind, tensor, valid, channels_last=bool(options.channels_last), depth=depth, given=given)
     if kind is IMAGE:
-        # torchvision's own pictures have their channels first whatever the others have.
+        # torchvision's own pictures always have their channels first.
         last = bool(options.channels_last) and not is_picture(tensor)
         if options.channels_last is None:
             check_axes(name, tensor.shape, option=_AXES)
@@ -291,7 +291,7 @@ def _entry(key: str, kind: TargetKind, tensor: object, valid: Tensor | None, opt
 
 
 def is_rows(value: object) -> bool:
-    """Whether this is a list of rows of numbers: the boxes or points of one picture, and no list of pictures."""
+    """Return whether this is a list of rows of numbers: the boxes or points of one picture, not a list of pictures."""
     if not isinstance(value, list | tuple):
         return False
     return all(isinstance(row, list | tuple) and row and all(map(is_number, row)) for row in value)
@@ -310,7 +310,7 @@ _LABELLED = "Labels of boxes have a key of their own, class_labels."
 
 
 def _boxes(key: str, tensor: Tensor, valid: Tensor | None, options: Options) -> Entry:
-    """Boxes, in the format their class declares or else the one the pipeline was told."""
+    """Read boxes, in the format of their torchvision class or else of the pipeline's ``box_format``."""
     name, numbers = f"batch[{key!r}]", tensor.shape[-1] if tensor.dim() else 0
     declared = box_format_of(tensor)
     form, fractions = (cast(Any, declared), False) if declared else FORMATS[options.box_format_of(key)]
@@ -355,13 +355,13 @@ def _lead_without_image(entries: list[Entry], recorded: int | None) -> int:
             return recorded
         if len(possible) == 1 or entry.kind.move:
             return possible[0]
-    # Only fields that may or may not have a channel axis: a batch is likelier than a video.
+    # Only entries whose channel axis is optional are left: a batch is more likely than a video.
     possible = [entries[0].tensor.dim() - inner for inner in entries[0].kind.axes]
     return 1 if 1 in possible else max(possible)
 
 
 def _check_agreement(entries: list[Entry], lead: int) -> None:
-    """Leading axes and picture sizes agree across targets."""
+    """Raise unless leading axes and picture sizes agree across targets."""
     if not entries:
         return
     first = entries[0]
@@ -374,7 +374,7 @@ def _check_agreement(entries: list[Entry], lead: int) -> None:
         if here is not None:
             if size is not None and here != size:
                 fix = "" if entry.kind.space else "Resize it to the image's size; matrices are in the image's pixels."
-                fix = "Channels of a mask stand first, (C, H, W)." if tuple(entry.tensor.shape[-3:-1]) == size else fix
+                fix = "Channels of a mask come first, (C, H, W)." if tuple(entry.tensor.shape[-3:-1]) == size else fix
                 expected = f"{'depth, ' * entry.kind.space}height and width {size}, like the rest of the batch"
                 got = f"{'canvas_size ' if entry.kind.move else ''}{here}"
                 raise invalid(f"batch[{entry.key!r}]", expected=expected, got=got, fix=fix)
@@ -389,7 +389,7 @@ def _check_flags(entry: Entry) -> None:
 
 
 def batch_of(parsed: Parsed) -> tuple[int, int]:
-    """(samples, frames per sample) of a parsed batch."""
+    """Return (samples, frames per sample) of a parsed batch."""
     if not parsed.entries or not parsed.lead:
         return 1, 1
     shape = parsed.entries[0].tensor.shape
@@ -397,9 +397,9 @@ def batch_of(parsed: Parsed) -> tuple[int, int]:
 
 
 def flatten(entry: Entry, lead: int, size: Size) -> Tensor:
-    """The entry with exactly one batch axis, as it is computed with; ``size`` is that of its picture.
+    """Return the entry's tensor in the form for computing, with exactly one batch axis; ``size`` is that of its picture.
 
-    Two-dimensional fields get a channel axis; rotated boxes of torchvision's and whole numbers become wide floating-point numbers.
+    Fields (H, W) get a channel axis; torchvision's rotated boxes and rows of integers become float64 if the device has it.
     """
     tensor = entry.tensor
     if type(tensor) not in (Tensor, torch.nn.Parameter) and not _traced(tensor):
@@ -418,19 +418,19 @@ def flatten(entry: Entry, lead: int, size: Size) -> Tensor:
 
 
 def _traced(tensor: Tensor) -> bool:
-    """Whether its class is a tracer's, which has no functions of its own; torch.export would lose sight of what it became."""
+    """Return whether a tracer made the tensor's class: ``as_subclass`` would hide the tensor from torch.export."""
     return type(tensor).__torch_function__ is torch._C._disabled_torch_function_impl
 
 
 def _sides(size: Size, device: torch.device) -> Tensor:
-    """(width, height, width, height)."""
+    """Return (width, height, width, height)."""
     return constant((size[1], size[0]) * 2, wide_dtype(device), device)
 
 
 def unflatten(result: Tensor, entry: Entry, lead: int, size: Size, plan: Plan) -> Tensor:
-    """Undo :func:`flatten` on a result; ``size`` is that of its picture now.
+    """Undo :func:`flatten` on a result; ``size`` is the new size of its picture.
 
-    Rows of whole numbers stay such where the plan does that; else they become floating-point numbers.
+    Rows of integers stay integers if the plan only moves whole pixels; otherwise they become float32.
     """
     inner = entry.tensor.dim() - lead
     if entry.kind.space and not entry.kind.move:
@@ -444,7 +444,7 @@ def unflatten(result: Tensor, entry: Entry, lead: int, size: Size, plan: Plan) -
         dtype = entry.tensor.dtype
         if dtype.is_floating_point:
             result = result.to(dtype)
-        elif plan.whole and entry.box_format in ("xyxy", "xywh"):  # half a width is no whole number, and neither is NaN
+        elif plan.whole and entry.box_format in ("xyxy", "xywh"):  # other formats have centres, at half pixels
             result = torch.where(result.isfinite(), result, 0.0).round().to(dtype)
         else:
             result = result.to(torch.float32)

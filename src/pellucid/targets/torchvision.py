@@ -1,6 +1,6 @@
 """torchvision's tensor classes, in and out, without importing torchvision.
 
-Owns: recognising them, what they say of themselves, and wrapping results the same way.
+Owns: recognising them, reading their metadata, and wrapping results in the same class.
 Must not: import torchvision unless the caller already has.
 Read next: ``parsing.py``.
 """
@@ -25,7 +25,7 @@ _KINDS = {"Image": "image", "Video": "image", "Mask": "mask", "BoundingBoxes": "
 
 
 def class_of(value: object) -> tuple[str, str] | None:
-    """The kind that the class of a value says it is, and the name of that class; None for anything but torchvision's tensors."""
+    """Return the kind of a value by its class, and the name of that class; None for anything but torchvision's tensors."""
     module = _classes()
     if module is None or not isinstance(value, module.TVTensor):
         return None
@@ -36,13 +36,13 @@ def class_of(value: object) -> tuple[str, str] | None:
 
 
 def is_clip(tensor: object) -> bool:
-    """Whether this is one of torchvision's videos, which are (..., T, C, H, W) by definition."""
+    """Return whether this is one of torchvision's videos, which are (..., T, C, H, W) by definition."""
     module = _classes()
     return module is not None and isinstance(tensor, module.Video)
 
 
 def box_format_of(tensor: object) -> str | None:
-    """The format a torchvision box tensor declares, in lower case; rotated ones carry degrees. None for anything else."""
+    """Return the format of a torchvision box tensor, in lower case; rotated formats are in degrees. None for anything else."""
     module = _classes()
     if module is None or not isinstance(tensor, module.BoundingBoxes):
         return None
@@ -50,7 +50,7 @@ def box_format_of(tensor: object) -> str | None:
 
 
 def canvas_of(tensor: object) -> Size | None:
-    """(height, width) of the picture that torchvision's boxes or keypoints belong to."""
+    """Return the (height, width) of the picture of torchvision's boxes or keypoints; None for anything else."""
     module = _classes()
     if module is None or not isinstance(tensor, module.TVTensor):
         return None
@@ -59,13 +59,13 @@ def canvas_of(tensor: object) -> Size | None:
 
 
 def is_picture(tensor: object) -> bool:
-    """Whether this is one of torchvision's pictures, which are (..., C, H, W) by definition."""
+    """Return whether this is one of torchvision's pictures or videos, which are (..., C, H, W) by definition."""
     module = _classes()
     return module is not None and isinstance(tensor, (module.Image, module.Video))
 
 
 def wrap_like(result: Tensor, original: object, size: Size) -> Tensor:
-    """Give a result the torchvision class of what it came from."""
+    """Give a result the torchvision class of the original, if it had one."""
     module = _classes()
     if module is None or type(original) is Tensor or not isinstance(original, module.TVTensor):
         return result
