@@ -1,6 +1,6 @@
-"""From a pipeline's transforms and a key to pixels.
+"""Compute a pipeline's pixels from its transforms and a key.
 
-Owns: the plan (what is fused with what), drawing, lowering drawn values to small tensors, and executing the plan.
+Owns: the plan (which transforms are fused), drawing, lowering drawn values to small tensors, and executing the plan.
 Must not: know kinds of targets, records, or the module that users call.
 Read next: ``plan/make.py``.
 """

@@ -1,7 +1,7 @@
-"""Cells and channels of pictures as pictures of their own, and put together again.
+"""Split pictures into cells or channels, transform each as a picture of its own, and join the results.
 
-Owns: how a grid is laid over pictures.
-Must not: know what a cell goes through.
+Owns: dividing pictures by a grid.
+Must not: know the transforms of a cell.
 Read next: ``execution.py``.
 """
 
@@ -29,9 +29,9 @@ def cell_by_cell(
     image: Shaped[Tensor, "b c h w"],
     through: Callable[[Lowered, Tensor], Float[Tensor, "bn c h2 w2"]],
 ) -> Float[Tensor, "b c h w"]:
-    """Pictures whose cells went through a plan of their own; ``through`` applies it to a batch of them, row by row of each picture.
+    """Transform each cell (or channel) of pictures by a plan for cells; ``through`` applies a plan to a batch of cells, row by row.
 
-    Where the grid does not divide pictures, the edge's pixels go on at the right and below, and are cut off again.
+    If the grid does not divide a picture evenly, its right and lower edge pixels are repeated, and cut off again.
     """
     owner, (samples, _, height, width) = lowered.plan.steps[index].transform, image.shape
     assert isinstance(owner, PerCell)

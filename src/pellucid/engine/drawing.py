@@ -45,12 +45,12 @@ def draw_params(
     index: Int64[Tensor, "b"],
     learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
 ) -> DrawnParams:
-    """Draw every parameter of the plan; the result may wait until it is looked at.
+    """Draw every parameter of the plan; the result may be computed on first access.
 
     Args:
-        plan: says what is drawn and from which words.
+        plan: says what is drawn, and from which random words.
         seed, step: scalars.
-        index: names the samples.
+        index: identifies the samples.
         learned: unbounded parameters behind each learned distribution, by (transform, name); scalars or one per sample.
 
     Gradient:
@@ -64,11 +64,11 @@ def draw_params(
 def draw_each(
     plans: Sequence[Plan], seed: Int64[Tensor, ""], step: Int64[Tensor, ""], indices: Sequence[Int64[Tensor, "b"]]
 ) -> list[DrawnParams]:
-    """The same, of what is not learned, for samples of several sizes: some of them for each plan of the same transforms."""
+    """Draw parameters without learned ones for samples of several sizes: for each plan (of the same transforms) its samples."""
     kinds: dict[int, list[int]] = {}
     for k, plan in enumerate(plans if len(plans) > 1 else ()):
         kinds.setdefault(id(plan.owner), []).append(k)
-    if len(kinds) > 1:  # what planning found out about sizes differs, such as how much a crop pads
+    if len(kinds) > 1:  # the sizes lead to different plans: for instance, only some crops pad
         drawn: dict[int, DrawnParams] = {}
         for some in kinds.values():
             found = draw_each([plans[k] for k in some], seed, step, [indices[k] for k in some])
@@ -81,7 +81,7 @@ def draw_each(
     if tape is not None:
         return _replayed(tape, plans, int(seed), int(step), index, indices)
     u = draw_uniforms(plan, seed, step, index)
-    if len(plans) == 1:  # nothing counted: a graph takes any number of samples
+    if len(plans) == 1:  # without reading the count: a traced graph takes any number of samples
         return [params_of(plan, u, {})]
     counts = [len(some) for some in indices]
     if all(one.draws == plan.draws for one in plans):
@@ -91,13 +91,13 @@ def draw_each(
 
 
 def drawn_at(plan: Plan, u: Float[Tensor, "b words"], learned: Mapping[tuple[int, str], Mapping[str, Tensor]]) -> DrawnParams:
-    """The values of every draw at uniforms, as `draw_params` gives those at the uniforms of a key."""
+    """Return the values of every draw at given uniforms, where `draw_params` takes the uniforms of a key."""
     tape = None if learned or u.requires_grad or not plan.draws else _tape_for(plan, u)
     return params_of(plan, u, learned) if tape is None else tape.at(plan, u)
 
 
 def _tape_for(plan: Plan, rows: Tensor) -> DrawTape | None:
-    """A tape of the draws of these samples, where there is one."""
+    """Return a tape of the draws of these samples, or None if the tensor code has to run."""
     taped = rows.is_cpu and is_plain_eager() and len(rows) and not plan.volumes and numba_works()
     return DrawTape.of(plan) if taped else None
 
@@ -105,15 +105,15 @@ def _tape_for(plan: Plan, rows: Tensor) -> DrawTape | None:
 def _replayed(
     tape: DrawTape, plans: Sequence[Plan], seed: int, step: int, index: Tensor, indices: Sequence[Tensor]
 ) -> list[DrawnParams]:
-    """Drawn values, from a tape. Only exact arithmetic is taped, so they equal those of the code bit for bit: values that need an
-    exponential, say, are among its inputs.
+    """Replay a tape of drawn values. Only exact arithmetic is taped, so the values equal those of the tensor code bit for bit.
+    Values that are not exact, such as exponentials, are computed first and are inputs of the tape.
     """
     if len(plans) == 1:
         return [tape.draw(plans[0], seed, step, memory(index))]
     rows, count = tape.rows(plans[0], seed, step, memory(index)), len(tape.rounded)
     drawn: list[DrawnParams] = []
     alike = count and all(tape.rounded_of(plan) == tape.rounded_of(plans[0]) for plan in plans)
-    if alike:  # whatever the size
+    if alike:  # these distributions do not depend on the size
         rows[:, -2 - count : -2] = tape.values(rows, plans[0])
     stop = 0
     for plan, some in zip(plans, indices, strict=True):
@@ -126,7 +126,7 @@ def _replayed(
 
 
 class DrawTape:
-    """The part of a plan's draws that is the same in every call, whatever the size."""
+    """The recorded draws of a plan, for images of any size."""
 
     def __init__(self, plan: Plan) -> None:
         self._fill, self._words = row_filler(*as_slots(plan.slots, plan.shared, torch.device("cpu"))), 4 * len(plan.slots)
@@ -141,22 +141,22 @@ class DrawTape:
 
     @classmethod
     def of(cls, plan: Plan) -> DrawTape | None:
-        """The tape of plans of this kind; None where they cannot be taped."""
+        """Return the tape of plans of this kind; None if they cannot be taped."""
         return None if plan.kind is None else cached_recording(plan.kind, "draw", lambda: cls(plan))
 
     def rows(self, plan: Plan, seed: int, step: int, index: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Words, room for the values that are rounded, and the size."""
+        """Return the tape's inputs: random words, empty columns for the inexact values, and the size."""
         rows = np.empty((len(index), self._width))
         rows[:, -2:] = self._known_of(plan).size
         self._fill(seed, step, index, rows)
         return rows
 
     def draw(self, plan: Plan, seed: int, step: int, index: NDArray[np.int64]) -> Replayed:
-        """The draw of samples of one size."""
+        """Draw for samples of one size."""
         return self._drawn(plan, self.rows(plan, seed, step, index))
 
     def at(self, plan: Plan, u: Float[Tensor, "b words"]) -> Replayed:
-        """The draw at these uniforms."""
+        """Draw at these uniforms."""
         rows = np.empty((len(u), self._width))
         rows[:, -2:] = plan.size_in
         rows[:, : self._words] = memory(u) * 2.0**32 - 0.5
@@ -169,12 +169,12 @@ class DrawTape:
         return Replayed(rows, self.unpack, self.recording.play)
 
     def values(self, rows: NDArray[np.float64], plan: Plan) -> NDArray[np.float64]:
-        """The values that are rounded, side by side; ``rows`` begin with the words."""
+        """Compute the inexact values, one column each; ``rows`` begin with the words."""
         known = self._known_of(plan)
         if known.exponents:
             logs = known.shift + known.scale * ((rows.take(known.words, 1) + 0.5) * 2.0**-32)
             return memory(torch.exp(torch.from_numpy(logs)))
-        u = torch.from_numpy((rows[:, : self._words] + 0.5) * 2.0**-32)  # how far apart numbers lie may decide a last bit
+        u = torch.from_numpy((rows[:, : self._words] + 0.5) * 2.0**-32)  # same strides as the tensor code's: they may decide a bit
         return np.array([memory(draw.distribution.sample(words_of(draw, u), {})) for draw in self.rounded_of(plan)]).T
 
     def _known_of(self, plan: Plan) -> _Known:
@@ -184,21 +184,21 @@ class DrawTape:
         return known
 
     def unpack(self, plan: Plan, words: Tensor) -> DrawnParams:
-        """Turns words, and the values behind them, into drawn values."""
+        """Turn words, and the inexact values after them, into drawn values."""
         count = 4 * len(plan.slots)
         values = words[:, count:].unbind(1)
         known = {(draw.transform, draw.name): value for draw, value in zip(self.rounded_of(plan), values, strict=True)}
         return params_of(plan, uniforms(words[:, :count]), {}, known)
 
     def rounded_of(self, plan: Plan) -> list[Draw]:
-        """The draws of those values."""
+        """Return the draws whose values are inexact."""
         return [draw for draw in plan.draws if (draw.transform, draw.name) in self.rounded]
 
 
 class _Known:
-    """What is the same in every draw of a plan: the size, and the words that have exponentials of uniform numbers for values.
+    """Facts that are the same in every draw of a plan: the size, and the words whose values are exponentials of uniform numbers.
 
-    It keeps no plan, which ends with its last call.
+    It holds a weak reference to the plan only, so that the plan can be freed.
     """
 
     def __init__(self, plan: Plan, rounded: Sequence[Draw]) -> None:
@@ -210,7 +210,7 @@ class _Known:
 
 
 def _is_rounded(distribution: Distribution) -> bool:
-    """Whether the last bit of its one number is a matter of libraries, as that of an exponential is."""
+    """Return whether a distribution's one number is inexact: its last bit depends on a library, as that of an exponential does."""
     if distribution.vector or distribution.words > 1 or distribution.affine() is not None:
         return False
     try:
@@ -221,7 +221,7 @@ def _is_rounded(distribution: Distribution) -> bool:
 
 
 def as_slots(slots: tuple[int, ...], shared: tuple[bool, ...], device: torch.device) -> tuple[Tensor, Tensor | None]:
-    """The slots of the hash, and which of them see the sample's index (None: all)."""
+    """Return the slots of the hash, and which of them use the sample's index (None: all)."""
     keep = constant([0 if one else 1 for one in shared], torch.int64, device) if any(shared) else None
     return constant(slots, torch.int64, device), keep
 
@@ -229,7 +229,7 @@ def as_slots(slots: tuple[int, ...], shared: tuple[bool, ...], device: torch.dev
 def draw_uniforms(
     plan: Plan, seed: Int64[Tensor, ""], step: Int64[Tensor, ""], index: Int64[Tensor, "b"]
 ) -> Float[Tensor, "b words"]:
-    """The uniforms in (0, 1) that every draw of the plan maps to its value."""
+    """Return the uniforms in (0, 1) that the plan's draws map to values."""
     slots, keep = as_slots(plan.slots, plan.shared, index.device)
     return uniforms(draw_words(seed, step, index, slots, keep))
 
@@ -240,7 +240,7 @@ def params_of(
     learned: Mapping[tuple[int, str], Mapping[str, Tensor]],
     known: Mapping[tuple[int, str], Float[Tensor, "b"]] = MappingProxyType({}),
 ) -> DrawnParams:
-    """Map uniforms to the values of every draw, but for those that are ``known``."""
+    """Map uniforms to the values of every draw; values in ``known`` are taken from there."""
     device = u.device
     params: tuple[dict[str, Tensor], ...] = tuple({} for _ in plan.steps)
     shift, scale = [0.0] * u.shape[1], [1.0] * u.shape[1]
@@ -266,6 +266,6 @@ def params_of(
 
 
 def words_of(draw: Draw, u: Float[Tensor, "b words"]) -> Float[Tensor, "b *own"]:
-    """The uniforms of one draw: a row where it takes several or gives a row."""
+    """Return the uniforms of one draw: (b, n) if it takes several or returns rows, else (b,)."""
     words = draw.distribution.words
     return u[:, draw.word : draw.word + words] if draw.distribution.vector or words > 1 else u[:, draw.word]

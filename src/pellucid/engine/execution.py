@@ -1,6 +1,6 @@
-"""Executing a plan: Params in, pixels, boxes and points out.
+"""Execute a plan: apply its passes to pixels and fields, and give the maps that boxes and points go through.
 
-Owns: the order of passes, and what each kind of target goes through.
+Owns: the order of passes, and which passes each kind of target goes through.
 Must not: draw, parse user input, or decide what is fused (the plan did).
 Read next: ``../targets/parsing.py``.
 """
@@ -53,13 +53,13 @@ __all__ = [
 ]  # fmt: skip
 
 BackHop: TypeAlias = tuple[Tensor | BentMap, Size]
-"""The map to a canvas from the next one, and that one's (height, width)."""
+"""The map from a canvas back to the one before, and the (height, width) of the canvas."""
 
 
 def hops(lowered: Lowered) -> list[BackHop]:
-    """From canvas to canvas across the whole plan: the map to the one from the next, and the next one's (height, width).
+    """Return the hops across the whole plan, canvas by canvas: the map back from the next canvas, and its (height, width).
 
-    Canvases that no later step can leave are none: whatever the plan composes, the same ones remain.
+    Canvases that no later step can show the outside of are left out. The hops do not depend on which steps the plan fuses.
     """
     plan = lowered.plan
     if plan.volumes:
@@ -72,14 +72,14 @@ def hops(lowered: Lowered) -> list[BackHop]:
 
 
 def hops_before(lowered: Lowered, index: int) -> list[BackHop]:
-    """The hops from the input to what a step sees."""
+    """Return the hops from the input to the canvas that a step reads."""
     parts = (tuple(i for i in indices if i < index) for indices in lowered.plan.hops)
     return [_hop(lowered, part) for part in parts if part]
 
 
 def stretches(lowered: Lowered) -> list[list[BackHop] | int]:
-    """What `hops` gives, cut at layers, and at holes that hide boxes: the hops before, between and after them, and each of these as
-    the number of its step.
+    """Return the result of `hops`, split at layers and at holes that hide boxes: lists of hops, and between them the numbers of
+    these steps.
     """
     plan, hiding = lowered.plan, lowered.plan.hiding
     if not plan.moving_layers and not hiding:
@@ -103,12 +103,12 @@ def stretches(lowered: Lowered) -> list[list[BackHop] | int]:
 
 
 def forwards(hops: Sequence[BackHop]) -> list[Hop]:
-    """To each canvas from the one before, and its size."""
+    """Return the inverse hops: the map to each canvas from the one before, and its size."""
     return [(turned(step) if isinstance(step, Tensor) else step.turned(), size) for step, size in hops]
 
 
 def backwards(lowered: Lowered) -> list[Hop]:
-    """From the result to the input, where nothing is cut off; one map where there is no field."""
+    """Return the path from the result to the input, without cutting at canvases; a single map if there is no field."""
     total = total_src_from_dst(lowered)
     if lowered.plan.bends:
         return [(step, None) for step, _ in reversed(hops(lowered))]
@@ -116,8 +116,8 @@ def backwards(lowered: Lowered) -> list[Hop]:
 
 
 def _hop(lowered: Lowered, indices: Sequence[int]) -> BackHop:
-    """The map across some warps, of which one at most has a field."""
-    total: Tensor | None = None  # on from the field, if there was one
+    """Return the map across some warps, at most one of which has a field."""
+    total: Tensor | None = None  # since the field, if there was one
     bent: tuple[Tensor, Bend] | None = None
     for index in indices:
         segment = lowered.segment(index)
@@ -136,7 +136,7 @@ def _hop(lowered: Lowered, indices: Sequence[int]) -> BackHop:
 
 
 def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b n n"] | None:
-    """Output pixel to input pixel across the whole plan, fields left aside; None where nothing moves, of pictures."""
+    """Return the map from output pixel to input pixel across the whole plan, without fields; None if the plan warps no pictures."""
     if lowered.plan.volumes:
         return total_in_space(lowered)
     total: Tensor | None = None
@@ -165,12 +165,13 @@ def apply_image(
 
     Args:
         lowered: the plan and its values.
-        image: floating point in [0, 1] units, or uint8; fills are in its own units. Pictures of several sizes where the first pass
-            brings them to one.
+        image: floating point in [0, 1] units, or uint8; fills are in its own units. Pictures may have several sizes if the first
+            pass brings them to one.
         impl: which implementation computes.
         dtype: of the result: floating, or uint8, to which [0, 1] is clipped and rounded.
-        scale: 255 where pictures were bytes before earlier passes, whose levels steps keep to; default: by the image's dtype.
-        over: what lies over images, which are floating point then: read once by a first pass that is a warp, else laid on them.
+        scale: 255 if pictures were bytes before earlier passes, so that steps keep to byte levels; default: by the image's dtype.
+        over: a sticker over images, which are then floating point. A first pass that is a warp resamples it with the images;
+            otherwise it is blended onto them before.
     """
     scale = scale or (255.0 if image.dtype == torch.uint8 else 1.0)
     groups = lowered.plan.groups
@@ -193,7 +194,7 @@ def apply_image(
 def _in_parts(
     parts: Sequence[Part], lowered: Lowered, image: Shaped[Tensor, "b c h w"], impl: str, dtype: torch.dtype
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
-    """Send what were bytes through passes of which some end in bytes."""
+    """Send images that came as bytes through parts, some of which round to bytes after each step."""
     levels = torch.uint8 if lowered.taped and not needs_grad(image) else compute_dtype(image.dtype)
     image = in_levels(image, levels)
     for number, part in enumerate(parts, 1):
@@ -212,7 +213,7 @@ def _in_parts(
 def _passes(
     groups: Sequence[Group], lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
-    """Send images through these passes, of which the last may paint over what the others make."""
+    """Send images through these passes; a last pass of rectangles is painted over the result in place if possible."""
     painted = _painted(groups, lowered, image, dtype, impl) if groups and isinstance(groups[-1], Single) else None
     if painted is None:
         return _through(groups, lowered, image, scale, impl, dtype)
@@ -228,12 +229,12 @@ def _passes(
 def _through(
     groups: Sequence[Group], lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
-    """Send images through these passes, the last of which makes numbers of this dtype."""
+    """Send images through these passes; the last one writes this dtype."""
     openings = None if lowered.blocks is not None else Openings.of(lowered, image, groups)
     if openings is not None:
         return _apply_sparsely(openings, lowered, image, impl, dtype)
     for group, after in pairwise(groups):
-        # Bytes that are moved stay bytes where a run reads them: a quarter of the memory.
+        # If a pass only moves bytes and a run reads them next, they stay bytes: a quarter of the memory.
         kept = lowered.taped and image.dtype == torch.uint8 and isinstance(after, Run) and keeps_levels(lowered.plan, group)
         image = _apply_group(group, lowered, image, scale, impl, torch.uint8 if kept else compute_dtype(image.dtype))
     last = groups[-1] if groups else None
@@ -241,11 +242,11 @@ def _through(
 
 
 def _painted(groups: Sequence[Group], lowered: Lowered, image: Tensor, dtype: torch.dtype, impl: str) -> Patch | None:
-    """The last pass, where it is rectangles that can be painted over what the others make, or over a copy, without a gradient."""
+    """Return the last pass if it is rectangles that can be painted over the other passes' result, or over a copy of the image."""
     *before, last = groups
     if not isinstance(last, Single) or not lowered.taped or not blend.paints(impl, image.device):
         return None
-    # Bytes where nothing is rounded in between, numbers behind a run.
+    # Paint on bytes if nothing is rounded in between; on floating-point numbers after a run.
     levels = image.dtype == dtype == torch.uint8 and (not before or (len(before) == 1 and copies(lowered.plan, before[0])))
     numbers = dtype in (torch.float32, torch.float64) and dtype == compute_dtype(image.dtype)
     if not levels and not (numbers and before and isinstance(before[-1], Run)):
@@ -255,7 +256,7 @@ def _painted(groups: Sequence[Group], lowered: Lowered, image: Tensor, dtype: to
 
 
 def _is_new(out: Tensor, image: Tensor) -> bool:
-    """Whether memory is nobody else's, and in order."""
+    """Return whether the result has memory of its own, contiguous and without a gradient, so that it may be painted on."""
     lying = out.movedim(1, -1) if cells_of(out) > 1 else out
     return (
         lying.is_contiguous() and not out.requires_grad and out.untyped_storage().data_ptr() != image.untyped_storage().data_ptr()
@@ -263,11 +264,11 @@ def _is_new(out: Tensor, image: Tensor) -> bool:
 
 
 def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
-    """Bytes through the passes that change them alone: read by the first, written by the last, numbers in between."""
+    """Send each sample of bytes only through the passes that change it; the first of these reads bytes, the last one ``dtype``."""
     computed = compute_dtype(image.dtype)
     size = (len(image), image.shape[1], *openings.size)
     out = in_large_pages(torch.empty(size, dtype=dtype))
-    between = in_large_pages(torch.empty(size if openings.meets else 0, dtype=computed))  # what is not written costs nothing
+    between = in_large_pages(torch.empty(size if openings.meets else 0, dtype=computed))  # pages never written take no memory
     if len(openings.resting):
         still = taken(image, openings.resting)
         put(out, openings.resting, still if dtype == image.dtype else as_bytes(in_units(still), dtype))
@@ -279,7 +280,7 @@ def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: s
 
 
 def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
-    """One pass, from whatever the image is to this dtype."""
+    """Apply one pass; the result has this dtype."""
     if isinstance(group, Space):
         assert isinstance(image, Tensor)
         return apply_space(group, lowered, image, scale, impl, dtype)
@@ -314,7 +315,7 @@ def _apply_layers(
     fill: float | None = None,
     interpolation: str = "bilinear",
 ) -> Tensor:
-    """Layers of pictures, or of fields with what these show outside."""
+    """Apply layers to pictures, or to fields with their own fill."""
     segment, spec = lowered.segment(index), lowered.plan.segments[index]
     assert isinstance(segment, Layers)
     assert isinstance(spec, LayerSpec)
@@ -326,7 +327,7 @@ def _apply_layers(
     if spec.pastes and index in lowered.cutouts:
         soft, hard = lowered.cutouts[index]
         plane = hard.to(soft.dtype) if interpolation == "nearest" else soft
-    elif spec.pastes:  # nobody knows of objects
+    elif spec.pastes:  # no masks, so no objects to paste
         offset, opacity = offset[:, :1], opacity[:, :1]
     return layers(
         image,
@@ -345,14 +346,14 @@ def _apply_layers(
 
 
 def shown(lowered: Lowered, index: int, rows: int, frames: int | None = None) -> Int64[Tensor, "b k"]:
-    """Which sample each read of a layer shows, of so many rows: clips meet frame by frame."""
+    """Return which sample each layer shows, for this many rows; clips are matched frame by frame."""
     spec = lowered.plan.segments[index]
     assert isinstance(spec, LayerSpec)
     return sources(spec, rows, lowered.frames if frames is None else frames, lowered.device)
 
 
 def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl: str, scale: float) -> Tensor:
-    """The picture and its chains, each through the passes of a plan of its own, added up by their shares."""
+    """Apply each chain to the picture by a plan of its own, and add up the picture and the results by their weights."""
     mixture = lowered.plan.steps[index].transform
     assert isinstance(mixture, MixtureTransform)
     share, weights = (part.to(compute_dtype(image.dtype)) for part in (segment.share, segment.weights))
@@ -367,7 +368,7 @@ def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl
 
 
 def _apply_along(run: Group, lowered: Lowered, image: Tensor, over: Sticker, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
-    """A run that resamples, with what lies over the picture."""
+    """Apply a run that resamples to a picture with a sticker over it."""
     assert isinstance(run, Run)
     _, resample = _pass_of(run, lowered, over.on(image) if run.pivot else image, scale)
     src_from_dst = lowered.geometry(run).total
@@ -376,23 +377,23 @@ def _apply_along(run: Group, lowered: Lowered, image: Tensor, over: Sticker, sca
 
 
 def _pass_of(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float) -> tuple[Any, Resample]:
-    """A run's pass over pictures, and these as it is to read them."""
+    """Return the pictures in the form that a run's pass reads, and the pass."""
     computed = compute_dtype(image.dtype)
-    if run.pivot and image.requires_grad:  # gradients of the mean and of the pass are added up before they are rounded
+    if run.pivot and image.requires_grad:  # so that gradients of the mean and of the pass are added before they are rounded
         image = in_units(image) if isinstance(image, Tensor) else image.each(in_units)
     frame = lowered.frame(run) if run.framing else None
     image, mean = color.with_mean(image, frame) if run.pivot else (image, None)
     resample = lowered.resample(run, mean, scale, computed)
-    if lowered.blocks is not None:  # colours of a part
+    if lowered.blocks is not None:  # colours of a part of a volume
         resample = resample._replace(recipe=resample.recipe._replace(size=(image.shape[2], image.shape[3])))
     return image, resample
 
 
 def _settled(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
-    """A run of crops and resizes, whose result is read for its mean before it gets its colours."""
+    """Apply a run of crops and resizes first, and then its colours, which need the mean of the resized picture."""
     computed = compute_dtype(image.dtype)
     samples, channels = image.shape[:2]
-    (before, after), opened = run.apart, lowered.opened(run, (samples, channels), scale, computed)
+    (before, after), opened = run.halves, lowered.opened(run, (samples, channels), scale, computed)
     if opened is not None and run.separable and settles(impl, lowered.device) and not needs_grad(image):
         return settled(image, opened, dtype)
     moves = lowered.resample(before, None, scale, computed) if opened is None else opened.resample.without_colors()
@@ -403,17 +404,17 @@ def _settled(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float,
 
 
 def _passed(run: Run, image: Tensor | Pictures, resample: Resample, impl: str) -> Tensor:
-    """A run's pass over pictures."""
+    """Apply a run's pass to pictures."""
     if run.separable and run.warps:
         return resize(image, resample, impl=impl)
     if not run.warps and isinstance(image, Tensor) and implementation(impl, image, resample) == "reference":
         return _colored(image, resample)
-    # Nearest warps have a gradient to their maps that kernels know nothing of.
+    # Nearest warps go through `nearest`, which adds the surrogate gradient to their maps.
     return (nearest if run.interpolation == "nearest" else warp)(image, resample, impl=impl)
 
 
 def _colored(image: Tensor, resample: Resample) -> Tensor:
-    """Colour alone, without a gather."""
+    """Apply a pass of colours alone, without resampling."""
     image = color.stages(in_units(image), resample.prologue)
     _, matrix, offset, stages, _ = unpack(resample, image.shape[1])
     if matrix is not None:
@@ -438,11 +439,11 @@ def apply_field(
         lowered: the plan and its values.
         field: floating point, or integers with ``nearest``.
         interpolation: as in the warp kernel.
-        padding_mode: None follows the run (with ``fill`` where the image shows fill); a name overrides it.
-        fill: what lies outside.
+        padding_mode: None takes that of the run (with ``fill`` in place of the image's fill); a name overrides it.
+        fill: the value outside of the field.
         impl: which implementation computes.
         groups: the passes, if not all of the plan's.
-        masks: what steps say of masks goes for these: their own fills, and values under holes.
+        masks: whether these are masks, for which steps may have a fill, and a value under holes, of their own.
 
     Gradient:
         field: exact. drawn values: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, as for images, and none
@@ -466,7 +467,7 @@ def apply_field(
 
 
 def _under_holes(lowered: Lowered, index: int, field: Tensor) -> Tensor:
-    """Masks, where a step's rectangles hold the centre of a pixel what it says of them."""
+    """Set masks to the step's ``mask_fill`` in pixels whose centre lies in one of its rectangles."""
     segment, spec = lowered.segment(index), lowered.plan.segments[index]
     assert isinstance(segment, Patch)
     assert isinstance(spec, BlendSpec)
@@ -477,7 +478,7 @@ def _under_holes(lowered: Lowered, index: int, field: Tensor) -> Tensor:
 
 
 def _outside(lowered: Lowered, layer: Run | Canvas, *, fill: float, masks: bool, like: Tensor) -> Tensor | None:
-    """What fields show outside: the fill of all, or of masks what the warps say that do not exclude one another."""
+    """Return the fill of fields: one value, or for masks the ``mask_fill`` of each sample's warp."""
     specs = [(i, lowered.plan.segments[i]) for i in layer.fills] if masks else []
     own = [(i, spec.mask_fill) for i, spec in specs if isinstance(spec, WarpSpec)]
     numbers = [(i, fill if number is None else number) for i, number in own] or [(-1, fill)]
@@ -525,15 +526,15 @@ def _warped_field(
 def unwarp(
     image: Tensor, back: list[Tensor | BentMap], canvases_of: list[Size], places: Tensor | None = None, *, impl: str, **options: Any
 ) -> Tensor:
-    """Resample back through canvases: where any of them had cut a pixel off, the result is zero.
+    """Resample a result back to the input through canvases; zero for pixels that a canvas had cut off.
 
     Args:
         image: the end of the path.
         back: the maps to each canvas from the one before, first canvas first; their points are read the other way.
-        canvases_of: (height, width) of those between.
-        places: of the path's beginning, where a field is in it (`places_of`): solved once for all that goes back.
+        canvases_of: (height, width) of the canvases between.
+        places: for a path with a field, where each input pixel lies in the result (`places_of`), solved once for all targets.
         impl: which implementation computes.
-        options: as :func:`pellucid.kernels.warp.pack` takes them; the size is that of the path's beginning.
+        options: as :func:`pellucid.kernels.warp.pack` takes them; the size is the input's.
 
     Gradient:
         image: exact. back: almost everywhere; a surrogate (secant over one pixel) for ``nearest``, and none for integers.
@@ -541,7 +542,7 @@ def unwarp(
     if places is not None:
         return read(image, pack(places.new_zeros((1, 2, 3)), field=places, **options), impl=impl)
     src_from_dst, *maps = (each for each in reversed(back) if isinstance(each, Tensor))
-    # Hard edges: what a canvas shows ends with its pixels, half a pixel beyond their centres.
+    # Hard edges: a canvas ends with its pixels, half a pixel beyond their centres.
     links = [
         Link("hard", m, constant((0.0, 0.0, width - 1.0, height - 1.0), m.dtype, m.device)[None])
         for m, (height, width) in zip(maps, reversed(canvases_of), strict=True)

@@ -1,7 +1,7 @@
-"""Something that lies over pictures: a run that moves both resamples each once.
+"""A picture over other pictures (a sticker or patch): a run that warps both resamples each of them once.
 
-Owns: `Sticker`, where and how it is read, and which runs it can go through.
-Must not: draw, or know who puts it there.
+Owns: `Sticker`, how it is resampled and blended, and which runs it can go through.
+Must not: draw, or know where the sticker comes from.
 Read next: ``execution.py``.
 """
 
@@ -28,18 +28,18 @@ __all__ = ["Sticker", "check_nothing_over", "goes_along", "read_sticker"]
 
 
 class Sticker(NamedTuple):
-    """A picture over others.
+    """A picture that lies over other pictures.
 
     Args:
         picture: one for all, or one for each.
-        own_from_src: from pixels of those that it lies over to its own.
+        own_from_src: the map from pixels of the pictures below to the sticker's own pixels.
     """
 
     picture: Float[Tensor, "b_or_1 c h w"]
     own_from_src: Float[Tensor, "b 3 3"]
 
     def on(self, image: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
-        """The pictures with it, at their size."""
+        """Blend the sticker onto pictures of any size."""
         shown, cover = _read(self.picture, self.own_from_src, (image.shape[2], image.shape[3]))
         return image * (1 - cover) + shown
 
@@ -50,17 +50,16 @@ class Sticker(NamedTuple):
         src_from_dst: Float[Tensor, "b_or_1 3 3"],
         read: Callable[[Tensor, Resample], Tensor],
     ) -> Float[Tensor, "b c2 h2 w2"]:
-        """The pictures with it after a pass, which reads each of both where it lies.
+        """Apply a pass to pictures with the sticker over them, resampling the pictures and the sticker once each.
 
-        With s and c what the pass reads of the picture and its coverage, t and a those of the sticker (its map goes on from the
-        pass's), the colour map is applied to ``(1 - a) s + c t`` with coverage c: what the picture's border cuts off is cut off
-        of both. That is linear in what lies under and over.
+        Let s and c be the resampled picture and its coverage, t and a those of the sticker (by the composed map). The colour map is
+        applied to ``(1 - a) s + c t`` with coverage c, so the picture's border cuts off both. This is linear in both pictures.
 
         Args:
-            image: what it lies over.
+            image: the pictures below.
             resample: the pass.
-            src_from_dst: its map, whatever canvases lie between.
-            read: who computes a pass.
+            src_from_dst: its map, regardless of canvases.
+            read: computes a pass.
         """
         channels = image.shape[1]
         _, matrix, _, stages, _ = unpack(resample, channels)
@@ -69,14 +68,14 @@ class Sticker(NamedTuple):
         one = image.new_ones(()).expand(image.shape[0], 1, *image.shape[2:])
         shown = read(one, resample.without_colors()) * shown
         out = (1 - cover) * read(image, mixed) + (shown if matrix is None else color.affine(shown, matrix.to(shown.dtype), None))
-        if adds_colors(mixed.recipe.flags):  # what the pass shows of a black picture is there below and above
+        if adds_colors(mixed.recipe.flags):  # an offset or a fill shows in the uncovered part and in the covered part
             black = torch.zeros_like(one).expand(-1, channels, -1, -1)
             out = out + cover * read(black, mixed._replace(prologue=()))
         return rounded(color.stages(out, (*stages, *resample.epilogue)), resample.recipe.dtype)
 
 
 def read_sticker(over: object, images: Sequence[Tensor], name: str = "over[0]") -> Sticker:
-    """What a caller means to lie over images: a picture, which errors call so, and the maps to its pixels from theirs."""
+    """Read the argument ``over``: a picture (``name`` in errors), and the maps from the images' pixels to the picture's."""
     if not (isinstance(over, tuple) and len(over) == 2 and all(isinstance(part, Tensor) for part in over)):
         raise wrong_type("over", expected="a picture and the maps to its pixels, both tensors", got=type(over).__name__)
     picture, maps = over
@@ -95,13 +94,13 @@ def read_sticker(over: object, images: Sequence[Tensor], name: str = "over[0]") 
 
 
 def check_nothing_over(over: object) -> None:
-    """Refuse what lies over pictures of different sizes."""
+    """Raise for a sticker over a list of pictures, which may differ in size."""
     if over is not None:
         raise invalid("over", expected="None for a list of pictures", got=type(over).__name__, fix="Call with one at a time.")
 
 
 def goes_along(group: Group) -> bool:
-    """Whether a pass is a resample that a matrix describes, which shows its source once and fills what lies outside."""
+    """Return whether a sticker can go through a pass: a resample by a matrix that shows its source once and fills the outside."""
     if not isinstance(group, Run) or not group.warps or group.settled or group.bends or group.interpolation == "nearest":
         return False
     filled = all(canvas.padding_mode in FILLED_MODES for canvas in group.canvases if canvas.exposes)
@@ -109,5 +108,5 @@ def goes_along(group: Group) -> bool:
 
 
 def _read(picture: Tensor, own_from_dst: Tensor, size: Size) -> tuple[Tensor, Tensor]:
-    """What shows of it, and the share of each pixel that it covers."""
+    """Return the resampled picture, and the share of each pixel that it covers."""
     return warp(picture, own_from_dst, size=size, antialias=True, return_coverage=True)

@@ -1,7 +1,7 @@
-"""One segment that is a pass of its own, over the samples that it changes.
+"""Apply one segment as a pass of its own, to the samples that it changes.
 
 Owns: which kernel computes a segment, its gate, and its numbers in the image's dtype.
-Must not: know of plans, or of what comes before and after.
+Must not: know of plans, or of the passes before and after.
 Read next: ``../kernels/blend/__init__.py``.
 """
 
@@ -47,30 +47,30 @@ __all__ = [
     "patch_value", "reads_bytes",
 ]  # fmt: skip
 
-_LEVELS = 256  # pixels beyond which all levels are fewer
+_LEVELS = 256  # the number of byte levels: for more pixels, a table of all levels is less work
 
 
 def in_units(image: Tensor) -> Tensor:
-    """Images in the dtype of the arithmetic, 8-bit ones as fractions of 255."""
+    """Return images in the dtype of the arithmetic, bytes as fractions of 255."""
     return as_colors(image, compute_dtype(image.dtype))
 
 
 def reads_bytes(segment: Segment, image: Tensor, impl: str) -> bool:
-    """Whether a segment's pass takes bytes and leaves bytes, the same as those of its numbers, without numbers in between."""
+    """Return whether a segment's kernel maps bytes to bytes directly, with the same result as by way of floating-point numbers."""
     known = isinstance(segment, Codec | Filter | Median | Sharpen) or (isinstance(segment, Grain) and segment.law in OF_BYTES)
     known |= (isinstance(segment, Convolve) and segment.amount is None) or (isinstance(segment, Hsv) and image.shape[1] == 3)
     return known and implementation(impl, image.device) == "cpu" and _whole(getattr(segment, "gate", None))
 
 
 def _whole(gate: Tensor | None) -> bool:
-    """Whether each sample is changed or is not."""
+    """Return whether every gate is 0 or 1."""
     return gate is None or bool(((gate == 0) | (gate == 1)).all())
 
 
 def look_up(
     segment: Segment, spec: SegmentSpec | None, image: Tensor, scale: float, impl: str, dtype: torch.dtype
 ) -> Tensor | None:
-    """One segment on bytes, whose levels it treats alike wherever they lie: as bytes again or as float32; None of others."""
+    """Apply a segment to bytes by a lookup table, with a result in uint8 or float32; None if the segment is no table."""
     if impl == "reference" or image.dtype != torch.uint8 or dtype not in (torch.uint8, torch.float32):
         return None
     bend = bend_of(segment)
@@ -82,7 +82,7 @@ def look_up(
 
 
 def bend_of(segment: Segment) -> curve.Bend | None:
-    """The curve of a level that a segment is, if it is one."""
+    """Return a segment as a curve of levels; None if it is not one."""
     if isinstance(segment, Curve):
         return curve.bend_of("power", segment.exponent, None, segment.gain, clip=segment.clip)
     return curve.bend_of(segment.name, segment.amount, segment.gate) if isinstance(segment, Tone) else None
@@ -91,19 +91,19 @@ def bend_of(segment: Segment) -> curve.Bend | None:
 def apply_alone(
     segment: Segment, image: Tensor, scale: float, impl: str, dtype: torch.dtype, depth: int = 0, *, taped: bool = True
 ) -> Tensor:
-    """One segment as a pass from whatever the image is to this dtype; ``taped``: nothing asks for gradients or traces."""
+    """Apply one segment as a pass; the result has this dtype. ``taped``: no gradient is needed and nothing traces."""
     image = in_planes(image)
     if taped and image.dtype == dtype == torch.uint8 and reads_bytes(segment, image, impl):
         return apply_open(segment, image, scale, impl)
     if taped and dtype == torch.uint8 and isinstance(segment, Convolve | Grain):
-        segment = segment._replace(clip=False)  # bytes are cut to [0, 1] as they are rounded
+        segment = segment._replace(clip=False)  # rounding to bytes clips to [0, 1] anyway
     return as_bytes(apply_open(segment, in_units(image), scale, impl, depth), dtype)
 
 
 def apply_open(segment: Segment, image: Tensor, scale: float, impl: str, depth: int = 0) -> Tensor:
-    """One segment on the samples that it changes, where looking costs nothing and the others have no gradient to give.
+    """Apply one segment to the samples that it changes only, if gates can be read cheaply and the others need no gradient.
 
-    Volumes of ``depth`` slices lie one slice below another.
+    The slices of volumes (``depth`` of them) lie one below another.
     """
     segment = _wide_open(segment) if is_plain_eager() else segment
     active = _active(segment, image) if is_plain_eager() else None
@@ -117,7 +117,7 @@ def apply_open(segment: Segment, image: Tensor, scale: float, impl: str, depth: 
 
 
 def _wide_open(segment: Segment) -> Segment:
-    """Without a gate that closes no sample, and that no gradient goes to: what it would mix need not be read again."""
+    """Drop a gate that is 1 for all samples and needs no gradient: mixing would read the image once more."""
     gate: Tensor | None = getattr(segment, "gate", None)
     if gate is None or not gate.is_cpu or needs_grad(gate) or not bool((gate == 1).all()):
         return segment
@@ -125,11 +125,11 @@ def _wide_open(segment: Segment) -> Segment:
 
 
 def _active(segment: Segment, image: Tensor) -> Tensor | None:
-    """Which samples a segment changes; None where that is not known, or where a gradient to what closed it is asked for."""
-    clips = isinstance(segment, Noise | Grain) and segment.clip and image.dtype != torch.uint8  # the closed samples, too
+    """Return which samples a segment changes; None if that is not known, or if the deciding numbers need a gradient."""
+    clips = isinstance(segment, Noise | Grain) and segment.clip and image.dtype != torch.uint8  # clips closed samples, too
     if isinstance(segment, Call) or clips:
         return None
-    if isinstance(segment, Patch | Median) or (isinstance(segment, Tone) and segment.name in curve.KINDS):  # their kernels look
+    if isinstance(segment, Patch | Median) or (isinstance(segment, Tone) and segment.name in curve.KINDS):  # their kernels check
         return None
     gate: Tensor | None = getattr(segment, "gate", None)
     asked, active = [] if gate is None else [gate], gate
@@ -142,20 +142,20 @@ def _active(segment: Segment, image: Tensor) -> Tensor | None:
 
 
 def _spreads(kernel: Float[Tensor, "b k"]) -> Tensor:
-    """Whether a kernel does more than pass on its middle."""
+    """Return whether a convolution kernel is other than the identity."""
     middle = kernel.shape[1] // 2
     return (kernel[:, middle] != 1) | (kernel.count_nonzero(1) > 1)
 
 
 def _rows(part: Any, rows: Tensor) -> Any:
-    """A segment's numbers for some of the samples; what all samples share, and what is no number, stays as it is."""
+    """Select a segment's numbers for some samples; numbers that all samples share, and other values, stay unchanged."""
     if isinstance(part, tuple):
         return tuple(_rows(each, rows) for each in part)
     return part[rows] if isinstance(part, Tensor) and len(part) > 1 else part
 
 
 def apply_single(segment: Segment, image: Tensor, scale: float, impl: str, depth: int = 0) -> Tensor:
-    """One segment on all samples; ``scale`` is 255 for what were bytes, and for bytes that the segment `reads_bytes` of."""
+    """Apply one segment to all samples; ``scale`` is 255 for images that were bytes, or that the kernel reads as bytes."""
     dtype = compute_dtype(image.dtype)
     gate: Tensor | None = getattr(segment, "gate", None)
     gate = None if gate is None else gate.to(dtype)
@@ -205,7 +205,7 @@ def apply_single(segment: Segment, image: Tensor, scale: float, impl: str, depth
 
 
 def _blurred(segment: Convolve, image: Tensor, impl: str, depth: int) -> Tensor:
-    """Along both axes of pictures; volumes also along the third, with a kernel of its own or that of the columns."""
+    """Blur pictures along both axes; volumes also through the slices, with a kernel of its own or that of the columns."""
     dtype = compute_dtype(image.dtype)
     vertical, horizontal = segment.vertical.to(dtype), segment.horizontal.to(dtype)
     if not depth:
@@ -223,14 +223,14 @@ def _blurred(segment: Convolve, image: Tensor, impl: str, depth: int) -> Tensor:
 
 
 def paint(patch: Patch, out: Tensor, impl: str) -> Tensor:
-    """Rectangles over pictures that are the caller's own, without a gradient."""
+    """Paint rectangles over pictures in place, without a gradient; the caller owns the pictures."""
     if out.numel():
         blend.paint(out, patch.box.to(compute_dtype(out.dtype)), patch_value(patch, out, impl))
     return out
 
 
 def mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:
-    """The result where the gate is open, the image as it was elsewhere."""
+    """Return the result for samples whose gate is open, and the image for the others."""
     if gate is None:
         return result
     gate = gate[:, None, None, None]
@@ -238,7 +238,7 @@ def mixed(result: Tensor, image: Tensor, gate: Tensor | None) -> Tensor:
 
 
 def patch_value(segment: Patch, image: Tensor, impl: str) -> Tensor:
-    """What rectangles show: colours, or noise for every pixel."""
+    """Return the content of rectangles: colours, or noise for every pixel."""
     dtype = compute_dtype(image.dtype)
     if segment.value is not None:
         return segment.value.to(dtype)

@@ -1,7 +1,7 @@
-"""A pass over pictures of one kind as one function of what is drawn: the tape of its numbers, and one compiled call.
+"""Prepare a plan of one pass as a function of the drawn words: a tape computes its numbers, and one compiled call the pixels.
 
-Owns: whether a plan comes to that, and the function.
-Must not: compute anything that :func:`pellucid.engine.execution.apply_image` does not.
+Owns: which plans can be prepared, and the function.
+Must not: give other results than :func:`pellucid.engine.execution.apply_image`.
 Read next: ``execution.py``.
 """
 
@@ -35,11 +35,11 @@ __all__ = ["Prepared", "image_pass"]
 
 
 class Prepared(NamedTuple):
-    """A pass over pictures that lie as one did.
+    """A prepared pass for pictures with the shape, dtype and memory layout of one example.
 
     Args:
-        of_tensors: a function of what is drawn and pictures.
-        of_memory: the same of words and memory, to the memory of the result; None where there is none.
+        of_tensors: (draw, pictures) -> the result.
+        of_memory: (rows of words, the pictures' flat memory) -> the result's memory; None if the pass has no such function.
     """
 
     of_tensors: Callable[[Replayed, Tensor], Tensor]
@@ -47,7 +47,7 @@ class Prepared(NamedTuple):
 
 
 def image_pass(plan: Plan, drawn: Replayed, image: Shaped[Tensor, "b c h w"], impl: str, dtype: torch.dtype) -> Prepared | None:
-    """What :func:`apply_image` comes to for pictures like this one, where that is a tape and a compiled call; else None."""
+    """Prepare :func:`apply_image` for pictures like this one; None if it is not just a tape and one compiled call."""
     lowered, run = Lowered(plan, drawn, image.device), plan.groups[0] if len(plan.groups) == 1 else None
     scale = 255.0 if image.dtype == torch.uint8 else 1.0
     if run is None or (plan.parts and scale == 255.0) or not lowered.taped or not Openings.never(lowered, image, plan.groups):
@@ -58,12 +58,12 @@ def image_pass(plan: Plan, drawn: Replayed, image: Shaped[Tensor, "b c h w"], im
         return None
     try:
         return (_settling if run.settled else _passing)(lowered, run, image, impl, dtype, scale)
-    except TapeError:  # for this size
+    except TapeError:  # this size cannot be taped
         return None
 
 
 def _alone(lowered: Lowered, drawn: Replayed, single: Single, image: Tensor, impl: str, dtype: torch.dtype) -> Prepared | None:
-    """A pass of one segment, which has no chain of its own."""
+    """Prepare a pass of one segment; None for layers, cells and mixtures."""
     spec, scale, paints = lowered.plan.segments[single.index], 255.0 if image.dtype == torch.uint8 else 1.0, False
     played = lowered.replayed(single.index)
     first = played(drawn)
@@ -86,11 +86,11 @@ def _alone(lowered: Lowered, drawn: Replayed, single: Single, image: Tensor, imp
 def _bent(
     lowered: Lowered, drawn: Replayed, single: Single, bend: curve.Bend, image: Tensor, dtype: torch.dtype
 ) -> Callable[[Rows, Rows], Rows] | None:
-    """The pass of a curve over the levels of bytes, in memory."""
-    told, call = lowered.pinned(single.index, drawn.rows, torch.float32), curve.tone_of_memory(image, bend, dtype)
-    if told is None or call is None:
+    """Prepare a curve over the levels of bytes as a function of memory."""
+    recorded, call = lowered.pinned(single.index, drawn.rows, torch.float32), curve.tone_of_memory(image, bend, dtype)
+    if recorded is None or call is None:
         return None
-    like, play = told
+    like, play = recorded
     places = (like.exponent, like.gain, None) if isinstance(like, Curve) else (like.amount, None, like.gate)
 
     def in_memory(rows: Rows, flat: Rows) -> Rows:
@@ -101,10 +101,10 @@ def _bent(
 
 
 def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float) -> Prepared | None:
-    """A pass of a warp or a resize, and perhaps of colours."""
+    """Prepare a pass of a warp or a resize, perhaps with colours."""
     computed, framed = compute_dtype(image.dtype), lowered.framed(run) if run.framing else None
     follows = bool(run.pivot) and needs_grad(image)
-    if follows and {image.dtype, dtype} != {computed}:  # mean and pass read what was rounded once; bytes have no gradient
+    if follows and {image.dtype, dtype} != {computed}:  # half precision would be rounded twice, and bytes have no gradient
         return None
     mean = torch.zeros((len(image), image.shape[1]), dtype=torch.float64, device="cpu") if run.pivot else None
     tape, rows = lowered.recorded(run, mean, scale, computed)
@@ -136,7 +136,7 @@ def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.
         if run.pivot:
             image, mean = with_mean(image, framed and framed(rows))
             rows = np.concatenate((rows, mean.numpy()), 1)
-        return of_tensors(image, taken([*map(torch.from_numpy, play(rows)), None]))  # which stands for what a pass does not have
+        return of_tensors(image, taken([*map(torch.from_numpy, play(rows)), None]))  # place -1, for absent numbers
 
     if of_memory is None:
         return Prepared(passing)
@@ -153,7 +153,7 @@ def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.
 
 
 def _settling(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float) -> Prepared | None:
-    """A resize, whose colours wait for the mean of what it makes."""
+    """Prepare a resize with colours that need the mean of the resized picture."""
     channels, computed = image.shape[1], compute_dtype(image.dtype)
     tape, rows = lowered.recorded(run, torch.zeros((len(image), channels), dtype=torch.float64, device="cpu"), scale, computed)
     if not run.separable or not settles(impl, image.device) or tape is None or rows is None:
@@ -185,8 +185,8 @@ def _settling(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch
 def _opened(
     recording: Recording, rows: Rows, channels: int, computed: torch.dtype, *, at_mean: bool
 ) -> tuple[Resample, Callable[[Rows], tuple[list[Any], Rows]]]:
-    """A resample as :meth:`Recording.pinned` has it, and a function of rows: its numbers, the colours in float64 and at a mean of
-    zero, or ``at_mean`` of the rows; and what each channel of the mean adds to these.
+    """Return a resample as :meth:`Recording.pinned` does, and a function from rows to its numbers and to the derivative of its
+    colours to the mean. The colours are in float64, at a mean of zero or, with ``at_mean``, at the mean in the rows.
     """
     first, kind = int(at_mean), np.float32 if computed == torch.float32 else np.float64
     samples, numbers = len(rows), rows.shape[1] - channels
@@ -211,7 +211,7 @@ def _opened(
 def _following(
     run: Run, first: Opened, opened: Callable[[Rows], tuple[list[Any], Rows]], image: Tensor, impl: str, dtype: torch.dtype
 ) -> Prepared | None:
-    """The same of pictures that have a gradient: the resize, then colours with a gradient to the mean of what it made."""
+    """Prepare the same for pictures that need a gradient: the resize, then colours with a gradient to the mean of its result."""
     moves, colors, computed = first.resample.without_colors(), first.resample.without_moves(), compute_dtype(image.dtype)
     made = torch.empty((*image.shape[:2], *run.size_out), dtype=computed, device="cpu", requires_grad=True)
     resized, colored = resize_of(impl, image, moves), warp_of(impl, made, colors.to(computed).returning(dtype))

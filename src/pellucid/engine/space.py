@@ -1,6 +1,6 @@
-"""Maps of volumes, executed: voxels, and what points go through.
+"""Execute maps of volumes: resample voxels, and give the maps that points go through.
 
-Owns: a pass over volumes, forwards and backwards, blocks of them, and the hops of their points.
+Owns: a pass over volumes, forwards and backwards, computing a block of it only, and the hops of points.
 Must not: know kinds of targets.
 Read next: ``execution.py``.
 """
@@ -35,7 +35,7 @@ __all__ = ["apply_space", "blocks_of", "field_through", "hops_in_space", "total_
 def apply_space(
     run: Space, lowered: Lowered, image: Shaped[Tensor, "b c dh w"], scale: float, impl: str, dtype: torch.dtype
 ) -> Shaped[Tensor, "b c dh2 w2"]:
-    """A pass over volumes, whose slices lie one below another."""
+    """Apply a pass to volumes, whose slices lie one below another."""
     fill = _spec(lowered, run).fill if run.outside is not None else 0.0
     units = tuple(number / scale for number in (fill if isinstance(fill, tuple) else (fill,)))
     return as_bytes(_read(run, lowered, in_units(image), run.interpolation, units, None, impl), dtype)
@@ -52,25 +52,25 @@ def field_through(
     masks: bool,
     impl: str,
 ) -> Shaped[Tensor, "b c dh2 w2"]:
-    """The same for what goes through geometry alone: labels, whole numbers of any dtype, or other floating-point numbers."""
+    """Apply only the geometry of a pass to a field: labels, integers of any dtype, or floating-point numbers."""
     own = _spec(lowered, run).mask_fill if masks and run.outside is not None else None
     if interpolation == "majority":
         return _elected(run, lowered, field, fill if own is None else own, padding_mode, impl)
     how = "nearest" if interpolation == "nearest" else "trilinear"
-    narrow = field.is_floating_point() or field.element_size() < 3  # float32 counts 16 bits, float64 what labels are
+    narrow = field.is_floating_point() or field.element_size() < 3  # float32 holds 16-bit integers exactly, float64 larger labels
     work = field if how == "nearest" else field.to(compute_dtype(field.dtype) if narrow else torch.float64)
     return _read(run, lowered, work, how, (fill if own is None else own,), padding_mode, impl).to(field.dtype)
 
 
 def _elected(run: Space, lowered: Lowered, labels: Tensor, fill: float, padding_mode: str | None, impl: str) -> Tensor:
-    """Labels by majority: their bits, less those of the fill, as what lies outside counts for 0."""
+    """Resample labels by majority. The kernel counts the outside as 0, so labels are XORed with the fill before and after."""
     maps, control, window = _maps(run, lowered)
     mode = "border" if run.outside is None else padding_mode or _spec(lowered, run).padding_mode
     covered, block = [1.0, 1.0, 1.0], (lowered.blocks or {}).get(run)
     for index in run.indices:
         spec = lowered.plan.segments[index]
         assert isinstance(spec, Warp3Spec)
-        if spec.resamples:  # only a change of sizes
+        if spec.resamples:  # other steps keep the size of voxels
             covered = [a * b / c for a, b, c in zip(covered, lowered.plan.specs[index].extent, spec.size, strict=True)]
     deep, tall, wide = (max(1, math.ceil(share - 1e-9)) for share in covered)
     bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[labels.itemsize]
@@ -82,7 +82,7 @@ def _elected(run: Space, lowered: Lowered, labels: Tensor, fill: float, padding_
 
 
 def _maps(run: Space, lowered: Lowered) -> tuple[Tensor, Tensor | None, Window | None]:
-    """A pass as the kernel takes it: its map, its field, and the window behind that."""
+    """Return a pass in the kernel's form: its map, its field, and the window after the field."""
     (step, lattice), *windows = lowered.space(run)
     if not windows:
         return step.src_from_dst[:, :3], step.control, None
@@ -97,7 +97,7 @@ def _rows(run: Space, block: Block | None) -> tuple[int, int]:
 def blocks_of(
     groups: Sequence[Group], lowered: Lowered, first: Size3, size: Size3
 ) -> tuple[dict[Space, Block], tuple[Size3, Size3]]:
-    """What each of these passes computes for some voxels of their result, and the part of the volume that the first one reads."""
+    """Return the block that each of these passes computes for a part of their result, and the part that the first pass reads."""
     found = {}
     for group in reversed(groups):
         if isinstance(group, Space):
@@ -116,11 +116,11 @@ def _read(
     mode = "border" if run.outside is None else padding_mode or _spec(lowered, run).padding_mode
     nearest = interpolation == "nearest" or not (run.resamples or needs_grad(maps))
     filled = mode == "zeros" and any(fill)
-    if filled:  # the kernel shows zeros, and tells here how much of each voxel they are
+    if filled:  # the kernel fills with zeros; a channel of ones gives the share of each voxel that is inside
         voxels = torch.cat((voxels, torch.ones_like(voxels[:, :1])), 1)
     how: dict[str, Any] = {"border": mode == "border", "nearest": nearest, "impl": impl}
     voxels = voxels.unflatten(2, _rows(run, block))
-    if window is not None and block is None and needs_grad(window[0]):  # which the kernel has none for
+    if window is not None and block is None and needs_grad(window[0]):  # the kernel has no gradient to a window
         voxels = volume(voxels, step.src_from_dst[:, :3], control, size=lattice, **how)
         maps, control, window = windows[0][0].src_from_dst[:, :3], None, None
     found = volume(voxels, maps, control, size=run.size_out, window=window, block=block, **how).flatten(2, 3)
@@ -139,7 +139,7 @@ def _spec(lowered: Lowered, run: Space) -> Warp3Spec:
 
 
 def hops_in_space(lowered: Lowered) -> list[tuple[Tensor | Bent3, Size3]]:
-    """From volume to volume: the map to the one from the next, and its size; under the canvas rule ``image`` pass by pass."""
+    """Return the hops of volumes: the map back from the next volume, and its size; under the canvas rule ``image`` one per pass."""
     plan, found = lowered.plan, []
     runs = [group for group in plan.groups if isinstance(group, Space)]
     if plan.canvas != "image":
@@ -150,7 +150,7 @@ def hops_in_space(lowered: Lowered) -> list[tuple[Tensor | Bent3, Size3]]:
 
 
 def total_in_space(lowered: Lowered) -> Float[Tensor, "b 4 4"]:
-    """Output voxel to input voxel across the whole plan, fields left aside."""
+    """Return the map from output voxel to input voxel across the whole plan, without fields."""
     like = torch.eye(4, dtype=wide_dtype(lowered.device), device=lowered.device)[None]
     return reduce(torch.matmul, (step if isinstance(step, Tensor) else step.matrix for step, _ in hops_in_space(lowered)), like)
 
@@ -158,7 +158,7 @@ def total_in_space(lowered: Lowered) -> Float[Tensor, "b 4 4"]:
 def unwarp_volume(
     lowered: Lowered, image: Shaped[Tensor, "b c dh w"], *, interpolation: str, impl: str
 ) -> Shaped[Tensor, "b c dh2 w2"]:
-    """Read volumes back, in one resample; what a step had cut off is zero. Of the dtype that came, whole numbers rounded."""
+    """Resample volumes back to the input in one pass, in their own dtype (integers are rounded); zero where they were cut off."""
     size_in, size_out = (cast(Size3, spec.extent) for spec in (lowered.plan.specs[0], lowered.plan.specs[-1]))
     narrow = image.is_floating_point() or image.element_size() < 3
     work = image.to(compute_dtype(image.dtype) if narrow else torch.float64)
@@ -179,7 +179,7 @@ def unwarp_volume(
 
 
 def _at(image: Float[Tensor, "b c d h w"], places: Float[Tensor, "b d2 h2 w2 3"], nearest: bool) -> Float[Tensor, "b c d2 h2 w2"]:
-    """Voxels (x, y, z) as they are read one by one."""
+    """Sample volumes at points (x, y, z)."""
     ends = torch.tensor(tuple(reversed(image.shape[2:])), dtype=places.dtype, device=places.device)
     grid = ((2.0 * places + 1.0) / ends - 1.0).to(image.dtype)
     return F.grid_sample(image, grid, mode="nearest" if nearest else "bilinear", padding_mode="zeros", align_corners=False)

@@ -1,6 +1,6 @@
-"""Lowering: from drawn values to the small tensors every pass needs.
+"""Lowering: compute the small tensors that every pass needs from drawn values.
 
-Owns: segments, their composition per run, and what computes it: ordinary tensor code, or a tape of it.
+Owns: segments, their composition per run, and the choice between ordinary tensor code and a tape of it.
 Must not: touch images, draw, or decide what is fused (the plan did).
 Read next: ``compose.py``.
 """

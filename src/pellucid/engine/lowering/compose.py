@@ -1,7 +1,7 @@
-"""Composing a run: its geometry as one map, its colours as one, and its fill, in tensor code.
+"""Compose a run in tensor code: its geometry becomes one map, its colours become one map, with the fill in these colours.
 
-Owns: what a pass needs beside the image. This is the specification; tapes are recordings of it.
-Must not: touch images: the one thing it knows of them is their mean colour.
+Owns: everything that a pass needs besides the image. This is the specification; tapes are recordings of it.
+Must not: touch images, of which it gets the mean colour only.
 Read next: ``tapes.py``.
 """
 
@@ -33,27 +33,27 @@ __all__ = ["Composed", "Geometry", "Link", "compose", "frame", "geometry", "unmo
 
 
 class Geometry(NamedTuple):
-    """A run's maps: to the source from the first canvas (from the result, where there is none), and on from canvas to canvas."""
+    """A run's maps: from the first canvas (or the result, without canvases) to the source, and ``links`` from canvas to canvas."""
 
     src_from_dst: Float[Tensor, "b_or_1 3 3"] | None
     window: Float[Tensor, "b_or_1 4"] | None
     links: tuple[Link, ...] = ()
 
     def to(self, dtype: torch.dtype) -> Geometry:
-        """This geometry in another precision."""
+        """Return this geometry in another precision."""
         src_from_dst, window = (part if part is None else part.to(dtype) for part in self[:2])
         return Geometry(src_from_dst, window, tuple(link.to(dtype) for link in self.links))
 
     @property
     def total(self) -> Float[Tensor, "b_or_1 3 3"] | None:
-        """From the result to the source, whatever lies between."""
+        """The map from the result to the source, regardless of canvases."""
         return None if self.src_from_dst is None else _product([self.src_from_dst, *(link.mid_from_dst for link in self.links)])
 
 
 class Composed(NamedTuple):
-    """A run but for the image, in the precision of drawn values: prologue, one resample with its colour map, epilogue.
+    """Everything of a run but the image, in the precision of drawn values: prologue, one resample with its colour map, epilogue.
 
-    Colour alone has no map and no prologue. ``links`` lead from canvas to canvas on to the result.
+    A run of colours alone has no map and no prologue. ``links`` lead from canvas to canvas, up to the result.
     """
 
     src_from_dst: Float[Tensor, "b_or_1 3 3"] | None
@@ -67,22 +67,22 @@ class Composed(NamedTuple):
 
 
 def unmoved(dtype: torch.dtype, device: torch.device) -> Float[Tensor, "1 3 3"]:
-    """The map of a run that moves nothing."""
+    """Return the identity map."""
     return constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), dtype, device).reshape(1, 3, 3)
 
 
 def geometry(run: Run, segment_of: Segments, device: torch.device, nearest: torch.dtype | None = None) -> Geometry:
-    """Output pixel to input pixel across the run, canvas by canvas, and the rectangles that sampling may not leave.
+    """Return the maps from output pixel to input pixel across the run, canvas by canvas, and the rectangles that bound sampling.
 
     Args:
         run, segment_of: the run and its segments.
         device: of the drawn values.
-        nearest: the precision in which nearest reads will round the coordinates, where they do.
+        nearest: the precision in which nearest interpolation rounds coordinates; None for other interpolations.
     """
     if not run.warps:
         return Geometry(None, None)
-    parts: list[list[Tensor]] = [[]]  # of each map
-    between: list[tuple[Any, Tensor | None]] = []  # two of them: rectangle or grid, displacements
+    parts: list[list[Tensor]] = [[]]  # the factors of each map
+    between: list[tuple[Any, Tensor | None]] = []  # between two maps: rectangle or grid, displacements
     facing: Tensor | None = None
     pictures: dict[int, list[Canvas]] = {}
     for canvas in run.canvases:
@@ -110,11 +110,11 @@ def geometry(run: Run, segment_of: Segments, device: torch.device, nearest: torc
 
 
 def frame(run: Run, size: Size, segment_of: Segments, device: torch.device) -> Int64[Tensor, "b_or_1 4"]:
-    """The pixels of the source that a run's first crops leave, as :func:`pellucid.kernels.color.pixels_of` counts them.
+    """Return the pixels of the source that a run's first crops keep, as :func:`pellucid.kernels.color.pixels_of` counts them.
 
     Args:
         run, segment_of: the run and its segments.
-        size: of the picture behind those crops.
+        size: of the picture after those crops.
         device: of the drawn values.
     """
     ends = _rectangle(size, device) + constant((-0.5, -0.5, 0.5, 0.5), wide_dtype(device), device)
@@ -127,9 +127,10 @@ def _product(maps: list[Tensor]) -> Float[Tensor, "b 3 3"]:
 
 
 def _half_way_back(src_from_mid: Float[Tensor, "b 3 3"], size: Size, dtype: torch.dtype) -> Float[Tensor, "b 3 3"]:
-    """A shift by less than any map of pixels onto pixels can tell, along the axes that a flip or turn has reversed.
+    """Return a tiny shift along the axes that a flip or turn has reversed.
 
-    Nearest rounds half-way points up. What lies half-way in the frame that is interpolated must go up there, and so down here.
+    Nearest interpolation rounds half-way points up. A point that is half-way in the interpolated frame must be rounded up there,
+    and therefore down here. The shift is too small to change anything else.
     """
     reversed_axes = src_from_mid[:, :2, :2].sum(-1) < 0  # b 2
     back = reversed_axes.to(src_from_mid.dtype) * (-2.0 * (half_up(1, dtype) - 0.5))
@@ -145,12 +146,12 @@ def compose(
     device: torch.device,
     nearest: torch.dtype | None = None,
 ) -> Composed:
-    """Everything a run's pass needs.
+    """Compose everything that a run's pass needs.
 
     Args:
         plan, run, segment_of: the run and its segments.
-        mean: the images' mean colour, where ``run.pivot`` says that a colour map needs it.
-        scale: the image's own units per unit (255 for 8-bit input), in which fills are.
+        mean: the images' mean colour, if a colour map needs it (``run.pivot``).
+        scale: the image's own units per unit (255 for 8-bit input); fills are in these units.
         device: of the drawn values.
         nearest: as in :func:`geometry`.
     """
@@ -158,7 +159,7 @@ def compose(
     chain = Chain(mean)
     fills: dict[int, FillColors] = {}
     if not run.warps:
-        chain.mark_resample()  # as if a map that moves nothing came first
+        chain.mark_resample()  # as if the identity map came first
     marks = {*run.fills, *(index for canvas in run.canvases for index in canvas.fills)}
     for index in run.indices:
         segment = segment_of(index)
@@ -198,7 +199,7 @@ def _fill(
     scale: float,
     device: torch.device,
 ) -> Tensor | None:
-    """The fill as the resample must show it: with the colour maps that follow its warp; of alternatives, that of the open one."""
+    """Return the fill for the resample, in the colours after its warp; among alternative warps, that of the open one."""
     if layer.padding_mode not in ("zeros", "constant"):
         return None
     found: list[tuple[int, Tensor | None]] = []
@@ -229,7 +230,7 @@ def _fill_vector(fill: Fill, channels: int, device: torch.device) -> Float[Tenso
 
 
 def _window(run: Run, segment_of: Segments, device: torch.device) -> Float[Tensor, "b 4"]:
-    """The rectangle sampling may not leave, in pixel centres of the run's input: the crops', else the whole image."""
+    """Return the rectangle that bounds sampling, in pixel centres of the run's input: that of its crops, or the whole image."""
     total: Tensor | None = None
     before: Tensor | None = None
     bounds = {canvas.at: canvas for canvas in run.windows}
@@ -238,7 +239,7 @@ def _window(run: Run, segment_of: Segments, device: torch.device) -> Float[Tenso
         if index in bounds:
             gate = segment_of.opened(index)
             window = _cut(warp) if bounds[index].windowed else widened(_rectangle(bounds[index].size, device), gate)
-            if total is None and gate is not None:  # nothing may bound this sample but its picture
+            if total is None and gate is not None:  # a sample with a closed crop is bounded by its picture alone
                 total = _rectangle(run.size_in, device)
             window = window if before is None else _sent_back(window, before)
             total = window if total is None else _common(total, window)
@@ -247,7 +248,7 @@ def _window(run: Run, segment_of: Segments, device: torch.device) -> Float[Tenso
 
 
 def _cut(warp: Warp) -> Float[Tensor, "b 4"]:
-    """A crop's own rectangle; where one of its ends is not finite, none is, and nothing is read there."""
+    """Return a crop's own rectangle; if one end is not finite, all are NaN, so that nothing is read."""
     assert warp.window is not None
     return warp.window + 0.0 * warp.window.sum(-1, keepdim=True)
 
@@ -261,12 +262,12 @@ def _rectangle(size: Size, device: torch.device) -> Float[Tensor, "1 4"]:
 
 
 def _sent_back(window: Float[Tensor, "b 4"], before: Float[Tensor, "b 3 3"]) -> Float[Tensor, "b 4"]:
-    """An upright rectangle's corners through a map under which it stays upright: flips, turns, crops, resizes."""
+    """Map an upright rectangle by a map under which it stays upright: flips, turns, crops, resizes."""
     x, y = (window[:, None, i::2] * before[:, :2, i, None] for i in (0, 1))  # b axis end
     ends = x + y + before[:, :2, 2:]
     return torch.cat((torch.minimum(ends[..., 0], ends[..., 1]), torch.maximum(ends[..., 0], ends[..., 1])), -1)
 
 
 def _common(first: Tensor, second: Tensor) -> Tensor:
-    """Where two rectangles meet."""
+    """Return the intersection of two rectangles."""
     return torch.cat((torch.maximum(first[:, :2], second[:, :2]), torch.minimum(first[:, 2:], second[:, 2:])), -1)

@@ -1,7 +1,7 @@
-"""A plan with its values, lowered as far as somebody asks.
+"""A plan together with one call's drawn values, lowered on demand.
 
-Owns: the choice between tensor code and tape, and not doing anything twice.
-Must not: differ: a tape computes what it recorded.
+Owns: the choice between tensor code and tape, and the cache of one call's segments and maps.
+Must not: give other results with tapes than with tensor code.
 Read next: ``../execution.py``.
 """
 
@@ -42,15 +42,15 @@ _OfPlan: TypeAlias = Callable[[Plan, Segments], Any]
 """(plan, its segments) -> tensors, in any nesting of tuples."""
 
 _MOST_RECORDED = 8192
-"""Passes times steps of a plan beyond which passes are not recorded: each tape begins with all steps."""
+"""If passes times steps exceed this number, passes are not recorded: each tape would contain all steps."""
 
 
 class Cutout(NamedTuple):
-    """What a layer pastes, pixel by pixel.
+    """The pixels that a layer pastes.
 
     Args:
-        opacity: how much of it shows, where the layer is open.
-        hard: what labels take it to cover.
+        opacity: of the pasted picture, for samples whose layer is open.
+        hard: the pixels that count as covered, for labels.
     """
 
     opacity: Float[Tensor, "b h w"]
@@ -58,21 +58,21 @@ class Cutout(NamedTuple):
 
 
 class Lowered:
-    """One call's values on their way to the passes; made for one call.
+    """One call's drawn values, lowered to segments, maps and resamples when a pass asks for them.
 
     Args:
-        plan: what is fused with what.
+        plan: of the call.
         params: the drawn values, on ``device``.
         device: of the images and everything else.
-        slopes: how many pixels the slopes of every pass to its map are blurred by, a row for each sample or one for all.
-        frames: of each sample.
-        taped: whether nothing asks for a gradient, nothing traces and values may be read, where that is known.
-        parts: of a list, the samples of each size on their own, and where they stand. What no tape says for all of them at once is
-            put together of theirs, or raises TapeError where it goes different ways.
+        slopes: the width in pixels of the blur for gradients to maps, a row for each sample or one for all.
+        frames: the number of frames of each sample.
+        taped: whether tapes may be used: no gradient, no tracing, and values may be read; None finds out.
+        parts: for a list of pictures, a `Lowered` for the samples of each size, and their places in the list. If no tape computes a
+            result for all of them at once, the parts' results are joined; TapeError if they do not fit together.
 
-    Where nothing asks for a gradient, nothing traces and the values are on the CPU, runs are composed by playing a tape. A field,
-    which has too many numbers for one, is put in afterwards. ``cutouts`` holds, by step, what pasting layers paste: whoever has the
-    masks fills it in, before any picture is laid. ``blocks`` holds, by pass, the part of a volume that is computed, if not all.
+    Without gradients and tracing, and with values on the CPU, runs are composed by playing a tape. A displacement field, which has
+    too many numbers for a tape, is inserted afterwards. ``cutouts`` holds, by step, what pasting layers paste; the code for masks
+    fills it in before pictures are pasted. ``blocks`` holds, by pass, the part of a volume to compute, if not all.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Lowered:
             else (
                 device.type == "cpu"
                 and plan.kind is not None
-                and not plan.volumes  # whose voxels take longer than any code
+                and not plan.volumes  # computing their voxels takes much longer than lowering
                 and is_plain_eager()
                 and (isinstance(params, Replayed) or plain(value for values in params for value in values.values()))
                 and numba_works()
@@ -107,7 +107,7 @@ class Lowered:
         )
 
     def of(self, rows: Int64[Tensor, "n"]) -> Lowered:
-        """This call for some of its samples only."""
+        """Return this call restricted to some of its samples."""
         params = self.params
         some: Params = params.of(rows) if isinstance(params, Replayed) else _Some(params, rows)
         slopes = self.slopes if self.slopes is None or len(self.slopes) == 1 else self.slopes[rows]
@@ -115,7 +115,7 @@ class Lowered:
         return Lowered(self.plan, some, self.device, slopes, self.frames, taped=self.taped, parts=parts)
 
     def plan_beside(self, place: Any, transforms: tuple[Transform, ...], spec: ImageSpec) -> Plan:
-        """The plan of a chain that one of the steps holds, made once for images of one kind."""
+        """Return the plan of a chain of transforms inside of a step, made once for images of one kind."""
         options: dict[str, Any] = {"fuse": self.plan.fuse, "canvas": self.plan.canvas, "same_on_batch": False}
         if self.plan.kind is None:
             return make_plan(transforms, spec, **options)
@@ -124,29 +124,29 @@ class Lowered:
         return plans.of(spec)
 
     def segment(self, index: int) -> Segment:
-        """A step's segment."""
+        """Return a step's segment."""
         return self._segments(index)
 
     def single(self, index: int) -> Segment:
-        """The same of a step that is a pass of its own, from its tape where there is one."""
+        """Return the segment of a step that is a pass of its own, from its tape if it has one."""
         if index not in self._singles:
             taped = self._plain(index) and self.taped and isinstance(self.params, Replayed) and not self._parts
             self._singles[index] = self.of_all(("segment", index), partial(_segment, index)) if taped else self._segments(index)
         return self._singles[index]
 
     def _plain(self, index: int) -> bool:
-        """Whether a segment is a few numbers; others hold functions, chains, or taps, whose bits a tape would change."""
+        """Return whether a segment is a few numbers; others hold functions, chains, or kernels whose bits a tape would change."""
         return isinstance(self.plan.segments[index], BlendSpec | CurveSpec)
 
     def replayed(self, index: int) -> Callable[[Replayed], Segment]:
-        """The same of any draw for pictures of this size."""
+        """Return a function from any draw for pictures of this size to the segment of `single`."""
         tape = self._tape_alone(index)
         if tape is None:
             return lambda drawn: Lowered(self.plan, drawn, self.device).single(index)
         return lambda drawn: tape.recording.play(drawn.rows)
 
     def pinned(self, index: int, rows: Rows, dtype: torch.dtype) -> tuple[Any, Callable[[Rows], list[Rows]]] | None:
-        """The same of rows of words, as :meth:`Recording.pinned` has it; None where no tape tells."""
+        """Return the segment and its function of rows of words, as :meth:`Recording.pinned` does; None without a tape."""
         tape = self._tape_alone(index)
         return None if tape is None else tape.recording.pinned(rows, dtype)
 
@@ -158,11 +158,11 @@ class Lowered:
         return tape if isinstance(tape, WordsTape) else None
 
     def opened_by_choices(self, index: int) -> Float[Tensor, "b"] | None:
-        """How far the choices above a step open it; None where nothing can close it."""
+        """Return the gate that the choices above a step give it; None if no choice can close it."""
         return self._segments.opened(index)
 
     def geometry(self, run: Run, nearest: torch.dtype | None = None) -> Geometry:
-        """The run's maps, and the rectangles that sampling may not leave; ``nearest`` as in :func:`geometry`."""
+        """Return the run's maps, and the rectangles that bound sampling; ``nearest`` as in :func:`geometry`."""
         nearest = nearest if run.moved else None
         at = run.indices, nearest
         if at not in self._geometry:
@@ -171,7 +171,9 @@ class Lowered:
         return self._geometry[at]
 
     def space(self, run: Space) -> list[tuple[Warp3, Size3]]:
-        """The maps of volumes in a pass as one, and its field, with the size that this makes; then windows behind it as another."""
+        """Return the maps of a pass over volumes: their product up to the field, with the field and the size after it; then, as a
+        second entry, the product of the windows after the field.
+        """
         segments = [segment for segment in map(self.segment, run.indices) if isinstance(segment, Warp3)]
         bent = next((n for n, segment in enumerate(segments, 1) if segment.control is not None), len(segments))
         found = []
@@ -184,12 +186,12 @@ class Lowered:
         return found
 
     def frame(self, run: Run) -> Int64[Tensor, "b_or_1 4"]:
-        """What the run's first crops leave of its source, as in :func:`frame`."""
+        """Return the pixels of its source that the run's first crops keep, as :func:`frame` does."""
         found: Tensor = self._lower(run, ("frame",), partial(_frame, self.device), None, torch.float64)
         return found
 
     def framed(self, run: Run) -> Callable[[Rows], Tensor] | None:
-        """The same of the words of any draw for pictures of this size; None where no tape tells."""
+        """Return a function from the words of any draw for pictures of this size to the result of `frame`; None without a tape."""
         recorded = partial(_of_run, partial(_frame, self.device), run.indices, self.device)
         tape, rows = self._tape((run.indices, ("frame",)), run.warps, recorded, None)
         if not isinstance(tape, WordsTape) or rows is None:
@@ -198,14 +200,14 @@ class Lowered:
         return lambda rows: torch.from_numpy(play(rows)[0])
 
     def resample(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Resample:
-        """The run's pass as one value, its numbers of this dtype."""
+        """Return the run's pass as one value, with numbers of this dtype."""
         nearest = dtype if run.moved and run.interpolation == "nearest" else None
         function = partial(_resample, scale, nearest, self.device)
         made: Resample = self._lower(run, ("resample", scale, nearest), function, mean, dtype, follow=True)
         return made._replace(slopes=self.slopes)
 
     def opened(self, run: Run, shape: tuple[int, int], scale: float, dtype: torch.dtype) -> Opened | None:
-        """The same pass before the mean, of this shape, is known; None where no tape tells."""
+        """Return the run's pass before the mean (of this shape) is known; None without a tape."""
         if not self.taped or run.bends:
             return None
         tape = self.recorded(run, torch.zeros(shape, dtype=torch.float64, device="cpu"), scale, dtype)
@@ -213,7 +215,7 @@ class Lowered:
         return None if found is None else found._replace(resample=found.resample._replace(slopes=self.slopes))
 
     def recorded(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> tuple[Any, Rows | None]:
-        """The tape of a run's pass, and its inputs; None if there is none."""
+        """Return the tape of a run's pass, and its inputs for this draw; None if there is no tape."""
         nearest = dtype if run.moved and run.interpolation == "nearest" else None
         recorded = partial(_of_run, partial(_resample, scale, nearest, self.device), run.indices, self.device)
         return self._tape((run.indices, ("resample", scale, nearest)), run.indices, recorded, mean)
@@ -221,12 +223,12 @@ class Lowered:
     def _lower(
         self, run: Run, key: Any, function: _Function, mean: Tensor | None, dtype: torch.dtype, *, follow: bool = False
     ) -> Any:
-        """The function's result, played from its tape or else computed; with ``follow``, a gradient goes on to the mean."""
+        """Return the function's result, from its tape or else computed; with ``follow``, a gradient flows to the mean."""
         followed = mean if follow and mean is not None and torch.is_grad_enabled() and mean.requires_grad else None
         still = mean if followed is None else followed.detach()
         bent = next((canvas.at for canvas in run.canvases if canvas.bends), None)
-        apart = key[0] == "resample" and isinstance(self.plan.steps[bent or 0].transform, Bending)
-        if self.taped and (bent is None or apart) and (still is None or plain([still])):
+        fieldless = key[0] == "resample" and isinstance(self.plan.steps[bent or 0].transform, Bending)
+        if self.taped and (bent is None or fieldless) and (still is None or plain([still])):
             indices = run.indices if key[0] == "resample" else run.warps
             tape = self._tape((run.indices, key), indices, partial(_of_run, function, run.indices, self.device), still)
             played = self._played(tape, dtype, Recording.play if followed is None else partial(play_along, mean=followed))
@@ -242,7 +244,7 @@ class Lowered:
         return function(self.plan, run, self._segments, mean).to(dtype)
 
     def of_all(self, key: Any, function: _OfPlan) -> Any:
-        """What a function makes of every step at once, in float64."""
+        """Return the result of a function of all steps, in float64, from its tape or else computed."""
         if self.taped:
             tape = self._tape((None, key), range(len(self.plan.steps)), partial(_of_plan, function, self.device), None)
             played = self._played(tape, torch.float64, Recording.play)
@@ -253,7 +255,7 @@ class Lowered:
         return function(self.plan, self._segments)
 
     def _played(self, tape: tuple[Any, Rows | None], dtype: torch.dtype, play: Callable[..., Any]) -> Any:
-        """What a tape with its inputs comes to; None where there is none for this draw or this size."""
+        """Play a tape with its inputs; None without a tape for this draw or this size."""
         recorded, rows = tape
         if recorded is None or rows is None or not len(rows):
             return None
@@ -262,8 +264,8 @@ class Lowered:
         return None
 
     def _tape(self, key: Any, indices: Sequence[int], lowering: Lowering, mean: Tensor | None) -> tuple[Any, Rows | None]:
-        """The tape of what some steps' values lower to, and its inputs, recorded if need be; None if there is none."""
-        each = key[0] is not None or key[1][0] == "segment"  # one of many tapes of the plan, and not its only one
+        """Return the tape of a lowering of some steps' values, recorded if it is new, and its inputs; None if it has no tape."""
+        each = key[0] is not None or key[1][0] == "segment"  # the plan has such a tape for each pass, not just one
         if each and len(self.plan.groups) * len(self.plan.steps) > _MOST_RECORDED:
             return None, None
         channels = 0 if mean is None else mean.shape[1]
@@ -276,7 +278,7 @@ class Lowered:
 
 
 def _sizes(parts: Sequence[tuple[Lowered, tuple[int, ...]]]) -> Rows:
-    """Height and width of every sample."""
+    """Return the height and width of every sample."""
     sizes = np.empty((sum(len(where) for _, where in parts), 2))
     for part, where in parts:
         sizes[list(where)] = part.plan.size_in
@@ -284,7 +286,7 @@ def _sizes(parts: Sequence[tuple[Lowered, tuple[int, ...]]]) -> Rows:
 
 
 def _some_parts(parts: Sequence[tuple[Lowered, tuple[int, ...]]], rows: Tensor) -> list[tuple[Lowered, tuple[int, ...]]]:
-    """What is left of each part, where of a list some samples are left."""
+    """Restrict each part of a list to the given samples; parts without any are left out."""
     found, ranks = [], {place: rank for rank, place in enumerate(rows.tolist())}
     for part, where in parts:
         kept = [k for k, place in enumerate(where) if place in ranks]
@@ -295,7 +297,7 @@ def _some_parts(parts: Sequence[tuple[Lowered, tuple[int, ...]]], rows: Tensor) 
 
 
 class _Some(Sequence[Mapping[str, Tensor]]):
-    """The values of some samples, taken out step by step as somebody asks for them."""
+    """The drawn values of some samples, selected for each step on first access."""
 
     def __init__(self, params: Params, rows: Int64[Tensor, "n"]) -> None:
         self._params, self._rows = params, rows
@@ -361,17 +363,17 @@ def _of_run(
     values: Mapping[int, Mapping[str, Tensor]],
     mean: Tensor | None,
 ) -> Any:
-    """A function of a plan's run, while it is recorded: it holds nothing of the call that asked for it."""
+    """Apply a function to a plan's run while it is recorded; it holds nothing of the call that started the recording."""
     return function(plan, plan.run_of(indices), Segments(plan, values, device, fields=False), mean)
 
 
 def _put_in(resample: Resample, segment: Segment, dtype: torch.dtype) -> Resample:
-    """A resample that was recorded without its field, with it."""
+    """Insert the field into a resample that was recorded without it."""
     assert isinstance(segment, Warp)
     assert segment.bend is not None
     assert resample.links is not None
     bend, links = segment.bend, resample.links
-    # By NumPy: see `symmetric_field`.
+    # In NumPy, for the reason that `symmetric_field` gives.
     control = torch.from_numpy(bend.control.numpy().astype(np.float32 if dtype == torch.float32 else np.float64))
     at = next(k for k, kind in enumerate(resample.recipe.canvases) if kind in BENDS)
     rows = max(len(links), len(bend.grid))
@@ -383,6 +385,6 @@ def _put_in(resample: Resample, segment: Segment, dtype: torch.dtype) -> Resampl
 def _of_plan(
     function: _OfPlan, device: torch.device, plan: Plan, values: Mapping[int, Mapping[str, Tensor]], mean: Tensor | None
 ) -> Any:
-    """A function of every step of a plan, while it is recorded."""
+    """Apply a function to all steps of a plan while it is recorded."""
     del mean
     return function(plan, Segments(plan, values, device))

@@ -1,7 +1,7 @@
-"""Which samples of a batch of bytes each pass changes.
+"""Find out which samples of a batch of bytes each pass changes, so that the others can skip it.
 
 Owns: `Openings`: for every pass the samples that it changes, and whether it is the first or the last to do so.
-Must not: touch pixels, or look at values that a gradient goes to.
+Must not: touch pixels, or read values that need a gradient.
 Read next: ``../execution.py``.
 """
 
@@ -29,7 +29,7 @@ _CLIPS = ("end", "each", True)
 
 
 class Opening(NamedTuple):
-    """Samples for which a pass is the first that changes them or not, and the last or not."""
+    """Some samples that a pass changes, and whether it is the first, and the last, pass that changes them."""
 
     group: Group
     rows: Int64[Tensor, "n"]
@@ -38,14 +38,14 @@ class Opening(NamedTuple):
 
 
 class Openings:
-    """The passes of a plan, each with the samples in which some step of it is open.
+    """The passes of a plan, each with the samples in which at least one of its steps is open.
 
-    ``meets`` says whether two of them change one sample, ``resting`` names the samples that none changes.
+    ``meets`` says whether any sample is changed by two passes, ``resting`` lists the samples that no pass changes.
 
     Args:
         groups: the passes.
         open_in: (passes, samples), whether a pass changes a sample.
-        size: (height, width) behind the passes.
+        size: (height, width) after the passes.
     """
 
     def __init__(self, groups: Sequence[Group], open_in: Rows, size: Size) -> None:
@@ -56,10 +56,10 @@ class Openings:
 
     @classmethod
     def of(cls, lowered: Lowered, image: Shaped[Tensor, "b c h w"], groups: Sequence[Group]) -> Openings | None:
-        """Which samples each of these passes changes; None unless these are bytes, nothing needs a gradient, and some pass skips a
-        sample.
+        """Find which samples each of these passes changes; None unless these are bytes, nothing needs a gradient, and some pass
+        skips a sample.
 
-        A closed step is the identity, but that it may clip: bytes are in [0, 1], and what passes keep there is.
+        A closed step is the identity up to clipping. Clipping changes nothing either, as long as passes keep bytes in [0, 1].
         """
         plan, size_in = lowered.plan, (image.shape[2], image.shape[3])
         size = _one_size(groups, size_in)
@@ -83,18 +83,18 @@ class Openings:
 
     @staticmethod
     def never(lowered: Lowered, image: Shaped[Tensor, "b c h w"], groups: Sequence[Group]) -> bool:
-        """Whether `of` gives None for all such pictures, whatever is drawn."""
+        """Return whether `of` is None for all such pictures, whatever is drawn."""
         if image.dtype != torch.uint8 or not lowered.taped or len(image) == 0:
             return True
         plan = lowered.plan
-        if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # which join samples
+        if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # layers read other samples, too
             return True
         if len(groups) == 1 and (_copies_closed(groups[0]) or _looks_up(plan, groups[0])):
             return True
         return not may_close(lowered, groups)
 
     def __iter__(self) -> Iterator[Opening]:
-        """Pass by pass."""
+        """Yield the samples pass by pass."""
         for g, group in enumerate(self._groups):
             rows = self._open_in[g].nonzero()[0]
             kinds = self._kinds[g, rows]
@@ -104,7 +104,7 @@ class Openings:
 
 
 def may_close(lowered: Lowered, groups: Sequence[Group]) -> bool:
-    """Whether one of these passes may change some samples and not others."""
+    """Return whether one of these passes may change some samples and not others."""
 
     def found() -> bool:
         gates: tuple[Tensor | None, ...] = lowered.of_all("openings", _gates)
@@ -114,7 +114,7 @@ def may_close(lowered: Lowered, groups: Sequence[Group]) -> bool:
 
 
 def _gates(plan: Plan, segments: Segments) -> tuple[Tensor | None, ...]:
-    """How far each sample's step is open, of every step; None: always."""
+    """Return the gate of every step, a row per sample; None for a step that is always open."""
     return tuple(
         None if spec is None or isinstance(spec, CallSpec) else gate_of(segments, index)  # a choice, or a function of the batch
         for index, spec in enumerate(plan.segments)
@@ -122,13 +122,13 @@ def _gates(plan: Plan, segments: Segments) -> tuple[Tensor | None, ...]:
 
 
 def gate_of(segments: Segments, index: int) -> Float[Tensor, "b"] | None:
-    """How far a step is open: as far as the choices above it and its own probability say; None where nothing closes it."""
+    """Return a step's gate: the product of its own gate and of those that the choices above give it; None if nothing closes it."""
     gates = [gate for gate in (segments.opened(index), segments.drawn(index).get("gate")) if gate is not None]
     return reduce(torch.mul, gates) if gates else None
 
 
 def _one_size(groups: Sequence[Group], size_in: Size) -> Size | None:
-    """The size in which every pass ends, so that only the first may have read another; None if there is no such."""
+    """Return the size in which every pass ends (the first may read another size); None if sizes differ."""
     sizes = [run.size_out for run in groups if isinstance(run, Run)]
     size = sizes[-1] if sizes else size_in
     first = bool(groups) and isinstance(groups[0], Run)
@@ -136,29 +136,29 @@ def _one_size(groups: Sequence[Group], size_in: Size) -> Size | None:
 
 
 def copies(plan: Plan, group: Group) -> bool:
-    """Whether a pass moves whole pixels and does nothing else."""
+    """Return whether a pass moves whole pixels and does nothing else."""
     if not isinstance(group, Run) or group.colors:
         return False
     return not any(getattr(plan.segments[i], "resamples", True) for i in group.warps)
 
 
 def _copies_closed(group: Group) -> bool:
-    """Whether a pass itself copies the samples that no step of it changes, as one does that only moves by a matrix."""
+    """Return whether a pass copies samples by itself if all of its steps are closed, as a pass of matrix warps does."""
     return isinstance(group, Run) and not group.colors and not group.bends
 
 
 def _looks_up(plan: Plan, group: Group) -> bool:
-    """Whether a pass is a table for each channel."""
+    """Return whether a pass can be a lookup table for each channel."""
     return isinstance(group, Single) and getattr(plan.segments[group.index], "tabled", False)
 
 
 def keeps_levels(plan: Plan, group: Group) -> bool:
-    """Whether what a pass makes of bytes are bytes, without rounding."""
+    """Return whether a pass turns bytes into bytes without rounding."""
     return copies(plan, group) and _bounded(plan, group)
 
 
 def _bounded(plan: Plan, group: Group) -> bool:
-    """Whether a pass leaves what is in [0, 1] there."""
+    """Return whether a pass keeps values in [0, 1]."""
     if isinstance(group, Space):
         return False
     if not isinstance(group, Run):

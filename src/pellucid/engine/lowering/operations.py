@@ -1,7 +1,7 @@
-"""From drawn values to lists of operations on bytes, one for each picture.
+"""Turn drawn values into a list of operations on bytes for each picture.
 
-Owns: `operations_of`: which operation a step is, and its numbers.
-Must not: touch pixels, or look at values that a gradient goes to.
+Owns: `operations_of`: the operation of each step, and its numbers.
+Must not: touch pixels, or read values that need a gradient.
 Read next: ``../../kernels/bytewise/__init__.py``.
 """
 
@@ -31,7 +31,7 @@ __all__ = ["operations_of"]
 
 
 class _Layout(NamedTuple):
-    """Of each step the operation, and where its numbers begin; and how many rows a mixture makes of a picture, 0 without one."""
+    """Each step's operation, the place of its first number, and how many chains a mixture has (0 without a mixture)."""
 
     kinds: NDArray[np.int64]
     places: NDArray[np.int64]
@@ -39,11 +39,11 @@ class _Layout(NamedTuple):
 
 
 def operations_of(lowered: Lowered, part: Part, shape: Sequence[int]) -> Operations | None:
-    """What these passes do to each picture; None where one of their steps is no operation on bytes, and for large pictures.
+    """Return the operations of these passes on each picture; None for large pictures, or if a step is no operation on bytes.
 
     Args:
         lowered: the plan and its values, which may be read.
-        part: of a choice that rounds.
+        part: the passes of a choice that rounds.
         shape: of the pictures (b c h w).
     """
     plan, indices, (batch, _, height, width) = lowered.plan, part.indices, shape
@@ -70,7 +70,7 @@ def _repeated(rows: NDArray[np.float64], batch: int) -> NDArray[np.float64]:
 
 
 def _layout(lowered: Lowered, indices: tuple[int, ...]) -> _Layout | None:
-    """Of the part's steps, by what their values lower to."""
+    """Find the operations of a part's steps, by their segments; None if one of them has none."""
     plan, first = lowered.plan, indices[0]
     transform = plan.steps[first].transform
     if not isinstance(transform, MixtureTransform):
@@ -98,7 +98,7 @@ def _kinds(plan: Plan, segment_of: Callable[[int], Segment], indices: tuple[int,
 
 
 def _kind(plan: Plan, segment: Segment, index: int) -> int | None:
-    """The operation that a step is, if it is one."""
+    """Return the operation of a step; None if it has none."""
     spec = plan.segments[index]
     if isinstance(segment, Tone):
         return CURVES.get(segment.name)
@@ -121,7 +121,7 @@ def _kind(plan: Plan, segment: Segment, index: int) -> int | None:
 
 
 def _numbers(indices: tuple[int, ...], _: Plan, segment_of: Segments) -> tuple[Tensor, Tensor, Tensor]:
-    """How far each step is open, all their numbers, and no shares."""
+    """Return the steps' gates, their numbers side by side, and no weights."""
     found = [(gate_of(segment_of, index), _row(segment_of(index))) for index in indices]
     batch = max(len(row) for _, row in found)
     gates = [(row.new_ones((1,)) if gate is None else gate).expand(batch) for gate, row in found]
@@ -130,7 +130,7 @@ def _numbers(indices: tuple[int, ...], _: Plan, segment_of: Segments) -> tuple[T
 
 
 def _mixed(indices: tuple[int, ...], plan: Plan, segment_of: Segments) -> tuple[Tensor, Tensor, Tensor]:
-    """The same of a mixture's chains side by side, and its shares."""
+    """Return the gates and numbers of a mixture's chains side by side, and its weights."""
     (index,) = indices
     segment, transform = segment_of(index), plan.steps[index].transform
     assert isinstance(segment, Mixture)
@@ -142,7 +142,7 @@ def _mixed(indices: tuple[int, ...], plan: Plan, segment_of: Segments) -> tuple[
 
 
 def _row(segment: Segment) -> Float[Tensor, "b n"]:
-    """A segment's numbers, as ``layout.py`` of the kernel has them."""
+    """Return a segment's numbers in the order of the kernel's ``layout.py``."""
     if isinstance(segment, Warp):
         return segment.src_from_dst[:, :2].flatten(1)
     if isinstance(segment, Sharpen):

@@ -1,7 +1,7 @@
-"""Drawn values that are unpacked when somebody looks.
+"""Drawn values that are computed from their random words on first access.
 
-Owns: `Replayed`, the draw of a call as its random words; `together`, of several calls, and `joined`, what these lower to.
-Must not: draw, or differ from the values it stands for.
+Owns: `Replayed`, the draw of a call as random words; `together`, which joins draws, and `joined`, which joins lowered values.
+Must not: draw, or give other values than the tensor code.
 Read next: ``tapes.py``.
 """
 
@@ -24,10 +24,11 @@ Values = Mapping[str, Tensor]
 
 
 def together(draws: Sequence[Sequence[Values]], places: Sequence[Sequence[int]]) -> Sequence[Values]:
-    """The draws of a list's parts as one, in the list's order.
+    """Join the draws of a list's parts into one, in the list's order.
 
     Args:
-        places: of each part, where its samples stand in the list.
+        draws: of each part.
+        places: for each part, the places of its samples in the list.
     """
     order = [place for where in places for place in where]
     replayed = [draw for draw in draws if isinstance(draw, Replayed) and draw._among is None]
@@ -40,9 +41,9 @@ def together(draws: Sequence[Sequence[Values]], places: Sequence[Sequence[int]])
 
 
 def joined(parts: Sequence[Any], places: Sequence[Sequence[int]]) -> Any:
-    """Rows of samples in a nesting of tuples, of a list's parts as one, in the list's order.
+    """Join the rows of a list's parts, in any nesting of tuples, in the list's order.
 
-    TapeError where more than rows differs.
+    TapeError if the parts differ in anything but their rows.
     """
     first = parts[0]
     if isinstance(first, Tensor):
@@ -59,15 +60,15 @@ def joined(parts: Sequence[Any], places: Sequence[Sequence[int]]) -> Any:
 
 
 class Replayed(Sequence[Values]):
-    """For each transform its drawn values by name, computed on first sight.
+    """For each transform its drawn values by name, computed on first access.
 
-    A pass without gradients goes from words to the kernel's numbers in one tape and never needs them.
+    A pass without gradients computes the kernel's numbers from the words in one tape, and never needs these values.
 
     Args:
         rows: (b, n) float64: words, then the image's height and width.
-        unpack: what turns a plan and words into values, as ordinary tensor code.
-        play: the same, played from a tape.
-        among: the draw of a whole batch, and which of its samples these are.
+        unpack: turns a plan and words into values, in ordinary tensor code.
+        play: turns rows into the same values by a tape.
+        among: the draw of the whole batch, and which of its samples these are.
     """
 
     def __init__(
@@ -81,16 +82,16 @@ class Replayed(Sequence[Values]):
 
     @property
     def words(self) -> int:
-        """How many."""
+        """The number of words in a row."""
         return int(self.rows.shape[1]) - 2
 
     def of(self, rows: Tensor) -> Replayed:
-        """This draw for some of its samples."""
+        """Return this draw for some of its samples."""
         return Replayed(self.rows[rows.numpy()], self.unpack, self._play, (self, rows))
 
     @cached_property
     def values(self) -> Sequence[Values]:
-        """What is drawn."""
+        """The drawn values."""
         return self._play(self.rows)
 
     def __len__(self) -> int:

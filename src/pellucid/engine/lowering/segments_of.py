@@ -1,7 +1,7 @@
-"""The segments of a plan's steps from drawn values, each as far open as the choices above it say.
+"""Compute the segments of a plan's steps from drawn values, closed where a choice above them takes another branch.
 
-Owns: what choices do to a step: they multiply its gate, or pull its segment to rest where it is a warp or has none.
-Must not: know what choices there are.
+Owns: the effect of choices on a step: they multiply its gate; a warp, or a segment without a gate, becomes the identity.
+Must not: know which kinds of choices exist.
 Read next: ``compose.py``.
 """
 
@@ -25,10 +25,10 @@ from pellucid.types import ImageSpec
 __all__ = ["Segments", "opened", "widened"]
 
 Params = Sequence[Mapping[str, Tensor]] | Mapping[int, Mapping[str, Tensor]]
-"""Drawn values by step; those of the steps asked for, and of the choices above them."""
+"""Drawn values by step, at least of the requested steps and of the choices above them."""
 
 _WIDE = 1e6
-"""Pixels that no picture reaches, and that float32 still counts."""
+"""A coordinate in pixels that no picture reaches, and that float32 still represents to a fraction of a pixel."""
 
 
 class Segments:
@@ -38,7 +38,7 @@ class Segments:
         plan: the steps.
         params: drawn values.
         device: of the drawn values.
-        fields: whether warps that bend have theirs; without, they have four knots that move nothing.
+        fields: whether warps get their displacement fields; if not, they get a field of four knots without displacement.
     """
 
     def __init__(self, plan: Plan, params: Params, device: torch.device, *, fields: bool = True) -> None:
@@ -47,17 +47,17 @@ class Segments:
         self._open: dict[Gate, Tensor | None] = {}
 
     def __call__(self, index: int) -> Segment:
-        """The segment of a step."""
+        """Return the segment of a step."""
         if index not in self._known:
             self._known[index] = self._lowered(index)
         return self._known[index]
 
     def opened(self, index: int) -> Float[Tensor, "b"] | None:
-        """How far the choices above a step open it; None where nothing can close it."""
+        """Return the gate that the choices above a step give it; None if no choice can close it."""
         return opened(self.plan, self._params, index)
 
     def drawn(self, index: int) -> Mapping[str, Tensor]:
-        """A step's own values."""
+        """Return a step's own drawn values."""
         return self._params[index]
 
     def _lowered(self, index: int) -> Segment:
@@ -76,7 +76,7 @@ class Segments:
         return _resting(transform.lower(values, spec, like), gate)
 
     def _spacing(self, index: int, spacing: Float[Tensor, "b 3"]) -> Float[Tensor, "b 3"]:
-        """The distance of voxels where a step stands, from that of the input's: maps before it may have changed it."""
+        """Return the distance of voxels at a step, given that of the input: maps before the step may have changed it."""
         before = [self(i) for i in range(index) if isinstance(self.plan.segments[i], Warp3Spec)]
         if not before:
             return spacing
@@ -85,7 +85,7 @@ class Segments:
 
 
 def opened(plan: Plan, params: Params, index: int) -> Float[Tensor, "b"] | None:
-    """How far the choices above a step open it; None where nothing can close it."""
+    """Return the gate that the choices above a step give it; None if no choice can close it."""
     found = []
     for at, turn, branch in plan.steps[index].gates:
         choice = plan.steps[at].transform
@@ -97,12 +97,12 @@ def opened(plan: Plan, params: Params, index: int) -> Float[Tensor, "b"] | None:
 
 
 def takes_gate(transform: Transform, spec: ImageSpec) -> bool:
-    """Whether a transform has a probability, and so a way to rest; a warp's may be another size, so it is pulled to rest."""
+    """Return whether a transform's own gate can close it. Not for warps: with a closed gate, a warp may still resize."""
     return "gate" in transform.gradients and not isinstance(transform.segment(spec), WarpSpec | Warp3Spec)
 
 
 def _resting(segment: Segment, gate: Float[Tensor, "b"]) -> Segment:
-    """The segment where the gate is open, rest elsewhere."""
+    """Return the segment for samples whose gate is open, and the identity for the others."""
     values = {"gate": gate}
     if isinstance(segment, Warp):
         window = None if segment.window is None else widened(segment.window, gate)
@@ -120,7 +120,7 @@ def _resting(segment: Segment, gate: Float[Tensor, "b"]) -> Segment:
 
 
 def widened(window: Float[Tensor, "b_or_1 4"], gate: Float[Tensor, "b"] | None) -> Float[Tensor, "b_or_1 4"]:
-    """A rectangle that bounds nothing where the gate is shut."""
+    """Return the rectangle for samples whose gate is open, and for the others one so large that it bounds nothing."""
     if gate is None:
         return window
     ends = torch.eye(4, dtype=window.dtype, device=window.device)

@@ -1,7 +1,7 @@
-"""A tape's derivative to what it may get from an image: its mean colour.
+"""The derivative of a tape's result to the one input that depends on the image: its mean colour.
 
-Owns: `play_along` and `play_open`, for recordings of resamples, and `following`, for numbers that were played.
-Must not: be used for values that depend on the mean in any other way than by an affine map.
+Owns: `play_along` and `play_open`, for recordings of resamples, and `following`, for numbers that a tape gave.
+Must not: be used for values that are not affine in the mean.
 Read next: ``lowered.py``.
 """
 
@@ -23,14 +23,14 @@ __all__ = ["following", "play_along", "play_open"]
 def play_along(
     recording: Recording, rows: Rows, mean: Float[Tensor, "b c"], dtype: torch.dtype, *, mixed: bool = False
 ) -> Resample | None:
-    """Play a recording of resamples, with a gradient from their colours to the mean; None where stages lie around them.
+    """Play a recording of resamples, with a gradient from their colours to the mean; None if they have a prologue or an epilogue.
 
     Args:
-        recording: gives a `Resample`.
+        recording: returns a `Resample`.
         rows: its inputs, of which the last c are the mean.
-        mean: the same again, with its graph.
+        mean: the same mean as a tensor of the graph.
         dtype: of the result.
-        mixed: whether samples have sizes of their own.
+        mixed: whether samples differ in size.
     """
     played, slopes = _probed(recording, rows, mean.shape[1], with_mean=True, mixed=mixed)
     if slopes is None:
@@ -40,13 +40,13 @@ def play_along(
 
 
 def play_open(recording: Recording, rows: Rows, channels: int, dtype: torch.dtype, *, mixed: bool = False) -> Opened | None:
-    """Play a recording of resamples whose mean is not known yet; None where stages lie around them.
+    """Play a recording of resamples whose mean is not known yet; None if they have a prologue or an epilogue.
 
     Args:
-        recording: gives a `Resample`.
-        rows: its inputs, of which the last are the mean, which is not looked at.
+        recording: returns a `Resample`.
+        rows: its inputs; the last ones, for the mean, are ignored.
         channels: of the mean.
-        dtype: of what says where to read.
+        dtype: of the geometry; colours stay in float64.
         mixed: as in :meth:`pellucid.core.tape.Recording.play`.
     """
     played, slopes = _probed(recording, rows, channels, with_mean=False, mixed=mixed)
@@ -56,10 +56,10 @@ def play_open(recording: Recording, rows: Rows, channels: int, dtype: torch.dtyp
 def _probed(
     recording: Recording, rows: Rows, channels: int, *, with_mean: bool, mixed: bool = False
 ) -> tuple[Resample, Float[Tensor, "b n c"] | None]:
-    """The resample, at its inputs or else at a mean of zero, and the slopes of its colours to the mean.
+    """Return the resample, at its inputs' mean or at a mean of zero, and the derivative of its colours to the mean.
 
-    The colours are affine in the mean, since contrast's pivot is the mean under the colour maps before it. So the derivative to a
-    channel is constant: the colours at a mean of one unit in that channel, less the colours at a mean of zero.
+    The colours are affine in the mean, since contrast's pivot is the mean after the colour maps before it. So the derivative to a
+    channel is constant: the colours at a mean of one unit in that channel, minus the colours at a mean of zero.
     """
     first = int(with_mean)
     samples, numbers = rows.shape
@@ -77,7 +77,7 @@ def _probed(
 
 
 def following(mean: Float[Tensor, "b c"], numbers: Float[Tensor, "b n"], slopes: Rows) -> Float[Tensor, "b n"]:
-    """Colours at a mean with a gradient to it, by what each of its channels adds to them: ``slopes`` (b, n, c)."""
+    """Give colours that were computed at a mean a gradient to it; ``slopes`` (b, n, c) is their derivative to the mean."""
     followed: Tensor = _Following.apply(mean, numbers, torch.from_numpy(slopes))
     return followed
 

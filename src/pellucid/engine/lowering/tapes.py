@@ -1,7 +1,7 @@
 """Recordings of a run's lowering.
 
-Owns: which drawn values are a recording's inputs, and turning a call's values into its rows.
-Must not: hold what differs between calls.
+Owns: which drawn values are a recording's inputs, and turning a call's values into rows of inputs.
+Must not: hold values that differ between calls.
 Read next: ``lowered.py``.
 """
 
@@ -33,10 +33,10 @@ class RunTape:
 
     Args:
         function: the lowering.
-        plan: one that it is for.
-        params: what is drawn, for names and shapes.
-        indices: the steps whose values matter, beside those of the choices above them.
-        channels: of the mean colour; 0 where there is none.
+        plan: one of the plans that it is for.
+        params: a draw, for names and shapes.
+        indices: the steps whose values are inputs; those of the choices above them are added.
+        channels: of the mean colour; 0 without one.
     """
 
     def __init__(self, function: Lowering, plan: Plan, params: Params, indices: Sequence[int], channels: int) -> None:
@@ -59,7 +59,7 @@ class RunTape:
         self.recording = Recording(taped, [*shapes, *plan.size_in, *([(channels,)] if channels else [])])
 
     def rows(self, params: Params, size: Size | Rows, mean: Tensor | None) -> Rows | None:
-        """The recording's inputs for these values; None where other values are drawn than were recorded.
+        """Return the recording's inputs for these values; None if other values are drawn than were recorded.
 
         Args:
             params: the values.
@@ -97,13 +97,13 @@ class WordsTape:
 
     Args:
         function: the lowering.
-        plan: one that it is for.
-        params: a draw, for how words become values.
-        channels: of the mean colour; 0 where there is none.
+        plan: one of the plans that it is for.
+        params: a draw, which knows how words become values.
+        channels: of the mean colour; 0 without one.
     """
 
     def __init__(self, function: Lowering, plan: Plan, params: Replayed, channels: int) -> None:
-        unpack, planned = params.unpack, for_size(plan)  # not the draw itself, which ends with its call
+        unpack, planned = params.unpack, for_size(plan)  # not the draw itself, which must be freed after its call
 
         def taped(words: Tensor, height: int, width: int, mean: Tensor | None = None) -> Any:
             now = planned(height, width)
@@ -112,6 +112,6 @@ class WordsTape:
         self.recording = Recording(taped, [(params.words,), *plan.size_in, *([(channels,)] if channels else [])])
 
     def rows(self, params: Replayed, size: Size | Rows, mean: Tensor | None) -> Rows:
-        """The recording's inputs for this draw."""
-        del size  # which stands there already
+        """Return the recording's inputs for this draw."""
+        del size  # the draw's rows contain it already
         return params.rows if mean is None else np.concatenate((params.rows, mean.detach().numpy()), 1)

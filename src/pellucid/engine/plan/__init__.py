@@ -1,7 +1,7 @@
-"""The plan: what is fused with what, decided from shapes alone.
+"""The plan: which steps are fused, decided from shapes alone.
 
-Owns: the order steps run in, grouping them into runs, and where each draw finds its random words.
-Must not: hold tensors or look at values; a plan is a pure function of transforms, image kind and options.
+Owns: the order of steps, grouping them into runs, and the random words of each draw.
+Must not: hold tensors or read values: a plan is a pure function of transforms, image kind and options.
 Read next: ``values.py``.
 """
 

@@ -1,7 +1,7 @@
-"""Making a plan: what is fused with what, decided from shapes alone.
+"""Make a plan: decide from shapes alone which steps are fused.
 
-Owns: sizes along the steps, grouping them into runs, and where each draw finds its random words.
-Must not: hold tensors or look at values.
+Owns: sizes along the steps, grouping them into runs, and the random words of each draw.
+Must not: hold tensors or read values.
 Read next: ``schedule.py``, ``runs.py``.
 """
 
@@ -59,8 +59,8 @@ _NAMES = {
 class Plans:
     """The plans of a list of transforms for images of any kind.
 
-    Planning is recorded with numbers in the place of sizes: where another size does not change what is fused with what, its plan is
-    the recorded one with other numbers, and shares its recordings.
+    Planning is recorded with symbolic sizes. If another size does not change which steps are fused, its plan is the recorded one
+    with other numbers, and shares its recordings.
 
     Args:
         transforms, fuse, canvas, same_on_batch, streams, per_frame, often: as :func:`make_plan` takes them.
@@ -91,11 +91,11 @@ class Plans:
         self._made: Recent[ImageSpec, Plan] = Recent(64)
         self._settled: Recent[tuple[Transform, ...], Plans] = Recent(64)
 
-    def __getstate__(self) -> dict[str, object]:  # a copy makes its own
+    def __getstate__(self) -> dict[str, object]:  # a copy starts with empty caches
         return self.__dict__ | {"_recorded": Recent(8), "_made": Recent(64), "_settled": Recent(64)}
 
     def settled(self, transforms: tuple[Transform, ...]) -> Plans:
-        """The plans with the transforms of a sample whose draws have decided sizes."""
+        """Return the plans for transforms whose output sizes have been drawn."""
         for place, (one, taken) in enumerate(zip(self._transforms, transforms, strict=True)):
             if one is not taken and not {*places_of(self._transforms, place)}.isdisjoint(self._settings["per_frame"]):
                 fix = "Leave it out of per_frame: it draws once for the clip then."
@@ -104,11 +104,11 @@ class Plans:
         return self._settled.get(transforms, lambda: Plans(transforms, **self._settings | {"often": often}))
 
     def named(self, transforms: tuple[Transform, ...], streams: tuple[str, ...]) -> Plans:
-        """Those of other transforms, whose draws depend on names."""
+        """Return plans of other transforms, whose draws also depend on these names."""
         return Plans(transforms, **self._settings | {"streams": streams})
 
     def of(self, spec: ImageSpec) -> Plan:
-        """The plan for one kind of image."""
+        """Return the plan for one kind of image."""
         if torch.compiler.is_compiling():
             return self._plan(spec.channels, *spec.extent)
         return self._made.get(spec, lambda: self._make(spec))
@@ -129,13 +129,13 @@ def _for_size(transforms: tuple[Transform, ...], channels: int, *extent: int, **
 
 
 def for_size(plan: Plan) -> Callable[[int, int], Plan]:
-    """What plans the same again for another (height, width), in a recording for plans of this kind; it keeps no plan."""
+    """Return a function that plans the same transforms for another (height, width) inside of a recording; it holds no plan."""
     return partial(_again, plan.transforms, plan.specs[0].channels, fuse=plan.fuse, canvas=plan.canvas, per_frame=plan.per_frame)
 
 
 def _again(transforms: tuple[Transform, ...], channels: int, height: int, width: int, **options: Any) -> Plan:
     plan = _for_size(transforms, channels, height, width, **options)
-    settled(height)  # what planning looks at is alike for all plans of a kind
+    settled(height)  # all plans of a kind take the same branches in planning, so these need not be noted
     return plan
 
 
@@ -156,11 +156,11 @@ def make_plan(
         transforms: in order.
         spec: channels, height and width of the input.
         fuse: compose runs; off gives the step-by-step semantics.
-        canvas: ``each``: what a step cuts off, no later one sees; ``image``: a run sees the whole of its source.
+        canvas: ``each``: no step sees what an earlier step cut off; ``image``: a run sees the whole of its source.
         same_on_batch: share every draw across the batch.
-        streams: for each step a name that its draws depend on, too; empty for none.
+        streams: for each step a name that its draws also depend on; empty for none.
         per_frame: the steps that are drawn anew for each frame of a clip.
-        often: whether these transforms come again; nothing is recorded for a size that one draw decided.
+        often: whether these transforms will be planned again; if not, nothing is recorded.
     """
     if any(count < 1 for count in (spec.channels, spec.height, spec.width)):
         raise invalid("image", expected="at least one channel, row and column", got=f"{spec.channels}x{spec.height}x{spec.width}")
@@ -180,7 +180,7 @@ def make_plan(
     looking = tuple(draw for draw in draws if draw.distribution.boxes or draw.distribution.masks or draw.distribution.spacing)
     smooth = tuple(draw for draw in draws if isinstance(draw.distribution, Smooth | PerFrame))
     layers = tuple(i for i, segment in enumerate(segments) if isinstance(segment, LayerSpec) and segment.moves)
-    spaces: list[Group] = []  # what labels go through: no intensities lie between their maps
+    spaces: list[Group] = []  # the passes of labels, which fuse more maps because no intensity steps lie between
     for index in order:
         if isinstance(segments[index], Warp3Spec):
             spaces = with_warp3(spaces, index, tree, fuse=fuse)
@@ -190,7 +190,7 @@ def make_plan(
 
 
 def _groups(order: Sequence[int], tree: Tree, *, fuse: bool) -> list[Group]:
-    """What is fused with what."""
+    """Group the steps into passes."""
     groups: list[Group] = []
     pending = Pending(tree)
     last = None
@@ -209,7 +209,7 @@ def _groups(order: Sequence[int], tree: Tree, *, fuse: bool) -> list[Group]:
 
 
 def _parts(groups: Sequence[Group], rounded: Sequence[bool], segments: Sequence[SegmentSpec | None]) -> tuple[Part, ...]:
-    """Passes cut where pictures of bytes are bytes; a mixture stands alone."""
+    """Divide passes into parts that round to bytes and parts that do not; a mixture that rounds is a part of its own."""
     parts: list[Part] = []
     alone = False
     for group in groups:
@@ -223,14 +223,14 @@ def _parts(groups: Sequence[Group], rounded: Sequence[bool], segments: Sequence[
 
 
 def ends_of(transforms: Sequence[Transform], spec: ImageSpec) -> ImageSpec:
-    """What comes out of transforms for one kind of image."""
+    """Return the kind of image that results from transforms of one kind of image."""
     return _through(transforms, spec, [], [], nested=False)
 
 
 def _through(
     transforms: Sequence[Transform], spec: ImageSpec, specs: list[ImageSpec], segments: list[SegmentSpec | None], *, nested: bool
 ) -> ImageSpec:
-    """Add what comes before each step, and what it lowers to, in the order the tree is written; returns what comes out."""
+    """Append each step's kind of input image and its segment, in the tree's written order; return the kind of the result."""
     for transform in transforms:
         specs.append(spec)
         if isinstance(transform, Choice):
@@ -250,7 +250,9 @@ def _through(
 
 
 def _one_size(choice: Choice, ends: list[ImageSpec], before: ImageSpec | None) -> ImageSpec:
-    """The size that all branches end in; that before the choice, where none may be taken or another follows."""
+    """Return the kind of image in which all branches end. If ``before`` is given (no branch may be taken, or another choice
+    follows), that must be the kind before the choice.
+    """
     sizes = [end.size for end in ends] + ([] if before is None else [before.size])
     if any(size != sizes[0] for size in sizes):
         each = ", ".join(f"[{i}] {height}x{width}" for i, (height, width) in enumerate(end.size for end in ends))
@@ -261,7 +263,7 @@ def _one_size(choice: Choice, ends: list[ImageSpec], before: ImageSpec | None) -
 
 
 def _check_dimensions(transform: Transform, spec: ImageSpec) -> None:
-    """Raise for a transform of volumes that is given pictures, or the other way round."""
+    """Raise for a transform of volumes that is given pictures, or a transform of pictures that is given volumes."""
     wanted = 3 if spec.depth else 2
     if wanted not in transform.dimensions:
         name = type(transform).__name__
@@ -269,14 +271,14 @@ def _check_dimensions(transform: Transform, spec: ImageSpec) -> None:
             name,
             expected="pictures (B, C, H, W)" if wanted == 3 else "volumes (B, C, D, H, W), alone or under the key 'volume'",
             got="volumes" if wanted == 3 else "pictures",
-            fix="pellucid.VOLUMES are the transforms made for them; of others those take them whose ``dimensions`` hold 3."
+            fix="pellucid.VOLUMES are the transforms made for volumes; others accept them if their ``dimensions`` contain 3."
             if wanted == 3
             else "",
         )
 
 
 def _check_inside(transform: Transform, segment: SegmentSpec, spec: ImageSpec) -> None:
-    """Raise for what cannot rest while another branch is taken."""
+    """Raise for a transform that cannot be the identity while another branch is taken."""
     name = type(transform).__name__
     if isinstance(segment, Warp3Spec) and segment.size != spec.extent:
         raise invalid(name, expected="a place before or after a choice", got="one inside", fix="It changes the size of volumes.")
@@ -288,14 +290,14 @@ def _check_inside(transform: Transform, segment: SegmentSpec, spec: ImageSpec) -
 
 
 def _excluding(steps: Sequence[Step]) -> list[int | None]:
-    """For each step, the outermost choice around it whose branches exclude one another."""
+    """For each step, return the outermost choice around it that takes one branch only, or None."""
     choices = {i: step.transform for i, step in enumerate(steps) if isinstance(step.transform, Choice)}
     found = {i for i, choice in choices.items() if choice.excludes((0, 0), (0, 1))}
     return [next((gate.choice for gate in step.gates if gate.choice in found), None) for step in steps]
 
 
 def _resizing(steps: Sequence[Step], segments: list[SegmentSpec | None], specs: list[ImageSpec]) -> list[int | None]:
-    """For each step, the outermost choice around it in which sizes change."""
+    """For each step, return the outermost choice around it in which sizes change, or None."""
     changing = {gate.choice for i, step in enumerate(steps) if _resizes(segments[i], specs[i]) for gate in step.gates}
     return [next((gate.choice for gate in step.gates if gate.choice in changing), None) for step in steps]
 
@@ -305,7 +307,7 @@ def _resizes(segment: SegmentSpec | None, spec: ImageSpec) -> bool:
 
 
 def _check_sizes(steps: Sequence[Step], groups: list[Group], tree: Tree) -> None:
-    """Raise where a pass would begin between pictures of different sizes: amid a choice that changes them."""
+    """Raise if a choice that changes sizes needs more than one pass: pictures of different sizes cannot form a batch in between."""
     seen: dict[int, tuple[int, int]] = {}  # by choice: the group of its first change of size, and that step
     for number, group in enumerate(groups):
         for index in group.indices if isinstance(group, Run) else ():
@@ -325,9 +327,9 @@ def _check_sizes(steps: Sequence[Step], groups: list[Group], tree: Tree) -> None
 
 
 def _hops(groups: list[Group], tree: Tree) -> tuple[tuple[int, ...], ...]:
-    """The hops of a plan."""
+    """Return the hops of a plan (see `Plan.hops`)."""
     found: list[list[int]] = []
-    left: list[int] = []  # of the last of them, the warps that leave something out, and whether one bends
+    left: list[int] = []  # the warps of the last hop that leave something out; `bends`: whether one of its warps has a field
     bends = False
     entered: set[int] = set()
     for group in groups:
@@ -343,7 +345,7 @@ def _hops(groups: list[Group], tree: Tree) -> tuple[tuple[int, ...], ...]:
                 entered.add(choice)
                 leaves = True
             bent = sum(tree.warp(j).bends for j in part)
-            if not found or bent + bends > 1 or (leaves and any(not tree.apart(i, j) for i in part for j in left)):
+            if not found or bent + bends > 1 or (leaves and any(not tree.exclusive(i, j) for i in part for j in left)):
                 found.append([])
                 left, bends = [], False
             found[-1] += part
@@ -365,7 +367,7 @@ def layout_of(
     streams: Sequence[str] = (),
     per_frame: Sequence[int] = (),
 ) -> tuple[tuple[Draw, ...], tuple[int, ...], tuple[bool, ...]]:
-    """Give every draw slots of its own by position, class and name, so that it depends on nothing else in the pipeline."""
+    """Give every draw slots of its own by position, class and name, so that it does not depend on other draws of the pipeline."""
     draws: list[Draw] = []
     slots: dict[int, bool] = {}  # in their order, each with whether its draw is shared
     for index, (transform, *_) in enumerate(steps):
@@ -382,7 +384,7 @@ def layout_of(
 
 
 def _per_frame(transform: Transform, name: str, distribution: Distribution) -> Distribution:
-    """What is drawn anew for each frame."""
+    """Return a distribution that draws anew for each frame."""
     if isinstance(distribution, Smooth | PerFrame):
         return distribution
     if distribution.learned() or distribution.boxes or distribution.masks or distribution.spacing:

@@ -1,7 +1,7 @@
-"""Which samples of a batch meet in a layer: decided by their places alone.
+"""Which samples of a batch are mixed with one another, decided by their places in the batch alone.
 
 Owns: the pairing of samples.
-Must not: draw; which samples are mixed depends on no value.
+Must not: draw: the pairing depends on no drawn value.
 Read next: ``../execution.py``.
 """
 
@@ -19,9 +19,9 @@ __all__ = ["keeps_partners", "sources"]
 
 
 def sources(spec: LayerSpec, rows: int, frames: int, device: torch.device) -> Int64[Tensor, "rows k"]:
-    """Which row each read of each row shows: that of its partner in the same frame.
+    """For each row and each layer, return the row that the layer shows: the same frame of the partner.
 
-    A sample whose partner the batch does not have meets itself.
+    A sample whose partner lies beyond the batch is its own partner.
     """
     row = torch.arange(rows, device=device)[:, None]
     frames = max(frames, 1)  # an empty clip has no rows
@@ -36,7 +36,7 @@ def sources(spec: LayerSpec, rows: int, frames: int, device: torch.device) -> In
 
 
 def keeps_partners(plan: Plan, samples: int, kept: Int64[Tensor, "n"]) -> bool:
-    """Whether some of the samples, in this order, are mixed in every layer with the partners that they have in the whole batch."""
+    """Return whether the kept samples, as a batch in this order, would have the same partners as in the whole batch."""
     specs = [segment for segment in plan.segments if isinstance(segment, LayerSpec)]
     here = kept.device
     return all(torch.equal(kept[sources(s, len(kept), 1, here)], sources(s, samples, 1, here)[kept]) for s in specs)

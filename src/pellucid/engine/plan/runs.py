@@ -1,7 +1,7 @@
-"""Putting runs together: what goes with what in one resample.
+"""Assemble runs: decide which steps one resample can compute.
 
-Owns: how warps meet, canvases, windows, and what a run is like as a whole.
-Must not: know of transforms; it sees segments, and which steps exclude one another.
+Owns: whether two warps can be one map, need a canvas between them or a new pass; windows, and the properties of a run as a whole.
+Must not: know transforms: it sees segments, and which steps exclude one another.
 Read next: ``../lowering/compose.py``.
 """
 
@@ -22,10 +22,10 @@ __all__ = ["Pending", "cuts"]
 
 
 class Pending:
-    """The run that is being put together; lives for one plan.
+    """The run that is being assembled; used while one plan is made.
 
-    What is asked of all steps so far is kept as they come, so that a step costs no more behind many others; only among the steps of
-    one choice, where some are apart, they are looked at one by one.
+    Properties of all steps so far are accumulated, so that adding a step takes the same time however many came before. Only the
+    steps of one choice, some of which exclude one another, are compared one by one.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -38,7 +38,7 @@ class Pending:
     def _begin(self) -> None:
         self._indices: list[int] = []
         self._place: dict[int, int] = {}
-        self._starts: list[list[int]] = []  # the first warps after each canvas that matters: one, or alternatives
+        self._starts: list[list[int]] = []  # for each canvas the first warp after it, or several alternatives
         self._start_of: dict[int, list[int]] = {}
         self._pivots: list[int] = []
         self._cutting: list[int] = []
@@ -46,17 +46,18 @@ class Pending:
         self._resized: set[int | None] = set()
         self._bytes: dict[tuple[int | None, bool], list[int]] = {}
         self._path = _Path()  # of all warps
-        self._among: int | None = None
-        self._before = _Path()  # of those before the choice that the last step is among
-        self._warps: list[int] = []  # those among it
-        self._telling: list[int] = []  # of these the ones that more is asked of than whether they are there
-        self._paths: dict[int, _Path] = {}  # of these each with what can be open beside it
-        self._colors: list[int] = []
+        self._among: int | None = None  # the choice that the last step belongs to
+        self._before = _Path()  # of the warps before that choice
+        self._warps: list[int] = []  # the warps in that choice
+        self._telling: list[int] = []  # those of them that are not neutral
+        self._paths: dict[int, _Path] = {}  # for each warp in that choice, the path of all warps that can be open with it
+        self._colors: list[int] = []  # the colours in that choice
 
     def takes(self, index: int, *, fuse: bool) -> bool:
-        """Whether a segment can be part of a run: a curve behind something else, as alone it may look bytes up.
+        """Return whether a segment can be part of a run.
 
-        Nor is one of several alternatives, which few samples see, and one that is rounded.
+        A curve can only join a run that has begun, because a curve alone may be a lookup table of bytes. A curve that is one of
+        several alternatives cannot join, because few samples need it; nor can a step that is rounded to bytes.
         """
         segment = self._tree.segments[index]
         if isinstance(segment, CurveSpec):
@@ -65,7 +66,7 @@ class Pending:
         return isinstance(segment, WarpSpec) or (isinstance(segment, ColorSpec) and not segment.stepwise)
 
     def add(self, index: int) -> list[Group]:
-        """Take in the next segment; returns the runs that end before it."""
+        """Add the next segment, and return the runs that end before it."""
         ended: list[Group] = []
         if self._reframed(index) or self._bent(index) or self._rounded(index):
             ended = self.closed()
@@ -73,7 +74,7 @@ class Pending:
         if isinstance(self._tree.segments[index], WarpSpec):
             how = self._meeting(index)
             if how == "pass":
-                # Colours after the last warp meet the next one: what closes them, and their pivot, see what it sees.
+                # Colours after the last warp move to the next warp's run: their clipping and their mean belong to its source.
                 last = next(i for i in reversed(self._indices) if isinstance(self._tree.segments[i], WarpSpec))
                 rest = self._indices[1 + self._place[last] :]
                 ended = self.closed(len(self._indices) - len(rest))
@@ -87,12 +88,12 @@ class Pending:
         return ended
 
     def _start(self, index: int) -> None:
-        """The step is an alternative of the last canvas's readers."""
+        """Note that the step reads the last canvas, as an alternative to the other steps that do."""
         self._starts[-1].append(index)
         self._start_of[index] = self._starts[-1]
 
     def _enter(self, index: int) -> None:
-        """Know what comes before the choice that a step is among."""
+        """If a step belongs to another choice than the last one, start its lists and note the path before it."""
         if (choice := self._tree.among[index]) != self._among:
             self._among, self._before = choice, replace(self._path)
             self._warps, self._telling, self._paths, self._colors = [], [], {}, []
@@ -119,7 +120,7 @@ class Pending:
         self._path.add(step, begins=start is not None)
         if self._among is not None:
             own = self._open_with(index)
-            changed = [] if step.neutral else [self._paths[i] for i in self._warps if not tree.apart(i, index)]
+            changed = [] if step.neutral else [self._paths[i] for i in self._warps if not tree.exclusive(i, index)]
             for path in (own, *changed):
                 path.add(step, begins=start is not None)
             self._paths[index] = own
@@ -127,29 +128,29 @@ class Pending:
             self._telling += [] if step.neutral else [index]
 
     def _rounded(self, index: int) -> bool:
-        """Whether bytes lie before a step: it is rounded or what is before it, and a sample may see both."""
+        """Return whether pictures are rounded to bytes before a step: it, or a step that can be open with it, rounds."""
         tree = self._tree
         for (choice, rounded), before in self._bytes.items():
             if choice is not None and choice == tree.resizing[index]:
                 continue
-            if rounded != tree.rounded[index] or (rounded and not all(tree.apart(i, index) for i in before)):
+            if rounded != tree.rounded[index] or (rounded and not all(tree.exclusive(i, index) for i in before)):
                 return True
         return False
 
     def _bent(self, index: int) -> bool:
-        """Whether a curve lies before what must see its result: a warp, or a mean."""
+        """Return whether the run has a curve and the step needs its result: the step is a warp, or needs the mean."""
         segment = self._tree.segments[index]
         return self._curved and (isinstance(segment, WarpSpec) or getattr(segment, "pivot", False))
 
     def _reframed(self, index: int) -> bool:
-        """Whether a crop lies between two colour maps that need a mean: a pass knows the mean of one frame."""
+        """Return whether a crop lies between two colour maps that need a mean: a pass has the mean of one frame only."""
         tree, pivots = self._tree, self._pivots
         if not pivots or tree.rule == "image" or not getattr(tree.segments[index], "pivot", False):
             return False
-        return any(i > pivots[0] and not tree.apart(i, index) for i in self._cutting)
+        return any(i > pivots[0] and not tree.exclusive(i, index) for i in self._cutting)
 
     def closed(self, end: int | None = None) -> list[Group]:
-        """The run, if there is one, of the steps before a place in it; the next segment begins another."""
+        """End the run and return it, with its steps up to a place (default: all); the next segment begins another run."""
         run = [_run(self._indices[:end], self._starts, self._tree)] if self._indices else []
         self._begin()
         return [*run]
@@ -161,32 +162,32 @@ class Pending:
         return self._steps[index]
 
     def _open_with(self, index: int) -> _Path:
-        """The warps that can be open together with a step."""
+        """Return the path of the warps that can be open together with a step."""
         if self._among is None:
             return self._path
         path = replace(self._before)
-        path.empty = path.empty and all(self._tree.apart(i, index) for i in self._warps)
+        path.empty = path.empty and all(self._tree.exclusive(i, index) for i in self._warps)
         for i in self._telling:
             start = self._start_of.get(i)
-            if start and start[0] == i and not all(self._tree.apart(j, index) for j in start):
+            if start and start[0] == i and not all(self._tree.exclusive(j, index) for j in start):
                 path.cut()
-            if not self._tree.apart(i, index):
+            if not self._tree.exclusive(i, index):
                 path.add(self._step(i), begins=start is not None)
         return path
 
     def _meeting(self, index: int) -> str:
-        """How a step meets the run so far, where some of its steps may be closed; alternatives are never open together with it."""
+        """Return how a warp joins the run so far, whichever of the run's steps are open: ``one``, ``canvas`` or ``pass``."""
         tree, step, every = self._tree, self._step(index), self._path
         bent = every.bends + step.spec.bends
         if not every.empty and (bent > 1 or (bent and (every.integrates or step.integrates))):
-            return "pass"  # a field moves single points, once
+            return "pass"  # a pass has one field at most, and cannot integrate over areas that a field bends
         path = self._open_with(index)
         how = _meeting(path, step, tree.rule)
         choice = tree.resizing[index]
         if choice is not None and (how == "canvas" or choice not in self._resized):
-            # What sits between pictures of different sizes is no canvas; a pass of crops begins with the whole picture.
+            # There can be no canvas between pictures of different sizes; a pass of crops begins with the whole picture.
             return "pass" if path.moves or self._turned(choice) else how
-        if how == "pass" or not any(tree.apart(i, index) for i in self._warps):
+        if how == "pass" or not any(tree.exclusive(i, index) for i in self._warps):
             return how
         late = self._late(index)
         if how == "canvas" and late is not None and _alike(tree, late, index):
@@ -197,83 +198,83 @@ class Pending:
         return how if self._shares(index) else "pass"
 
     def _late(self, index: int) -> int | None:
-        """The first reader of the last canvas, if that stands behind all that can be open with a step and alternatives read it."""
-        if not self._starts or not all(self._tree.apart(i, index) for i in self._starts[-1]):
+        """Return the first reader of the last canvas, if all its readers and all warps after it are alternatives of a step."""
+        if not self._starts or not all(self._tree.exclusive(i, index) for i in self._starts[-1]):
             return None
         first = self._starts[-1][0]
         after = takewhile(lambda i: i != first, reversed(self._warps))
-        return first if all(self._tree.apart(i, index) for i in after) else None
+        return first if all(self._tree.exclusive(i, index) for i in after) else None
 
     def _turned(self, choice: int) -> bool:
-        """Whether a quarter turn lies before a choice of which some branch sums along the axes: then all are another pass."""
+        """Return whether a quarter turn precedes a choice with a branch that sums along the axes: it then needs another pass."""
         if choice not in self._sums:
             inside = (i for i, at in enumerate(self._tree.resizing) if at == choice)
             self._sums[choice] = any(self._step(i).sums for i in inside if isinstance(self._tree.segments[i], WarpSpec))
         return not self._path.upright and self._sums[choice]
 
     def _shares(self, index: int) -> bool:
-        """Whether a warp, alone with what can be open beside it, would mean the same as in the pass of its alternatives."""
+        """Return whether a warp has the same result in one pass with its alternatives as in a pass without them."""
         tree = self._tree
-        others = [i for i in self._telling if tree.apart(i, index)]
+        others = [i for i in self._telling if tree.exclusive(i, index)]
         steps = [self._step(i) for i in [*others, index]]
         if any(s.sums for s in steps) and not all(s.spec.along_axes for s in steps):
             return False
         mine = self._open_with(index)
         mine.add(self._step(index), begins=index in self._start_of)
         if (own := mine.character) is not None and any(
-            self._paths[i].character not in (None, own) for i in self._warps if tree.apart(i, index)
+            self._paths[i].character not in (None, own) for i in self._warps if tree.exclusive(i, index)
         ):
             return False
-        # A colour of another branch that stands after the warp of that branch must not come before this one, which interpolates.
+        # If another branch has a colour after its warp, that colour must not move before this warp, which interpolates.
         if not tree.warp(index).resamples:
             return True
-        colored = [i for i in self._colors if tree.apart(i, index)]
+        colored = [i for i in self._colors if tree.exclusive(i, index)]
         return not any(tree.warp(w).resamples and self._later(c, w) for c in colored for w in others)
 
     def _later(self, color: int, warp: int) -> bool:
-        return not self._tree.apart(color, warp) and self._place[color] > self._place[warp]
+        return not self._tree.exclusive(color, warp) and self._place[color] > self._place[warp]
 
 
 class _Step(NamedTuple):
-    """A warp of a run, and whether it may leave something of its input out without exposing anything."""
+    """A warp of a run, and whether it may cut off a part of its input without exposing anything."""
 
     spec: WarpSpec
     cuts: bool
 
     @property
     def axial(self) -> bool:
-        """Upright rectangles stay upright ones."""
+        """Whether upright rectangles stay upright."""
         return self.spec.along_axes or not self.spec.resamples
 
     @property
     def integrates(self) -> bool:
-        """Low-passes where it shrinks."""
+        """Whether it shrinks with a low-pass, and so averages over areas."""
         return self.spec.antialias and _shrinks(self.spec.shrink)
 
     @property
     def sums(self) -> bool:
-        """Low-passes, or interpolates along the axes without showing what lies outside: a crop or resize."""
+        """Whether it low-passes, or is a crop or resize: it interpolates along the axes and exposes nothing."""
         upright = self.spec.resamples and self.spec.along_axes and self.spec.interpolation in ("bilinear", "bicubic")
         return self.integrates or (upright and not self.spec.exposes)
 
     @property
     def plain(self) -> bool:
-        """Only moves all its pixels: a flip, a quarter turn."""
+        """Whether it only moves pixels and keeps all of them: a flip, a quarter turn."""
         return not (self.spec.exposes or self.spec.resamples or self.cuts)
 
     @property
     def neutral(self) -> bool:
-        """A run that is not empty is no other one with it."""
+        """Whether adding it changes no property of a run that is not empty."""
         return self.plain and self.spec.along_axes and not (self.integrates or self.spec.bends)
 
 
 class _Sampling(NamedTuple):
-    """How warps that see the source sample it.
+    """How the warps that read the source sample it.
 
     Args:
-        padding_mode: what the last that exposes shows beyond it.
-        axial: upright rectangles stay upright ones.
-        resamples: some does.
+        padding_mode: of the last warp that exposes.
+        axial: upright rectangles stay upright.
+        resamples: some warp interpolates.
     """
 
     padding_mode: str = "border"
@@ -281,13 +282,13 @@ class _Sampling(NamedTuple):
     resamples: bool = False
 
     def then(self, spec: WarpSpec) -> _Sampling:
-        """With one more."""
+        """Return the sampling with one more warp."""
         padding_mode = spec.padding_mode if spec.exposes else self.padding_mode
         return _Sampling(padding_mode, self.axial and (spec.along_axes or not spec.resamples), self.resamples or spec.resamples)
 
     @property
     def clamped(self) -> bool:
-        """Whether they are clamped to it."""
+        """Whether sampling is clamped to the source."""
         return self.axial and self.resamples and self.padding_mode not in ("reflection", "reflect_101")
 
 
@@ -296,32 +297,32 @@ def _shrinks(shrink: tuple[float, float]) -> bool:
 
 
 def cuts(spec: WarpSpec, size: Size) -> bool:
-    """Whether a warp may leave something of its input out without exposing anything."""
+    """Return whether a warp may cut off a part of its input without exposing anything."""
     return spec.windowed or (not spec.exposes and not spec.resamples and spec.size != size)
 
 
 def _alike(tree: Tree, one: int, other: int) -> bool:
-    """Whether the canvas that one warp reads is the one that another reads, but for its fill."""
+    """Return whether two warps read canvases that are equal, except for the fill."""
     first, second = (replace(_canvas([i], tree), at=0, fills=()) for i in (one, other))
     return first == second
 
 
 @dataclass(slots=True)
 class _Path:
-    """What a row of warps that can be open together is like, however many they are.
+    """The accumulated properties of a sequence of warps that can be open together.
 
     Args:
-        empty: there are none.
-        axial: upright rectangles stay upright ones.
-        upright: each goes along the axes.
-        moves: some does more than to move all its pixels.
-        sums, integrates, bends, resamples, exposes: some does.
-        enlarged: one cuts behind one that interpolates.
-        done: some lie before the last canvas.
-        recent: those behind that: whether some do more than move all their pixels, resample, expose.
-        first: those before the first canvas: what they show beyond the source, whether they are axial and some resample.
+        empty: there are no warps.
+        axial: upright rectangles stay upright under all of them.
+        upright: each works along the axes.
+        moves: some warp is not `plain`.
+        sums, integrates, bends, resamples, exposes: some warp does.
+        enlarged: a warp cuts after one that interpolates.
+        done: some warps lie before the last canvas.
+        recent: whether, after the last canvas, some warp is not `plain`, resamples, exposes.
+        first: the sampling of the warps before the first canvas.
         begun: there is a canvas.
-        interpolation: of the last that resamples.
+        interpolation: of the last warp that resamples.
     """
 
     empty: bool = True
@@ -341,11 +342,11 @@ class _Path:
     interpolation: str | None = None
 
     def cut(self) -> None:
-        """What comes now reads a canvas."""
+        """Note that the next warp reads a canvas."""
         self.done, self.recent = not self.empty, (False, False, False)
 
     def add(self, step: _Step, *, begins: bool = False) -> None:
-        """The next one; the first behind a canvas begins there."""
+        """Add the next warp; ``begins`` if it reads a canvas."""
         spec, (moves, resamples, exposes) = step.spec, self.recent
         self.begun |= begins
         if not self.begun:
@@ -365,14 +366,14 @@ class _Path:
 
     @property
     def character(self) -> tuple[str, bool, str | None, bool] | None:
-        """What decides how a pass of them samples; None where any will do."""
+        """The properties that decide how a pass of these warps samples; None if any sampling is right for them."""
         if not (self.resamples or self.exposes):
             return None
         return self.first.padding_mode, self.first.clamped, self.interpolation, self.integrates
 
 
 def _meeting(before: _Path, step: _Step, rule: str) -> str:
-    """How a warp goes with those before it: ``one`` map, a ``canvas`` between two maps, or a ``pass`` of its own.
+    """Return how a warp joins the warps before it: as ``one`` map, with a ``canvas`` in between, or in a ``pass`` of its own.
 
     Args:
         before: the run's warps.
@@ -383,26 +384,26 @@ def _meeting(before: _Path, step: _Step, rule: str) -> str:
         return "one"
     axial = before.axial and step.axial
     if axial and (before.sums or step.sums) and not (before.upright and step.spec.along_axes):
-        return "pass"  # a quarter turn is exact on its own, and what sums along the axes can do so
+        return "pass"  # a quarter turn alone is exact, and the other warp can then be computed as sums along the axes
     if rule == "image" or not (step.spec.exposes or step.spec.resamples):
         return "one"
     moves, resamples, exposes = before.recent
     if not moves:
         return "one"
-    # Clamping to a rectangle of the source says the same as clamping to what is left of it, while rectangles stay upright.
+    # As long as rectangles stay upright, clamping to the crop equals clamping to the crop's rectangle in the source.
     held = axial and (step.spec.resamples or resamples) and not exposes
-    # What is left of a crop ends half a pixel beyond its own pixels' centres: those of the source only if none were made since.
+    # A crop ends half a pixel beyond the centres of its own pixels; these are pixels of the source only if nothing enlarged it.
     filled = step.spec.padding_mode in ("zeros", "constant") and not before.enlarged
     if not before.done and held and (filled or not step.spec.exposes):
         return "one"
-    # Where nothing was interpolated, a pass is a copy; and what integrates reads more of a canvas than one point.
+    # If nothing was interpolated, another pass loses nothing. And a step that integrates reads an area of a canvas, not a point.
     copied = not before.resamples
-    folded = step.spec.exposes and step.spec.padding_mode == "reflect_101"  # which canvases inside a pass do not know
+    folded = step.spec.exposes and step.spec.padding_mode == "reflect_101"  # canvases inside a pass do not support this mode
     return "pass" if copied or folded or before.integrates or step.integrates else "canvas"
 
 
 def _first(warps: list[int], starts: list[int]) -> list[int]:
-    """The warps of a run that read the source itself: those before the first canvas."""
+    """Return the warps of a run that read the source itself: those before the first canvas."""
     return warps[: warps.index(starts[0])] if starts else warps
 
 
@@ -435,7 +436,9 @@ def _run(indices: list[int], starts: list[list[int]], tree: Tree) -> Run:
         **run,  # type: ignore[arg-type]
         resample_at=resampling[-1] if resampling else warps[-1],
         moved=bool(resampling) and resampling[-1] != warps[0],
-        fills=tuple(i for at, i in enumerate(exposing) if all(tree.apart(i, exposing[k]) for k in range(at + 1, len(exposing)))),
+        fills=tuple(
+            i for at, i in enumerate(exposing) if all(tree.exclusive(i, exposing[k]) for k in range(at + 1, len(exposing)))
+        ),
         windows=_windows(first, tree) if clamped else (),
         padding_mode=sampling.padding_mode,
         interpolation=interpolation,
@@ -453,24 +456,24 @@ def _run(indices: list[int], starts: list[list[int]], tree: Tree) -> Run:
 
 
 def _early(warps: list[int], color: int, tree: Tree) -> bool:
-    """Whether warps that do more than move all pixels come before a colour."""
+    """Return whether all warps that interpolate or cut come before a colour."""
     return all(i < color or not (tree.warp(i).resamples or cuts(tree.warp(i), tree.specs[i].size)) for i in warps)
 
 
 def _framing(early: list[int], warps: list[int], tree: Tree) -> tuple[int, ...]:
-    """The first of the warps before the first pivot, up to the last cut, while they leave an upright rectangle of the source."""
+    """Return the warps up to the last crop before the first pivot, as long as they keep an upright rectangle of the source."""
     found = 0
     cut = False
     beside = {i: some for some in tree.side_by_side(warps) for i in some}
     seen: set[int] = set()
-    parted: set[int] = set()  # the choices of which one alternative is seen and another is not, each by its first step
+    parted: set[int] = set()  # choices of which one alternative has been visited and another has not, each by its first step
     for end, i in enumerate(early, 1):
         spec, some = tree.warp(i), beside[i]
         if spec.exposes or not (spec.along_axes or not spec.resamples):
             break
         seen.add(i)
         parted.discard(some[0])
-        if any(tree.apart(j, k) for j in some if j in seen for k in some if k not in seen):
+        if any(tree.exclusive(j, k) for j in some if j in seen for k in some if k not in seen):
             parted.add(some[0])
         cut |= cuts(spec, tree.specs[i].size)
         if cut and not parted:
@@ -479,13 +482,13 @@ def _framing(early: list[int], warps: list[int], tree: Tree) -> tuple[int, ...]:
 
 
 def _shrink(warps: list[int], tree: Tree) -> tuple[float, float]:
-    """Bounds (vertical, horizontal) of the source's pixels per pixel of the result, for whatever is open together."""
+    """Return bounds (vertical, horizontal) of the source's pixels per pixel of the result, whichever steps are open together."""
     most: list[tuple[float, float]] = []
     before = [(1.0, 1.0)]
     for some in tree.side_by_side(warps):
         reached: list[tuple[int, float, float]] = []
         for i in some:
-            open_with = before + [(v, h) for j, v, h in reached if not tree.apart(i, j)]
+            open_with = before + [(v, h) for j, v, h in reached if not tree.exclusive(i, j)]
             vertical, horizontal = tree.warp(i).shrink
             bounds = vertical * max([v for v, _ in open_with]), horizontal * max([h for _, h in open_with])
             most = [_greatest([*most, bounds])]
@@ -499,17 +502,17 @@ def _greatest(shrinks: list[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _windows(warps: list[int], tree: Tree) -> tuple[Canvas, ...]:
-    """The rectangles that bound the sampling, each as the canvas that its warp reads."""
+    """Return the rectangles that bound the sampling, each as the canvas that its warp reads."""
     specs = [(i, tree.warp(i)) for i in warps]
-    if tree.rule == "image":  # only where no other resampling blurs its meaning and it sees the image itself
+    if tree.rule == "image":  # only if no other warp resamples, so that the window is a rectangle of the image itself
         windowed = [Canvas(i, tree.specs[i].size, windowed=True) for i, s in specs if s.windowed]
         alone = sum(s.resamples for _, s in specs) == 1 and not any(s.exposes for _, s in specs)
         return tuple(windowed[:1]) if alone else ()
     found: list[Canvas] = []
-    left: list[int] = []  # what an earlier crop has left matters to the next warp that reads beyond
+    left: list[int] = []  # crops whose result the next warp that reads beyond it must be clamped to
     for i, s in specs:
         if s.windowed or s.resamples or s.exposes:
-            others = [j for j in left if tree.apart(i, j)]
+            others = [j for j in left if tree.exclusive(i, j)]
             if s.windowed or len(others) < len(left):
                 found.append(Canvas(i, tree.specs[i].size, windowed=s.windowed))
                 left = others
@@ -519,7 +522,7 @@ def _windows(warps: list[int], tree: Tree) -> tuple[Canvas, ...]:
 
 
 def _canvases(warps: list[int], starts: list[list[int]], tree: Tree) -> tuple[Canvas, ...]:
-    """In the order of the warps: what lies before one, and its displacements."""
+    """Return the canvases in the order of the warps: the picture before a warp, then the warp's displacements."""
     found: list[Canvas] = []
     first = {start[0]: start for start in starts}
     for index in warps:

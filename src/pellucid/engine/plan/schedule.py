@@ -1,6 +1,6 @@
 """The order in which the steps of a tree run.
 
-Owns: laying branches that exclude one another side by side, so that what is alike in them meets in one pass.
+Owns: interleaving branches that exclude one another, so that similar steps of all branches share a pass.
 Must not: know sizes.
 Read next: ``runs.py``.
 """
@@ -20,18 +20,18 @@ __all__ = ["order_of"]
 _COLOR, _WARP, _BARRIER = range(3)
 
 Slot: TypeAlias = tuple[int, list[int]]
-"""A kind, and the steps of that kind that stand there: alternatives where it is a warp."""
+"""A kind, and the steps of that kind at one place in the order; warps at one place are alternatives."""
 
 
 def order_of(transforms: Sequence[Transform], segments: Sequence[SegmentSpec | None]) -> list[int]:
-    """The steps in the order they run in; choices, which move nothing, are left out.
+    """Return the steps in the order in which they run, without the choices themselves.
 
     Args:
         transforms: the tree.
-        segments: what each step lowers to, in the order the tree is written in.
+        segments: of each step, in the tree's written order.
 
-    A list without choices keeps its order. Branches that exclude one another are slots of colours, of one warp, of barriers; the
-    n-th slots of a kind run together.
+    A list without choices keeps its order. Branches that exclude one another are divided into slots of colours, of a single warp,
+    or of barriers; the n-th slots of the same kind in all branches run together.
     """
     steps = count()
 
@@ -61,7 +61,7 @@ def _kind(segment: SegmentSpec | None) -> int:
 
 
 def _beside(branches: Sequence[list[Slot]]) -> list[Slot]:
-    """Slots side by side: each branch puts its next one at the next place of its kind, colours, warp and barriers in turn."""
+    """Merge branches: places are for colours, a warp and barriers in turn; each slot of a branch takes the next fitting place."""
     places: dict[int, list[int]] = {}
     for branch in branches:
         place, last = -1, None

@@ -1,7 +1,7 @@
-"""Putting maps of volumes together: what goes with what in one resample.
+"""Group the maps of volumes into passes: decide which maps one resample can compute.
 
 Owns: `with_warp3`.
-Must not: know of transforms; it sees segments, and which steps exclude one another.
+Must not: know transforms: it sees segments, and which steps exclude one another.
 Read next: ``../space.py``.
 """
 
@@ -20,10 +20,10 @@ __all__ = ["with_warp3"]
 
 
 def with_warp3(groups: Sequence[Group], index: int, tree: Tree, *, fuse: bool) -> list[Group]:
-    """The passes with another map of volumes, which joins the last of them where one resample shows what two would.
+    """Add a map of volumes to the passes; it joins the last pass if one resample gives the same result as two.
 
-    So it is unless the last has a field and the map is no window, or the map shows what lies outside of a canvas that was cut to
-    size (with the canvas rule ``image``: nothing is cut), or shows it in another way.
+    It does not join if the last pass has a field and the map is not a window; if the map shows the outside of a canvas that an
+    earlier map has cut (with the canvas rule ``image`` none has); or if the two differ in interpolation or in padding.
     """
     spec = _spec(tree, index)
     alone = Space(
@@ -61,15 +61,15 @@ def _meets(run: Space, step: Space, tree: Tree) -> bool:
         return _is_window(tree, step.indices[0])
     if run.resamples and step.resamples and run.interpolation != step.interpolation:
         return False
-    if step.outside is None:  # what interpolates without a field reads up to half a voxel beyond the last one
+    if step.outside is None:  # interpolation without a field reads up to half a voxel beyond the last voxel
         return not step.resamples or step.bends or (run.outside is None and not any(_cuts(tree, i) for i in run.indices))
     if run.outside is not None and _shown(tree, run.outside) != _shown(tree, step.outside):
         return False
-    return tree.rule == "image" or not any(_cuts(tree, i) and not tree.apart(i, step.outside) for i in run.indices)
+    return tree.rule == "image" or not any(_cuts(tree, i) and not tree.exclusive(i, step.outside) for i in run.indices)
 
 
 def _cuts(tree: Tree, index: int) -> bool:
-    """Whether a step may leave something of its volume out: none that moves whole voxels, and keeps as many or adds some."""
+    """Return whether a step may cut off a part of its volume: it interpolates, or makes an axis shorter."""
     spec = _spec(tree, index)
     return spec.resamples or any(after < before for after, before in zip(spec.size, tree.specs[index].extent, strict=True))
 

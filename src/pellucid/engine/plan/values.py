@@ -1,4 +1,4 @@
-"""The plan as a value: passes, and what is drawn for them.
+"""The plan as a value: its passes and draws.
 
 Owns: `Plan` and its parts.
 Must not: hold tensors, or decide anything.
@@ -20,12 +20,12 @@ from pellucid.types import ImageSpec, Size, Size3
 __all__ = ["CANVAS_RULES", "Canvas", "Draw", "Group", "Kind", "Part", "Plan", "Run", "Single", "Space"]
 
 CANVAS_RULES = ("each", "image")
-"""What a run sees of its source: what every step's own canvas leaves of it, or all of it."""
+"""Which part of its source a run sees: only what the canvas of each earlier step has kept, or the whole image."""
 
 
 @dataclass(frozen=True)
 class Draw:
-    """One drawn value: of which step, under which name, from which words of the sample's hash."""
+    """One drawn value: its step, its name, its distribution, and the first of its random words."""
 
     transform: int
     name: str
@@ -35,18 +35,18 @@ class Draw:
 
 @dataclass(frozen=True)
 class Canvas:
-    """A picture between two warps of a run, which is never painted: what it cuts off stays cut off.
+    """A picture between two warps of a run. It is never rendered, but what lies outside of it is cut off.
 
     Args:
-        at: the warp that reads it, or the first of those in branches that exclude one another.
+        at: the warp that reads it, or the first of several such warps that exclude one another.
         size: (height, width).
-        padding_mode: what that warp sees outside of it.
-        fills: it and its alternatives, whose own fills show there.
-        exposes: whether outside is what the warp is allowed to show, or only half a pixel that a resize touches.
-        windowed: what it reads of the canvas is the rectangle of its own crop.
-        hard: the canvas ends with its pixels, as that of a resize does, and does not fade out over one.
+        padding_mode: the padding that the warp shows outside of the canvas.
+        fills: that warp and its alternatives, whose own fills are shown there.
+        exposes: whether the warp may show the outside; otherwise a resize only touches half a pixel of it.
+        windowed: the warp reads the rectangle of its own crop instead of the whole canvas.
+        hard: the canvas ends with its pixels, as for a resize, instead of fading out over a pixel.
 
-    One whose padding mode is ``bend`` cuts nothing off: there, behind the matrix of the warp, its displacements move points.
+    A canvas with padding mode ``bend`` or ``kink`` cuts nothing off: it stands for the displacements of a warp, after its matrix.
     """
 
     at: int
@@ -59,7 +59,7 @@ class Canvas:
 
     @property
     def bends(self) -> bool:
-        """Whether points are displaced here, and nothing is cut off."""
+        """Whether this stands for displacements, and cuts nothing off."""
         return self.padding_mode in ("bend", "kink")
 
 
@@ -68,20 +68,20 @@ class Run:
     """Geometric maps and colour maps that become one resample.
 
     Args:
-        indices: the steps, in the order they run in; ``warps`` and ``colors`` split them.
+        indices: the steps, in the order in which they run; ``warps`` and ``colors`` are the two kinds of them.
         size_in, size_out: (height, width) before and after.
-        resample_at: the last warp that interpolates: non-linear colour before it acts on the source, after it on the result.
-        moved: steps before that one move whole pixels (or interpolate), so that a half-way point is so in a frame of their making.
-        fills: the warp that exposes what lies outside of the source, with the padding mode and its own fill; several where branches
-            of a choice exclude one another.
-        windows: what bounds the sampling: a crop's own rectangle, or what an earlier crop left.
-        clamped: sampling never leaves the window (the image, where there is no crop): the meaning of crops and resizes.
-        canvases: the pictures between its warps that matter, and its field; fill, window and clamping are of the warps before
-            the first picture.
-        footprint: bounds of the input pixels per output pixel, where antialiasing is on.
+        resample_at: the last warp that interpolates: non-linear colours before it act on the source, those after it on the result.
+        moved: warps come before that one, so that half-way points of nearest interpolation are those of a moved frame.
+        fills: the warp that exposes the outside of the source, with the padding mode and its own fill; several if they are
+            alternatives of a choice.
+        windows: the rectangles that bound the sampling: a crop's own, or what an earlier crop kept.
+        clamped: sampling never leaves the window (without a crop, the image), as crops and resizes require.
+        canvases: the pictures between its warps that cut something off, and its field; fill, window and clamping belong to the
+            warps before the first such picture.
+        footprint: bounds of the input pixels per output pixel if antialiasing is on.
         pivot: some colour map needs the source's mean colour.
-        framing: the first warps, where crops among them leave an upright rectangle of the source: the mean is taken of that.
-        settled: crops, resizes and flips alone come before all colours, and show no fill: the mean is taken of what they make.
+        framing: the first warps, if crops among them keep an upright rectangle of the source: the mean is taken over it.
+        settled: only crops, resizes and flips without fill come before all colours: the mean is taken over their result.
     """
 
     indices: tuple[int, ...]
@@ -106,7 +106,7 @@ class Run:
 
     @property
     def bends(self) -> bool:
-        """Whether there is a field among its warps."""
+        """Whether one of its warps has a field."""
         return any(canvas.bends for canvas in self.canvases)
 
     @property
@@ -118,8 +118,8 @@ class Run:
         return self.clamped and not self.canvases and (self.footprint is not None or interpolates)
 
     @property
-    def apart(self) -> tuple[Run, Run]:
-        """What a settled run makes before its mean is known, and its colours after that."""
+    def halves(self) -> tuple[Run, Run]:
+        """A settled run as two: the geometry before its mean is known, and the colours after that."""
         moves = replace(self, indices=self.warps, colors=(), pivot=False, settled=False)
         return moves, Run(self.colors, (), self.colors, self.size_out, self.size_out, pivot=True)
 
@@ -137,10 +137,10 @@ class Space:
     """Maps of volumes that become one resample.
 
     Args:
-        indices: the steps, in the order they run in; behind one with a field there are windows alone.
+        indices: the steps, in the order in which they run; after a step with a field there are only windows.
         size_in, size_out: (depth, height, width) before and after.
-        outside: the step whose padding and fill show what lies outside of the source; None where none shows it.
-        resamples: whether some step interpolates, and is no move of whole voxels.
+        outside: the step whose padding and fill are shown outside of the source; None if no step shows the outside.
+        resamples: whether some step interpolates instead of moving whole voxels.
         interpolation: of those steps.
         bends: whether one has a field.
     """
@@ -177,11 +177,11 @@ Group: TypeAlias = Run | Space | Single
 
 
 class Part(NamedTuple):
-    """Passes between two places where pictures of bytes are bytes.
+    """Consecutive passes of a plan for bytes, between two points at which pictures are bytes.
 
     Args:
         groups: the passes.
-        rounds: whether they are of choices that round: then each ends in bytes, and changes a sample by one step at most.
+        rounds: whether they belong to choices that round: each pass then ends in bytes, and at most one of its steps is open.
     """
 
     groups: tuple[Group, ...]
@@ -189,12 +189,12 @@ class Part(NamedTuple):
 
     @property
     def indices(self) -> tuple[int, ...]:
-        """The steps, in the order they are written in."""
+        """The steps in their written order."""
         return tuple(sorted(i for group in self.groups for i in group.indices))
 
 
 class Kind:
-    """What plans have in common that differ in sizes alone. Their recordings hang on it."""
+    """An object that all plans share which differ in sizes alone; it owns their recordings."""
 
 
 @dataclass(frozen=True)
@@ -203,24 +203,24 @@ class Plan:
 
     Args:
         transforms: the transforms.
-        steps: them as a row, choices before their branches.
-        specs: the image kind before each step, and at the end the result's.
+        steps: the transforms as a flat list, choices before their branches.
+        specs: the image kind before each step, and at the end that of the result.
         segments: what each step lowers to; None for choices.
         groups: the passes, in order.
-        draws: everything drawn.
-        slots: which number of the hash gives each four words. Plans that differ in them alone run the same, and are equal.
+        draws: all draws.
+        slots: the slot of the hash for every four words. Plans that differ in slots alone run the same, and are equal.
         shared: whether the draw in that slot is the same for the whole batch.
         fuse: whether runs were composed.
-        canvas: what a run sees of its source, of ``CANVAS_RULES``.
-        hops: the warps, parted where a later one may show what lies outside of the canvas that an earlier one had cut to size, and
-            where layers lie between them, which stand there alone.
-        looking: the draws that read boxes or masks.
-        smooth: the draws that move through a clip.
+        canvas: the canvas rule, one of ``CANVAS_RULES``.
+        hops: the warps in groups. A new group begins where a later warp may show the outside of the canvas to which an earlier one
+            has cut the picture. Each moving layer is a group of its own.
+        looking: the draws that read boxes, masks or the spacing of voxels.
+        smooth: the draws that change through a clip.
         per_frame: the steps that are drawn anew for each frame.
         moving_layers: the steps that show several pictures, or several places of one.
-        parts: of pictures of bytes, where a choice rounds them: the passes that take the place of ``groups``.
-        spaces: of volumes, the passes that labels go through, whose maps no intensities keep apart.
-        kind: shared with the same plan for other sizes; None where nothing is recorded: in graphs, and for one draw's size.
+        parts: for bytes, if a choice rounds: the passes in place of ``groups``.
+        spaces: for volumes, the passes of labels, which fuse more maps because they skip intensity steps.
+        kind: shared with the same plan for other sizes; None if nothing is recorded: in traced graphs, and for drawn sizes.
     """
 
     transforms: tuple[Transform, ...]
@@ -244,7 +244,7 @@ class Plan:
 
     @property
     def owner(self) -> object:
-        """What recordings of this plan hang on."""
+        """The object that owns the recordings of this plan."""
         return self.kind or self
 
     @property
@@ -269,7 +269,7 @@ class Plan:
 
     @property
     def whole(self) -> bool:
-        """Whether rows of whole numbers stay such: pictures are cut, padded and turned by whole pixels, and nothing else moves."""
+        """Whether integer rows stay integers: pictures are only cut, padded, flipped and turned by whole pixels."""
         moves = any(isinstance(segment, WarpSpec | Warp3Spec) and segment.resamples for segment in self.segments)
         return not (moves or self.moving_layers or self.hiding)
 
@@ -281,13 +281,13 @@ class Plan:
 
     @property
     def hiding(self) -> tuple[int, ...]:
-        """The steps whose rectangles masks, boxes or points know of."""
+        """The steps whose rectangles change masks, or hide boxes and points."""
         blends = ((i, segment) for i, segment in enumerate(self.segments) if isinstance(segment, BlendSpec))
         return tuple(i for i, segment in blends if segment.hides or segment.mask_fill is not None)
 
     @property
     def centers(self) -> tuple[int, ...]:
-        """The steps whose window keeps the boxes whose centre it shows."""
+        """The steps whose window drops boxes with a centre outside of it."""
         return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, WarpSpec) and segment.centers)
 
     @property
@@ -296,20 +296,20 @@ class Plan:
         return tuple(i for i, segment in enumerate(self.segments) if isinstance(segment, WarpSpec | Warp3Spec) and segment.bends)
 
     def _repr_html_(self) -> str:
-        """For notebooks: what shares a pass."""
+        """Show the passes in notebooks."""
         return f"<code>{escape(str(self))}</code>"
 
     def __str__(self) -> str:
         return " -> ".join(map(str, self.groups)) or "nothing"
 
     def run_of(self, indices: tuple[int, ...]) -> Run:
-        """The run of these steps, or the part of one."""
+        """Return the run, or half of a settled run, that has these steps."""
         groups = (*self.groups, *(group for part in self.parts for group in part.groups))
         runs = [group for group in groups if isinstance(group, Run)]
-        settled = (part for run in runs if run.settled for part in run.apart)
+        settled = (part for run in runs if run.settled for part in run.halves)
         return next(run for run in (*runs, *settled) if run.indices == indices)
 
     def size_after(self, index: int) -> Size:
-        """(height, width) after a step."""
+        """Return (height, width) after a step."""
         segment = self.segments[index]
         return segment.size if isinstance(segment, WarpSpec) else self.specs[index].size
