@@ -58,7 +58,7 @@ def _words(draws: Draws, c: Any) -> dict[str, Any]:
     return {"words": draws.words()}
 
 
-def _each(x: Tensor, number: float) -> Float[Tensor, "b"]:
+def _per_sample(x: Tensor, number: float) -> Float[Tensor, "b"]:
     return x.new_full((x.shape[0],), number)
 
 
@@ -67,15 +67,15 @@ def _unit(x: Tensor) -> Tensor:
 
 
 def _gaussian_noise(x: Tensor, c: float, words: Tensor) -> Tensor:
-    return blend.noise(x, words, _each(x, 0.0), _each(x, c), clip=True)
+    return blend.noise(x, words, _per_sample(x, 0.0), _per_sample(x, c), clip=True)
 
 
 def _shot_noise(x: Tensor, c: float, words: Tensor) -> Tensor:
-    return _unit(grain.shot(x, words, _each(x, c), c))
+    return _unit(grain.shot(x, words, _per_sample(x, c), c))
 
 
 def _impulse_noise(x: Tensor, c: float, words: Tensor) -> Tensor:
-    return grain.salt_and_pepper(x, words, _each(x, c), _each(x, 0.5))
+    return grain.salt_and_pepper(x, words, _per_sample(x, c), _per_sample(x, 0.5))
 
 
 def aliased_disk(radius: int, blur: float) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -172,13 +172,13 @@ def _draw_fog(draws: Draws, c: tuple[float, float]) -> dict[str, Any]:
 
 
 def _fog(x: Tensor, c: tuple[float, float], cloud: Tensor) -> Tensor:
-    return _unit(fog(x, cloud[:, None], _each(x, c[0])))
+    return _unit(fog(x, cloud[:, None], _per_sample(x, c[0])))
 
 
 def _brightness(x: Tensor, c: float) -> Tensor:
     if x.shape[1] != 3:
         return _unit(x + c)
-    return color.shift_hsv(x, _each(x, 0.0), _each(x, 0.0), _each(x, c))
+    return color.shift_hsv(x, _per_sample(x, 0.0), _per_sample(x, 0.0), _per_sample(x, c))
 
 
 def _contrast(x: Tensor, c: float) -> Tensor:

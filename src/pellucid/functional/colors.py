@@ -172,7 +172,7 @@ def shift_hsv(
         tensor([0., 1., 0.])
     """
     added = {"hue": hue, "saturation": saturation, "value": value}
-    return _numbered(image, {name: (number, -inf, inf) for name, number in added.items()}, color.shift_hsv)
+    return _apply_to_rgb(image, {name: (number, -inf, inf) for name, number in added.items()}, color.shift_hsv)
 
 
 def color_temperature(image: Shaped[Tensor, "*b 3 h w"], temperature: Factor) -> Shaped[Tensor, "*b 3 h w"]:
@@ -197,7 +197,7 @@ def color_temperature(image: Shaped[Tensor, "*b 3 h w"], temperature: Factor) ->
     def lit(pixels: Tensor, kelvin: Tensor) -> Tensor:
         return color.clip(pixels * gains_of(kelvin)[:, :, None, None])
 
-    return _numbered(image, {"temperature": (temperature, *LIMITS)}, lit)
+    return _apply_to_rgb(image, {"temperature": (temperature, *LIMITS)}, lit)
 
 
 @formerly("red", "green", "blue")
@@ -228,7 +228,7 @@ def rgb_shift(
         shifted = pixels + torch.stack(numbers, -1)[:, :, None, None]
         return color.clip(shifted) if clip else shifted
 
-    return _numbered(image, {"red": (red, -inf, inf), "green": (green, -inf, inf), "blue": (blue, -inf, inf)}, moved)
+    return _apply_to_rgb(image, {"red": (red, -inf, inf), "green": (green, -inf, inf), "blue": (blue, -inf, inf)}, moved)
 
 
 def channel_dropout(
@@ -261,7 +261,7 @@ def channel_dropout(
     return close_image(torch.where(dropped, rest, pixels), layout)
 
 
-def _numbered(image: Tensor, values: Mapping[str, tuple[Factor, float, float]], function: Callable[..., Tensor]) -> Tensor:
+def _apply_to_rgb(image: Tensor, values: Mapping[str, tuple[Factor, float, float]], function: Callable[..., Tensor]) -> Tensor:
     """Apply a function to an RGB image in [0, 1] and one number per image of each name (value, least, most)."""
     pixels, layout, numbers = open_with(image, values)
     require_channels(pixels, (3,), "red, green and blue")

@@ -66,7 +66,7 @@ def coarse_dropout(
     limits = {"height": (height, 0.0, 1.0), "width": (width, 0.0, 1.0)}
     numbers, batched = _numbers(limits, device, x=places[0], y=places[1])
     numbers["count"] = torch.full((1,), places[0].shape[-1], device=device)
-    return _painted(image, CoarseDropout(inside=inside).boxes(numbers, spec), batched, fill)
+    return _erased(image, CoarseDropout(inside=inside).boxes(numbers, spec), batched, fill)
 
 
 @formerly("x", "y", value="fill")
@@ -107,10 +107,10 @@ def grid_dropout(
     numbers, batched = _numbers(limits, device)
     most = (float(cells), float(cells)) if isinstance(cells, int | float) else (1.0, 32.0)
     boxes = GridDropout(cells=most).boxes(numbers, spec)
-    return _painted(image, boxes, batched, fill)
+    return _erased(image, boxes, batched, fill)
 
 
-def _painted(image: Tensor, boxes: Float[Tensor, "b n 4"], batched: bool, fill: FillValue) -> Tensor:
+def _erased(image: Tensor, boxes: Float[Tensor, "b n 4"], batched: bool, fill: FillValue) -> Tensor:
     """Erase the holes; the result has a batch axis if the image, the holes (``batched``) or the fill has one."""
     found = erase(image, boxes, fill=fill)
     several = batched or len(found) > 1 or (isinstance(fill, Tensor) and fill.dim() in (2, 4))

@@ -28,7 +28,7 @@ __all__ = [
 
 
 CHANNELS_LAST = ", or channels_last=True; channels_last=False takes the axes as they stand"
-"""The advice of functions that have the option ``channels_last``, where others say to move axes."""
+"""What errors about the order of axes add in functions that have this option."""
 
 
 class Layout(NamedTuple):

@@ -61,7 +61,7 @@ def lens_distortion(
         >>> torch.equal(lens_distortion(image), image)
         True
     """
-    return _shown(image, LensDistortion(), {"k1": k1, "k2": k2, "k3": k3, "p1": p1, "p2": p2}, options)
+    return _distorted(image, LensDistortion(), {"k1": k1, "k2": k2, "k3": k3, "p1": p1, "p2": p2}, options)
 
 
 def fisheye(image: Shaped[Tensor, "..."], angle: Factor, **options: Unpack[CvOptions]) -> Shaped[Tensor, "..."]:
@@ -81,7 +81,7 @@ def fisheye(image: Shaped[Tensor, "..."], angle: Factor, **options: Unpack[CvOpt
         >>> fisheye(torch.rand(2, 3, 16, 20), torch.tensor([20.0, 50.0])).shape
         torch.Size([2, 3, 16, 20])
     """
-    return _shown(image, RandomFisheye(), {"angle": angle}, options)
+    return _distorted(image, RandomFisheye(), {"angle": angle}, options)
 
 
 @formerly("acceleration")
@@ -106,7 +106,7 @@ def rolling_shutter(
         >>> rolling_shutter(torch.rand(3, 16, 20), pan=0.2).shape
         torch.Size([3, 16, 20])
     """
-    return _shown(image, RollingShutter(), {"pan": pan, "tilt": tilt, "acceleration": acceleration}, options)
+    return _distorted(image, RollingShutter(), {"pan": pan, "tilt": tilt, "acceleration": acceleration}, options)
 
 
 def wave(
@@ -130,10 +130,10 @@ def wave(
         >>> wave(torch.rand(3, 64, 64), 0.05, period=32.0).shape
         torch.Size([3, 64, 64])
     """
-    return _shown(image, RandomWave(), {"amplitude": amplitude, "period": period, "phase": phase}, options)
+    return _distorted(image, RandomWave(), {"amplitude": amplitude, "period": period, "phase": phase}, options)
 
 
-def _shown(image: Tensor, lens: Fitting, numbers: Mapping[str, Factor], options: CvOptions) -> Tensor:
+def _distorted(image: Tensor, lens: Fitting, numbers: Mapping[str, Factor], options: CvOptions) -> Tensor:
     """Sample the image where a transform's formula, with these numbers, says."""
     spec = spec_of(image, options.get("channels_last"), CHANNELS_LAST)
     device, wide = image.device, wide_dtype(image.device)

@@ -150,7 +150,7 @@ def letterbox(
     height, width = as_size("size", size)
     inner, top, left = letterboxed((height, width), spec_of(image))
     shown = resize(image, inner, interpolation=interpolation, antialias=antialias, impl=impl)
-    return _cut(shown, -top, -left, height, width, "constant", fill)
+    return _crop_or_pad(shown, -top, -left, height, width, "constant", fill)
 
 
 def crop(
@@ -192,7 +192,7 @@ def crop(
             raise wrong_type(name, expected="a whole number of pixels", got=repr(value), fix="warp moves by parts of a pixel.")
     if min(height, width) < 1:
         raise invalid("height, width", expected="at least 1", got=f"{height}, {width}")
-    return _cut(image, top, left, height, width, padding_mode, fill)
+    return _crop_or_pad(image, top, left, height, width, padding_mode, fill)
 
 
 def pad(
@@ -215,7 +215,7 @@ def pad(
     left, top, right, bottom = as_padding("padding", padding)
     pixels, _ = open_image(image)
     height, width = pixels.shape[-2:]
-    return _cut(image, -top, -left, height + top + bottom, width + left + right, padding_mode, fill)
+    return _crop_or_pad(image, -top, -left, height + top + bottom, width + left + right, padding_mode, fill)
 
 
 def pad_if_needed(
@@ -241,10 +241,10 @@ def pad_if_needed(
     least, spec = as_size("size", size), spec_of(image)
     height, width = max(least[0], int(spec.height)), max(least[1], int(spec.width))
     top, left = (height - int(spec.height)) // 2, (width - int(spec.width)) // 2
-    return _cut(image, -top, -left, height, width, padding_mode, fill)
+    return _crop_or_pad(image, -top, -left, height, width, padding_mode, fill)
 
 
-def _cut(image: Tensor, top: int, left: int, height: int, width: int, padding_mode: str, fill: FillValue) -> Tensor:
+def _crop_or_pad(image: Tensor, top: int, left: int, height: int, width: int, padding_mode: str, fill: FillValue) -> Tensor:
     padding_mode = padding_named(padding_mode)
     check_choice("padding_mode", padding_mode, PADDING_MODES)
     pixels, layout = open_image(image)

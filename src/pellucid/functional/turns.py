@@ -107,7 +107,7 @@ def rotate(
         raise invalid("expand", expected="a plain number for degrees, and center=None, with it", got=f"{degrees!r} and {center!r}")
     numbers = {"degrees": degrees, "scale": 1.0, "translate": (0.0, 0.0), "shear": (0.0, 0.0), "center": center}
     wanted = Wanted(interpolation, padding_mode, fill, False, gradient_scale, image_gradient, impl)
-    return _moved(image, numbers, channels_last, wanted, expand)
+    return _affine_warp(image, numbers, channels_last, wanted, expand)
 
 
 @formerly("scale", "shear", angle="degrees")
@@ -158,10 +158,12 @@ def affine(
     """
     numbers = {"degrees": degrees, "scale": scale, "translate": translate, "shear": shear, "center": center}
     wanted = Wanted(interpolation, padding_mode, fill, False, gradient_scale, image_gradient, impl)
-    return _moved(image, numbers, channels_last, wanted)
+    return _affine_warp(image, numbers, channels_last, wanted)
 
 
-def _moved(image: Tensor, numbers: Mapping[str, Any], channels_last: bool | None, wanted: Wanted, expand: bool = False) -> Tensor:
+def _affine_warp(
+    image: Tensor, numbers: Mapping[str, Any], channels_last: bool | None, wanted: Wanted, expand: bool = False
+) -> Tensor:
     """Warp the image by the affine map with these numbers; ``expand`` enlarges the canvas to hold all of the rotated image."""
     check_choice("interpolation", wanted.interpolation, INTERPOLATIONS)
     wanted = wanted._replace(padding_mode=padding_named(wanted.padding_mode))

@@ -386,7 +386,7 @@ def warped(
 
 
 _MOST = 64
-_LOOKED_UP = 16  # the most that True finds: at the horizon of a homography a pixel spans without bound
+_LOOKED_UP = 16  # the bound under True: at the horizon of a homography the span of a pixel has none
 
 
 def read_antialias(

@@ -71,6 +71,6 @@ def second_order_similarity_loss(
 
 
 def _nearest(table: Float[Tensor, "n n"], other: Bool[Tensor, "n n"], k: int) -> Bool[Tensor, "n n"]:
-    known = torch.where(table.isnan(), -1.0, table.detach())  # nearer than anything
-    order = torch.where(other, known, torch.inf).topk(k, dim=1, largest=False).indices
+    fixed = torch.where(table.isnan(), -1.0, table.detach())  # nearer than anything
+    order = torch.where(other, fixed, torch.inf).topk(k, dim=1, largest=False).indices
     return torch.zeros_like(other).scatter(1, order, True)

@@ -131,8 +131,8 @@ def dense_correspondence(
             raise invalid(name, expected=f"a number {'>' if positive else '>='} 0", got=number)
     valid = _check_valid(valid, features)
     dtype = torch.promote_types(working_dtype(features), working_dtype(others))
-    known = valid & torch.isfinite(positions).all(-1)
-    at = torch.where(known[..., None], positions, 0.0).to(dtype)  # b h w 2
+    usable = valid & torch.isfinite(positions).all(-1)
+    at = torch.where(usable[..., None], positions, 0.0).to(dtype)  # b h w 2
     height, width = others.shape[2:]
     size = constant((width, height), dtype, at.device)
     queries, keys = F.normalize(features.to(dtype), dim=1), others.to(dtype)
@@ -145,7 +145,7 @@ def dense_correspondence(
     near = (at.flatten(1, 2)[:, :, None] - centres).square().sum(-1) <= radius * radius
     table = torch.cat((matched, similar.masked_fill(near, -torch.inf)), -1)
     cost = (torch.logsumexp(table, -1) - matched[..., 0]).unflatten(1, features.shape[2:])
-    return reduce(_over_cells(cost, known), reduction)
+    return reduce(_over_cells(cost, usable), reduction)
 
 
 def equivariance(

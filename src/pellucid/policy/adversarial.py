@@ -160,10 +160,10 @@ class DiffCutout(Transform):
         width, height = _half(spec.width), _half(spec.height)
         left, top = values["x"] - width // 2, values["y"] - height // 2
         across, down = (gated(values, torch.full_like(left, length), 0.0) for length in (width, height))
-        return _covered(left, top, left + across, top + down, spec.channels)
+        return _grey_patch(left, top, left + across, top + down, spec.channels)
 
 
-def _covered(left: Tensor, top: Tensor, right: Tensor, bottom: Tensor, channels: int) -> Patch:
+def _grey_patch(left: Tensor, top: Tensor, right: Tensor, bottom: Tensor, channels: int) -> Patch:
     """A mid-grey rectangle with these edges."""
     box = torch.stack((left, top, right, bottom), -1)[:, None]
     return Patch(box, torch.full((1, channels), 0.5, dtype=box.dtype, device=box.device), None)
@@ -406,7 +406,7 @@ class AdaCutout(Transform):
         x, y = spec.width * values["x"], spec.height * values["y"]
         half = gated(values, torch.full_like(x, 0.25), 0.0)
         across, down = spec.width * half, spec.height * half
-        return _covered(x - across, y - down, x + across, y + down, spec.channels)
+        return _grey_patch(x - across, y - down, x + across, y + down, spec.channels)
 
 
 def _opened(values: Params) -> dict[str, Tensor]:

@@ -44,8 +44,8 @@ def _translations(name: str, translate: Pair) -> dict[str, Distribution]:
 
 def _check_fractions(name: str, translate: Pair) -> None:
     for i, part in enumerate(translate):
-        known = isinstance(part, Learnable) and part.value is not None
-        reach = abs(part.value) if known else max(map(abs, symmetric(name, part).span()))  # type: ignore[union-attr]
+        learned = isinstance(part, Learnable) and part.value is not None
+        reach = abs(part.value) if learned else max(map(abs, symmetric(name, part).span()))  # type: ignore[union-attr]
         if 1.0 < reach < math.inf:
             side = ("width", "height")[i]
             fix = f"For pixels divide by the {side}: 10 pixels of 224 are 10 / 224."

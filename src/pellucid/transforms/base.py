@@ -44,7 +44,7 @@ Params = Mapping[str, Tensor]
 """Drawn values of one transform, one row per sample."""
 
 Names = Mapping[str, str | tuple[str, ...]]
-"""By library, its names for a transform of ours, where they are not our name."""
+"""By library: the names that a transform of ours has there, where they differ from ours."""
 
 _MOST_PIXELS = (1 << 24) - 1
 """The most pixels along an axis: coordinates are computed in float32, which counts no further."""

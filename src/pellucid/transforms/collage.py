@@ -174,15 +174,15 @@ class GridShuffle(Transform):
         rows, columns = as_size("GridShuffle.grid", self.grid)
         order = values["order"].to(like.dtype)
         place = torch.arange(rows * columns, dtype=like.dtype, device=like.device)
-        down, top, bottom = _moved(torch.floor(order / columns), torch.floor(place / columns), spec.height, rows)
-        across, left, right = _moved(order % columns, place % columns, spec.width, columns)
+        down, top, bottom = _tile_places(torch.floor(order / columns), torch.floor(place / columns), spec.height, rows)
+        across, left, right = _tile_places(order % columns, place % columns, spec.width, columns)
         box = torch.stack((left, top, right, bottom), 1)
         across, down = gated(values, across, 0.0), gated(values, down, 0.0)
         maps = scale_shift(1.0, across.flatten(), 1.0, down.flatten(), like).unflatten(0, order.shape)
         return Layers(torch.ones_like(across), box=box.expand(len(order), -1, -1), src_from_dst=maps)
 
 
-def _moved(taken: Tensor, here: Tensor, length: int, count: int) -> tuple[Tensor, Tensor, Tensor]:
+def _tile_places(taken: Tensor, here: Tensor, length: int, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Along one axis, in whole pixels: from a tile's place to what it shows, and where the place begins and ends."""
     begin, end, source = (torch.floor(at * length / count) for at in (here, here + 1.0, taken))
     return torch.minimum(source, length - (end - begin)) - begin, begin, end

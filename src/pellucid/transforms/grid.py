@@ -82,13 +82,13 @@ class GridDistortion(Bending):
 def stretched(rows: Float[Tensor, "b n"], columns: Float[Tensor, "b m"], spec: ImageSpec) -> Bend:
     """The field in which each row and each column of equal cells shows a strip of the picture of its relative length."""
     height, width = (max(1, int(length) - 1) for length in spec.size)
-    down, across = _moved(rows, height), _moved(columns, width)
+    down, across = _knot_shifts(rows, height), _knot_shifts(columns, width)
     control = torch.stack(torch.broadcast_tensors(across[:, None, :], down[:, :, None]), 1)  # b 2 gh gw
     grid = constant((0.0, 0.0, width / columns.shape[1], height / rows.shape[1]), rows.dtype, rows.device)[None]
     return Bend(control, grid, linear=True)
 
 
-def _moved(lengths: Float[Tensor, "b n"], whole: int) -> Float[Tensor, "b g"]:
+def _knot_shifts(lengths: Float[Tensor, "b n"], whole: int) -> Float[Tensor, "b g"]:
     """How far each knot of an axis lies from its place under equal lengths, in pixels; with one unused number at either end."""
     count = lengths.shape[1]
     even = torch.arange(1, count, dtype=lengths.dtype, device=lengths.device) / count

@@ -78,7 +78,7 @@ class LensDistortion(Fitting):
         tangential = math.hypot(*(max(0.0, *map(abs, ends[name]), 0.0) for name in ("p1", "p2")))
         if not 1.0 + radial - 6.0 * tangential > 0.0:
             fix = "Give smaller ranges, and a Learnable its low= and high=."
-            expected = "1 + 3 k1 + 5 k2 + 7 k3 > 6 hypot(p1, p2), positive k left aside"
+            expected = "1 + 3 k1 + 5 k2 + 7 k3 > 6 hypot(p1, p2), where a positive k counts as 0"
             got = ", ".join(f"{name} from {low:g} to {high:g}" for name, (low, high) in spans.items())
             raise invalid("LensDistortion", expected=expected, got=got, fix=fix)
 

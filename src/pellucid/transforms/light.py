@@ -33,7 +33,7 @@ def _centered(image: Tensor) -> tuple[Tensor, Tensor]:
     return x, y[:, None]
 
 
-def _from(image: Tensor, x: Tensor, y: Tensor) -> Tensor:
+def _squared_distance(image: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """The squared distance, in pixels, of every pixel from the place (x, y), given in shares of the picture's sides."""
     across, down = _centered(image)
     return (across - (wide(x) - 0.5) * image.shape[3]) ** 2 + (down - (wide(y) - 0.5) * image.shape[2]) ** 2
@@ -123,7 +123,7 @@ class RandomCornerIllumination(Formula):
 
 def _spot(image: Tensor, intensity: Tensor, x: Tensor, y: Tensor, sigma: Tensor) -> Tensor:
     width = wide(sigma) * max(image.shape[2], image.shape[3])
-    return image * (1.0 + wide(intensity) * torch.exp(-0.5 * _from(image, x, y) / width**2))
+    return image * (1.0 + wide(intensity) * torch.exp(-0.5 * _squared_distance(image, x, y) / width**2))
 
 
 @dataclass(frozen=True)
@@ -213,9 +213,9 @@ _GHOSTS = (0.35, 0.5, 0.06), (0.7, 0.35, 0.04), (1.3, 0.4, 0.05), (1.7, 0.3, 0.0
 
 def _flared(image: Tensor, strength: Tensor, x: Tensor, y: Tensor, radius: Tensor) -> Tensor:
     side = max(image.shape[2], image.shape[3])
-    light = torch.exp(-0.5 * _from(image, x, y) / (wide(radius) * side) ** 2)
+    light = torch.exp(-0.5 * _squared_distance(image, x, y) / (wide(radius) * side) ** 2)
     for way, bright, size in _GHOSTS:
-        squared = _from(image, x + way * (0.5 - x), y + way * (0.5 - y)) / (size * side) ** 2
+        squared = _squared_distance(image, x + way * (0.5 - x), y + way * (0.5 - y)) / (size * side) ** 2
         light = light + bright * torch.exp(-(squared**2))
     shown = torch.clamp(wide(strength) * light, 0.0, 1.0)
     return image + shown * (1.0 - image)

@@ -46,11 +46,11 @@ class Scanned(Transform):
         """The segment of a formula, the values with these names, and options; for pictures it holds no size, as lists have many."""
         law = partial(formula, **options)
         if len(spec.extent) == 3:
-            law = partial(_through, formula=law, extent=spec.extent)
+            law = partial(_on_slices, formula=law, extent=spec.extent)
         return Grain(law, None, tuple(values[name] for name in names), values.get("gate"), clip=False, most=0.0)
 
 
-def _through(image: Tensor, *numbers: Tensor, formula: Callable[..., Tensor], extent: tuple[int, ...]) -> Tensor:
+def _on_slices(image: Tensor, *numbers: Tensor, formula: Callable[..., Tensor], extent: tuple[int, ...]) -> Tensor:
     """Apply a formula of volumes to slices that stand one below another in an image."""
     return formula(image.unflatten(2, extent[:-1]), *numbers).flatten(2, -2)
 
@@ -85,7 +85,7 @@ def _along(rows: Tensor, dim: int, dims: int) -> Tensor:
     return rows.reshape(len(rows), *[rows.shape[1] if i == dims + dim else 1 for i in range(1, dims)])
 
 
-def _picked(volume: Tensor, index: Tensor, dim: int) -> Tensor:
+def _pick(volume: Tensor, index: Tensor, dim: int) -> Tensor:
     """Pick voxels of each sample along an axis: a loop over samples is fastest for whole rows, a gather for voxels of a row.
 
     Compiled, the loop would put one step per sample into the graph and fix the batch size: there it is always a gather.
@@ -118,7 +118,7 @@ def _coarse(volume: Tensor, *scales: Tensor, axes: str) -> Tensor:
             if dim in reads:
                 near, far, share = (one[:, part] if dim == outer else one for one in reads[dim])
                 share = _along(share, dim, volume.dim())
-                found = torch.lerp(_picked(found, near, dim), _picked(found, far, dim), share)
+                found = torch.lerp(_pick(found, near, dim), _pick(found, far, dim), share)
         return found
 
     return by_slabs(resampled, volume, *scales)
@@ -349,7 +349,7 @@ class RandomSpike(Scanned):
         return self.made(_spiked, spec, values, "spikes", "places", "intensity")
 
 
-def _moved(volume: Tensor, degrees: Tensor, translation: Tensor, times: Tensor, spacing: Tensor, *, axis: str) -> Tensor:
+def _with_motion(volume: Tensor, degrees: Tensor, translation: Tensor, times: Tensor, spacing: Tensor, *, axis: str) -> Tensor:
     sizes = volume.new_tensor(tuple(reversed(volume.shape[2:])))  # x y z
     floor, dim = volume.amin((2, 3, 4), keepdim=True), -1 - _AXES.index(axis)
     length, total = volume.shape[dim], 0.0
@@ -423,4 +423,4 @@ class RandomMotion(Scanned):
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
         even = constant([k / (self.moves + 1) for k in range(1, self.moves + 1)], values["times"].dtype, values["times"].device)
         values = {**values, "times": values["times"] + even}
-        return self.made(_moved, spec, values, "degrees", "translation", "times", "spacing", axis=self.axis)
+        return self.made(_with_motion, spec, values, "degrees", "translation", "times", "spacing", axis=self.axis)

@@ -40,7 +40,7 @@ def _size3(name: str, value: Any) -> Size3:
     return cast(Size3, _three(name, value, 1, "a whole number, or (depth, height, width)"))
 
 
-def _moved(start: Tensor) -> Tensor:
+def _window_map(start: Tensor) -> Tensor:
     """The map of a volume that begins at voxel (x, y, z) of another."""
     return spread(torch.eye(3, dtype=start.dtype, device=start.device).expand(*start.shape, 3), start)
 
@@ -138,8 +138,8 @@ class RandomCrop3(_Cropping):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp3:
         if "place" in values:
-            return Warp3(_moved(values["place"]))
-        return Warp3(_moved(torch.stack((values["left"], values["top"], values["front"]), -1)))
+            return Warp3(_window_map(values["place"]))
+        return Warp3(_window_map(torch.stack((values["left"], values["top"], values["front"]), -1)))
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class CenterCrop3(_Cropping):
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp3:
         rooms = (length - wanted for length, wanted in zip(spec.extent, _size3("CenterCrop3.size", self.size), strict=True))
         start = torch.stack([torch.full_like(like, room // 2 if room >= 0 else -(-room // 2)) for room in rooms])
-        return Warp3(_moved(start.flip(0)[None]))
+        return Warp3(_window_map(start.flip(0)[None]))
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ class Pad3(InSpace):
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp3:
         start = torch.stack([torch.full_like(like, -more) for more in reversed(self._room())])
-        return Warp3(_moved(start[None]))
+        return Warp3(_window_map(start[None]))
 
 
 @dataclass(frozen=True)

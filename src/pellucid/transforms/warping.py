@@ -59,7 +59,7 @@ class Warping(Transform):
         return (1.0, 1.0)
 
     def matrix(self, values: Params, spec: ImageSpec, like: Tensor) -> Tensor:
-        """From output pixel to input pixel, one 3x3 matrix per sample, the gate left aside."""
+        """From output pixel to input pixel, one 3x3 matrix per sample, without the gate."""
         raise NotImplementedError
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
@@ -95,7 +95,7 @@ class Bending(Warping):
     bends = True
 
     def bend(self, values: Params, spec: ImageSpec, like: Tensor) -> Bend:
-        """From output pixel to input pixel, the gate left aside."""
+        """From output pixel to input pixel, without the gate."""
         raise NotImplementedError
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Warp:
