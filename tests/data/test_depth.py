@@ -63,7 +63,7 @@ SIXTEEN = {
     | {"alpha.png": np.stack([GRAY // 2, GRAY // 3, GRAY], -1)},  # written from the last channel to the first
 }
 """Files whose levels a backend reads whole."""
-REFUSED = r"expected a picture of 8 bits a channel, or of 16 that this backend reads whole, got one of \d\d bits\. Pass backend="
+REFUSED = r"expected a picture of 8 bits a channel, or of 16 if the backend reads them all, got one of \d\d bits\. Pass backend="
 
 
 @pytest.mark.parametrize("gray", [False, True])

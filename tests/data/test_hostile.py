@@ -68,8 +68,8 @@ def test_what_coco_lists_beside_the_pictures_is_said(two, tmp_path):
     content["images"] += [{"id": 3, "file_name": "gone.png"}, {"id": 4, "file_name": "far.png"}]
     content["annotations"] += [{**content["annotations"][0]}, {**content["annotations"][0], "id": 9, "image_id": 77}]
     text = call(two, tmp_path / "out", "-p", saved(tmp_path, FLIP), "--coco", coco_file(tmp_path, content))
-    assert "2 listed pictures are not there, such as gone.png" in text
-    assert "1 id of annotations stands there twice, 1 annotation is of no listed picture" in text
+    assert "2 listed pictures are not in the folder, such as gone.png" in text
+    assert "1 annotation id is used twice, 1 annotation belongs to no listed picture" in text
     assert len(json.loads((tmp_path / "out" / "all.json").read_text())["annotations"]) == 3
 
 

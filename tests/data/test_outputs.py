@@ -113,7 +113,7 @@ def test_boxes_of_the_unturned_frame_are_named(form, stored, one, tmp_path):
     (one / "a.xml").write_text(hostile.VOC_RIGHT.replace("<width>60", f"<width>{width}").replace("<height>40", f"<height>{height}"))
     options = ["--coco", tmp_path / "all.json"] if form == "coco" else ["--annotations", "voc"]
     text = words(call(one, tmp_path / "out", "-p", saved(tmp_path, FLIP), *options, code=int(stored)))
-    assert ("before its orientation" in text) == stored
+    assert ("before the EXIF orientation" in text) == stored
     assert (tmp_path / "out" / "a_0.jpg").exists() == (not stored)
 
 
@@ -166,7 +166,8 @@ def test_what_is_not_read_is_said_before_anything_is_written(one, tmp_path, monk
     (one.parent / "instances.json").write_text(json.dumps(hostile.coco_content()))
     (one / "b.gif").write_bytes(b"GIF89a")
     text = words(call(one, tmp_path / "out", "-p", saved(tmp_path, FLIP), "--annotations", "none"))
-    said = "1 picture, 0 labels; ../labels exists, ../instances.json exists, 1 file is of no kind that is read, such as b.gif."
+    said = "../labels exists, ../instances.json exists, 1 picture file has a format that is not read, such as b.gif."
+    assert "1 picture, 0 labels; " + said in text
     assert text.index(said) < text.index("Wrote 1 picture")
 
 
@@ -175,7 +176,7 @@ def test_labels_of_no_picture_are_said(one, tmp_path):
     labels.mkdir()
     for name in ("a.txt", "gone.txt"):
         (labels / name).write_text(LABEL)
-    assert "; 1 in labels of no picture, such as gone.txt." in words(call(one, tmp_path / "out", "-p", saved(tmp_path, FLIP)))
+    assert "; 1 in labels without a picture, such as gone.txt." in words(call(one, tmp_path / "out", "-p", saved(tmp_path, FLIP)))
 
 
 def test_labels_where_trainers_do_not_look_are_refused(one, tmp_path):

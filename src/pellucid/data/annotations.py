@@ -1,7 +1,7 @@
-"""What belongs to the pictures of a folder: COCO, YOLO and Pascal VOC files, and folders of masks.
+"""Find the annotations of a folder of pictures: COCO, YOLO and Pascal VOC files, and folders of masks.
 
-Owns: which form of annotations a folder has, and what looks like one and is not read; masks, which are a form without a file.
-Must not: read a picture's, but for masks.
+Owns: the choice of a form for a folder, the remarks on files that look like annotations and are not read, and folders of masks.
+Must not: parse annotation files; each form has a file of its own.
 Read next: ``form.py``.
 """
 
@@ -33,15 +33,15 @@ FORMATS = ("auto", "none", "coco", "yolo", "voc", "masks")
 def find_annotations(
     form: str, root: Path, pictures: Sequence[PurePosixPath], *, file: Path | None, masks: Path | None
 ) -> Annotations:
-    """The annotations of a folder.
+    """Return the reader of a folder's annotations.
 
     Args:
-        form: one of `FORMATS`; ``auto`` goes by what is there: a COCO file or a folder of masks that is given, labels where YOLO's
-            trainers look for them, XML files.
+        form: one of `FORMATS`; ``auto`` takes the first of these that exists: the COCO file or the folder of masks that is passed,
+            labels where YOLO's trainers look for them, XML files.
         root: the folder of pictures.
-        pictures: in it.
-        file: for COCO.
-        masks: for masks.
+        pictures: the pictures' paths, relative to ``root``.
+        file: the COCO file.
+        masks: the folder of masks.
     """
     for name, wanted, given in (("--coco", "coco", file), ("--masks", "masks", masks)):
         if form == wanted and given is None:
@@ -64,14 +64,14 @@ def find_annotations(
 
 
 def _refuse_masks(root: Path, pictures: Sequence[PurePosixPath]) -> None:
-    """Masks among the pictures would be warped as colours, by draws of their own."""
-    apart = {picture: next((part for part in picture.parts[:-1] if part.lower() in _MASKS), "") for picture in pictures}
-    stems = {picture.stem for picture, folder in apart.items() if not folder}
-    found = sorted({folder for picture, folder in apart.items() if folder and picture.stem in stems})
+    """Raise if a subfolder holds the pictures' masks: they would be warped as colours, each by a draw of its own."""
+    folders = {picture: next((part for part in picture.parts[:-1] if part.lower() in _MASKS), "") for picture in pictures}
+    stems = {picture.stem for picture, folder in folders.items() if not folder}
+    found = sorted({folder for picture, folder in folders.items() if folder and picture.stem in stems})
     if found:
         fix = "Pass the pictures' own folder with --masks FOLDER; or --annotations none, if these are pictures, too."
         expected = "a folder of pictures without their masks"
-        raise invalid(str(root), expected=expected, got=f"{', '.join(found)}, which holds files of the pictures' names", fix=fix)
+        raise invalid(str(root), expected=expected, got=f"{', '.join(found)}, with files named like pictures", fix=fix)
 
 
 _MASKS = ("mask", "masks", "segmentationclass", "segmentationobject")
@@ -80,7 +80,7 @@ _COCO = re.compile(r"(.*[._-])?(instances|annotations|coco|keypoints)([._-].*)?\
 
 
 def unread(root: Path, pictures: Sequence[PurePosixPath]) -> list[str]:
-    """What lies in a folder of pictures, or beside it, looks like annotations, and is not read where pictures are taken alone."""
+    """Return a remark on each file or folder, in a folder of pictures or beside it, that looks like annotations and is not read."""
     where = [root, Path(os.path.abspath(root)).parent]  # noqa: PTH100 - a link's own neighbours
     found = [folder / name for folder in where for name in _FOLDERS if (folder / name).is_dir()]
     labels = Path(labels_of(PurePosixPath(where[1].joinpath(root.name, "x").as_posix()))).parent
@@ -95,11 +95,11 @@ def unread(root: Path, pictures: Sequence[PurePosixPath]) -> list[str]:
 
 
 class Masks(Annotations):
-    """A folder of masks: for each picture one of the same relative name, ``.png``.
+    """A folder of masks: for each picture a PNG file of the same relative name.
 
     Args:
-        root: the folder.
-        name: of the folder that is written.
+        root: the folder of masks.
+        name: the name of the folder that new masks are written to.
     """
 
     form: ClassVar[str] = "masks"
@@ -108,20 +108,20 @@ class Masks(Annotations):
         self.root, self.name = root, name
 
     def where(self, picture: PurePosixPath) -> Path | None:
-        """Its mask, if it has one."""
+        """The path of a picture's mask, or None if it has no mask."""
         path = self.root / picture.with_suffix(".png")
         return path if path.exists() else None
 
     def files(self, name: PurePosixPath) -> tuple[PurePosixPath, ...]:
-        """Its mask."""
+        """The path of the mask of a new picture."""
         return (self.name / name.with_suffix(".png"),)
 
     def raw(self, picture: PurePosixPath) -> bytes:
-        """The file."""
+        """The content of a picture's mask file."""
         return (self.root / picture.with_suffix(".png")).read_bytes()
 
     def read(self, raw: bytes, picture: PurePosixPath, size: Size) -> tuple[dict[str, Any], Any]:
-        """The mask, as class numbers, and its palette."""
+        """The mask as class numbers, and the palette of its file."""
         from PIL import Image
 
         path = self.root / picture.with_suffix(".png")
@@ -140,7 +140,7 @@ class Masks(Annotations):
     def made(
         self, known: Any, result: Mapping[str, Any], name: PurePosixPath, size: Size
     ) -> tuple[dict[PurePosixPath, bytes], Any]:
-        """The mask, with the palette it had."""
+        """The new mask's file, with the palette of the old one."""
         from PIL import Image
 
         values = result["mask"].numpy()

@@ -1,7 +1,7 @@
 """COCO: one JSON file for all pictures.
 
-Owns: reading what it says of each picture, outlines and run lengths, and putting together what came out.
-Must not: let what is wrong with one picture reach another.
+Owns: reading a picture's boxes, keypoints, polygons and run lengths, and writing the new file.
+Must not: let a fault of one picture's annotations stop another picture.
 Read next: ``form.py``.
 """
 
@@ -32,7 +32,7 @@ class Coco(Annotations):
     Args:
         file: ``{"images": [...], "annotations": [...], "categories": [...]}``; ``file_name`` is relative to the folder of pictures.
 
-    A picture's part of the new file is kept in its note of the manifest, and all are put together once they are there.
+    The manifest's note on a picture keeps the picture's part of the new file; `finish` joins all parts.
     """
 
     form: ClassVar[str] = "coco"
@@ -74,38 +74,38 @@ class Coco(Annotations):
         return found
 
     def where(self, picture: PurePosixPath) -> Path | None:
-        """The file, if it lists it."""
+        """The COCO file, if it lists this picture; else None."""
         return self.file if str(picture) in self._images else None
 
     def common(self) -> tuple[PurePosixPath, ...]:
-        """The file."""
+        """The name of the COCO file."""
         return (PurePosixPath(self.file.name),)
 
     def notes(self, pictures: Sequence[PurePosixPath]) -> list[str]:
-        """What is listed beside the pictures that are there, and what stands there twice."""
-        there = set(map(str, pictures))
-        gone = [name for name in self._images if name not in there]
+        """Remarks on the file: listed pictures that are not in the folder, ids used twice, annotations of unlisted pictures."""
+        names = set(map(str, pictures))
+        gone = [name for name in self._images if name not in names]
         ids = Counter(item["id"] for items in self._objects.values() for item in items if _is_id(item.get("id")))
         twice = sum(count > 1 for count in ids.values())
         loose = sum(len(items) for name, items in self._objects.items() if name not in self._ids)
         notes = []
         if gone:
-            notes.append(f"{_counted(len(gone), 'listed picture is', 'listed pictures are')} not there, such as {gone[0]}")
+            notes.append(f"{_counted(len(gone), 'listed picture is', 'listed pictures are')} not in the folder, such as {gone[0]}")
         if twice:
-            notes.append(f"{_counted(twice, 'id of annotations stands', 'ids of annotations stand')} there twice")
+            notes.append(f"{_counted(twice, 'annotation id is', 'annotation ids are')} used twice")
         if loose:
-            notes.append(f"{_counted(loose, 'annotation is', 'annotations are')} of no listed picture")
+            notes.append(f"{_counted(loose, 'annotation belongs', 'annotations belong')} to no listed picture")
         return notes
 
     def faults(self) -> list[str]:
-        """What names no picture that it would be wrong with."""
+        """Entries that belong to no picture, so no picture can be reported as faulty."""
         images = len(self._content["images"]) - sum(map(len, self._images.values()))
         items = len(self._content["annotations"]) - sum(map(len, self._objects.values()))
         faults = [f"{_counted(images, 'image has', 'images have')} no file_name"] if images else []
         return faults + ([f"{_counted(items, 'annotation has', 'annotations have')} no image_id"] if items else [])
 
     def raw(self, picture: PurePosixPath) -> bytes:
-        """Its lines of the file."""
+        """The file's entries for a picture: its images, their annotations, and whether another image has the same id."""
         images = self._images.get(str(picture), [])
         objects = [self._objects.get(image["id"], []) for image in images if _is_id(image.get("id"))]
         return json.dumps([images, objects, self._doubled(images)], sort_keys=True).encode()
@@ -114,7 +114,7 @@ class Coco(Annotations):
         return any(self._ids[image["id"]] > 1 for image in images if _is_id(image.get("id")))
 
     def read(self, raw: bytes, picture: PurePosixPath, size: Size) -> tuple[dict[str, Any], Any]:
-        """Boxes, keypoints and polygons; run lengths as channels of a mask."""
+        """Boxes, keypoints and polygons of a picture; run lengths become channels of a mask."""
         images, objects, doubled = json.loads(raw)
         if len(images) != 1:
             got = f"{len(images)} of that name" if images else "none of that name"
@@ -122,7 +122,7 @@ class Coco(Annotations):
         image, where = images[0], f"{self.file}: image {images[0].get('id')!r:.40}"
         if not objects or doubled:
             got = "another image with the same" if doubled else repr(image.get("id"))
-            raise invalid(where, expected="an id of its own, a number or text", got=got)
+            raise invalid(where, expected="an id that no other image has, a number or text", got=got)
         check_size(where, (image.get("height"), image.get("width")), size)
         _check_numbers(where, image)
         boxes, points, outlines, masks = [], [], [], []
@@ -131,11 +131,11 @@ class Coco(Annotations):
             _check_numbers(name, item)
             box = numbers(f"{name}: bbox", item.get("bbox"), "[x, y, width, height]")
             if len(box) != 4 or min(box[2:]) < 0:
-                raise invalid(f"{name}: bbox", expected="[x, y, width, height], none of them negative in size", got=box)
+                raise invalid(f"{name}: bbox", expected="[x, y, width, height] with no negative size", got=box)
             boxes.append(np.array((box[0], box[1], box[0] + box[2], box[1] + box[3])))
             known = numbers(f"{name}: keypoints", item.get("keypoints") or [], "[x, y, visibility, ...]")
             if len(known) % 3:
-                raise invalid(f"{name}: keypoints", expected="three numbers for each", got=f"{len(known)} numbers")
+                raise invalid(f"{name}: keypoints", expected="three numbers for each point", got=f"{len(known)} numbers")
             points.append(np.array(known).reshape(-1, 3)[:, :2])
             shape = item.get("segmentation")
             if isinstance(shape, Mapping):
@@ -152,7 +152,7 @@ class Coco(Annotations):
     def made(
         self, known: Any, result: Mapping[str, Any], name: PurePosixPath, size: Size
     ) -> tuple[dict[PurePosixPath, bytes], Any]:
-        """The picture's part of the file."""
+        """The new picture's part of the file: its image and the annotations that are still visible."""
         image, objects = known
         points, inside = result["keypoints"].numpy(), result["keypoints_valid"].numpy()
         masks = iter(result["mask"].numpy() if "mask" in result else ())
@@ -187,7 +187,7 @@ class Coco(Annotations):
         return {}, part
 
     def finish(self, parts: Iterable[Any]) -> dict[PurePosixPath, bytes]:
-        """All parts as one file, numbered anew."""
+        """One file of all parts, with new ids."""
         images: list[dict[str, Any]] = []
         annotations: list[dict[str, Any]] = []
         for number, part in enumerate(parts, 1):
@@ -207,7 +207,7 @@ def _counted(count: int, one: str, many: str) -> str:
 
 
 def _check_numbers(name: str, value: object) -> None:
-    """Raise for what JSON has no numbers for."""
+    """Raise for NaN and infinity, which JSON cannot hold."""
     try:
         json.dumps(value, allow_nan=False)
     except ValueError as error:
@@ -221,7 +221,7 @@ def _polygons(name: str, value: object) -> list[Any]:
 
 
 def outline(name: str, value: object) -> NDArray[Any]:
-    """A polygon (n, 2) of a list x1, y1, x2, y2, ..."""
+    """Return a list x1, y1, x2, y2, ... as a polygon (n, 2)."""
     expected = "polygons [x1, y1, x2, y2, x3, y3, ...] of at least three corners"
     flat = numbers(name, value, expected)
     if len(flat) < 6 or len(flat) % 2:
@@ -237,7 +237,7 @@ def rle_of(mask: NDArray[Any]) -> dict[str, Any]:
 
 
 def unpacked_rle(value: Mapping[str, Any], size: Size, name: str) -> NDArray[np.uint8]:
-    """The mask (H, W) of such run lengths."""
+    """Return the mask (H, W) that COCO's run lengths describe."""
     counts, said = value.get("counts"), value.get("size")
     right = isinstance(counts, list) and all(type(count) is int and count >= 0 for count in counts)
     if not right or sum(counts) != size[0] * size[1]:  # type: ignore[arg-type]  # a list, as checked

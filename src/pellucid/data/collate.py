@@ -1,4 +1,4 @@
-"""Samples of a data set to one augmented batch, in a worker or anywhere else.
+"""Turn a list of samples into one augmented batch, in a worker or anywhere else.
 
 Owns: how samples are read, which part of them the pipeline sees, with which key, and how
     much of a picture's resolution its crop can use.
@@ -50,8 +50,8 @@ class Collate:
         names, backend, gray, draft: see `collate`.
 
     Errors:
-        As `collate`; InvalidType for samples that are neither pictures nor tuples or dicts of targets, InvalidArgument for some
-        that are numbered beside some that are not.
+        As `collate`; InvalidType for samples that are neither pictures nor tuples or dicts of targets, InvalidArgument for a batch
+        in which only some samples are numbered.
 
     Example:
         >>> import torch, pellucid
@@ -104,7 +104,7 @@ class Collate:
         return Drafts(self.pipeline)
 
     def read(self, samples: Sequence[Any]) -> list[Any]:
-        """Return the samples with tensors for pictures: the first half alone, for workers whose samples a `Prefetcher` augments.
+        """Decode the samples' pictures to tensors and augment nothing: for workers whose samples a `Prefetcher` augments.
 
         Args:
             samples: as in the call.
@@ -127,7 +127,7 @@ class Collate:
         return [sample._replace(value=value) for sample, value in zip(numbered, values, strict=True)]
 
     def _read_all(self, values: Sequence[Any], least: Sequence[Any]) -> list[Any]:
-        """Samples whose pictures are tensors, on as many threads as torch has: decoders let go of the interpreter."""
+        """Decode all samples, on as many threads as torch uses: decoders release the interpreter's lock."""
         read: list[Any] = list(values)
 
         def some(start: int, stop: int) -> None:
@@ -137,7 +137,7 @@ class Collate:
         return read
 
     def _read(self, value: Any, least: Any) -> Any:
-        """A sample whose pictures are tensors."""
+        """Decode the pictures of one sample to tensors."""
         if isinstance(value, Mapping):
             named = {self.names.get(key, key): part for key, part in value.items()}
             kinds = {key: self._kind(key, part) for key, part in named.items()}
@@ -151,7 +151,7 @@ class Collate:
         return self._part(IMAGE, value, least)
 
     def _kind(self, key: str, value: Any) -> TargetKind | None:
-        """The kind of an entry, or of a column of them."""
+        """The kind of target that an entry, or a list of such entries, is."""
         return kind_in(key, value, _inner(self.pipeline).options)
 
     def _part(self, kind: TargetKind | None, value: Any, least: Any) -> Any:
@@ -202,7 +202,7 @@ class Collate:
         return {**out, **{name: _together(column) for name, column in rest.items()}}
 
     def _columns(self, samples: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-        """What the pipeline sees of dicts, and the rest: a list of each entry."""
+        """Two dicts of lists: the entries that the pipeline augments, and the others."""
         first = samples[0]
         for i, sample in enumerate(samples):
             if sample.keys() != first.keys():
@@ -212,7 +212,7 @@ class Collate:
         return seen, {name: column for name, column in columns.items() if name not in seen}
 
     def _of_one_width(self, key: str, column: list[Any]) -> list[Any]:
-        """Rows of numbers, where those of a sample that has none are as wide as the others'."""
+        """Give samples without boxes or points empty rows as wide as the other samples' rows."""
         kind = self._kind(key, column)
         if kind is None or not kind.move or kind.corners:
             return column
@@ -229,30 +229,29 @@ def collate(
 
     Args:
         pipeline: a `Pipeline`, or a choice among lists of transforms.
-        names: what keys of dict samples mean here, such as ``{"jpg": "image", "cls": "label"}``. Keys that are named after no kind
-            of target are put together as they are.
+        names: new names for the keys of dict samples, such as ``{"jpg": "image", "cls": "label"}``. Keys whose name is no kind of
+            target are collected without augmentation.
         backend: the decoder of paths and files' contents; see `decode`.
         gray: decode to one channel.
-        draft: let Pillow and OpenCV decode JPEGs at a fraction of their size where the crop drawn for them, at the start of the
-            pipeline, is larger than its result, and the sample has no other targets. The pixels are then those of the smaller
-            picture.
+        draft: let Pillow and OpenCV decode a JPEG at a fraction of its size where the pipeline begins with a crop that shrinks it
+            anyway, and the sample has no other targets. The pixels then come from the smaller picture.
 
     Samples are pictures, tuples that begin with one, such as ``(image, label)``, or dicts of targets. Pictures are tensors, arrays,
     PIL images, paths or files' contents. In pairs ``(picture, target)`` with a dict of targets, each picture gets back a dict of
-    its own. Samples that `Indexed` or `Numbered` give are drawn by the pipeline's seed, the epoch and their number; all others from
-    the worker's own stream.
+    its own. The draw of a sample from `Indexed` or `Numbered` depends on the pipeline's seed, the epoch and the sample's number;
+    other samples are drawn from the worker's own stream.
 
-    Labels with a number for each row of boxes or keypoints come as those rows do: beside padded ones padded with -1 (0 where their
-    dtype has no negative numbers), as a list beside lists.
+    Labels with a number for each row of boxes or keypoints follow those rows: where rows are padded, labels are padded with -1 (0
+    where their dtype has no negative numbers); where rows are lists, labels are a list.
 
     Returns:
         A `Collate`, which can be pickled for workers.
 
     Gradient:
-        None is recorded here: call the pipeline in the training step where it learns.
+        None is recorded here: call a pipeline that learns in the training step.
 
     Errors:
-        InvalidArgument for a backend that does not exist; InvalidType for samples in the place of the pipeline.
+        InvalidArgument for a backend that does not exist; InvalidType where samples are passed instead of the pipeline.
 
     Example:
         >>> import torch, pellucid
@@ -272,7 +271,7 @@ def collate(
 
 
 def _numbered(samples: Sequence[Any]) -> list[Sample]:
-    """The samples, if they know their numbers; an empty list if they do not."""
+    """Return the samples if they are numbered, and an empty list if none is."""
     numbered = [sample for sample in samples if isinstance(sample, Sample)]
     if len(numbered) not in (0, len(samples)):
         raise invalid("samples", expected="all of them numbered, or none", got=f"{len(numbered)} of {len(samples)}")
@@ -283,7 +282,7 @@ def _numbered(samples: Sequence[Any]) -> list[Sample]:
 
 
 def _form(sample: Any) -> str:
-    """What a sample that was read looks like."""
+    """Name the form of a decoded sample, for comparison and messages."""
     if isinstance(sample, tuple):
         return f"a tuple of {len(sample)}"
     return "a dict" if isinstance(sample, Mapping) else "a picture"
@@ -299,12 +298,12 @@ def _key(pipeline: Any, samples: Sequence[Sample]) -> Key:
 
 
 def _alone(kinds: Mapping[str, TargetKind | None]) -> bool:
-    """Whether pictures have no targets beside them that move."""
+    """Whether a sample has no other target that moves with its picture."""
     return not any(kind is not None and kind.axes and kind is not IMAGE for kind in kinds.values())
 
 
 def _together(column: Sequence[Any]) -> Any:
-    """Numbers and tensors of one shape as a tensor; all else as a list."""
+    """Stack numbers, and tensors of one shape; return all else as a list."""
     values = [
         torch.as_tensor(value) if isinstance(value, int | float) or hasattr(value, "__array__") else value for value in column
     ]
@@ -314,7 +313,7 @@ def _together(column: Sequence[Any]) -> Any:
 
 
 def _labels(column: list[Any], rows: Sequence[tuple[list[Any], Any]]) -> Any:
-    """Labels of pictures, or of rows: these have the form of their rows, whatever the numbers of rows are.
+    """Collect labels: one for each picture, or one for each row of boxes or points, which are then padded if the rows are.
 
     Args:
         column: the labels of each picture, in the pipeline's result.
@@ -340,11 +339,11 @@ def _is_numbers(value: Any) -> bool:
 
 
 class Drafts:
-    """The crops that a pipeline begins with.
+    """Tells decoders how much of a picture's resolution the pipeline's first crop can use.
 
     Args:
-        pipeline: one whose first transform is a RandomResizedCrop, without learned numbers; any other leaves pictures whole. What
-            such a crop draws is a share of the picture, so that it is the same crop of a smaller copy.
+        pipeline: one whose first transform is a RandomResizedCrop, without learned numbers; with any other, pictures are decoded
+            at full size. The crop draws shares of the picture, so the same draw fits a smaller copy.
     """
 
     def __init__(self, pipeline: Any) -> None:
@@ -355,7 +354,7 @@ class Drafts:
             self._alone = Pipeline([first], same_on_batch=pipeline.options.same_on_batch)
 
     def of(self, samples: Sequence[Sample]) -> list[Enough] | None:
-        """For each sample, how much of a picture's size is enough; None where all of it is."""
+        """For each sample, a function from the picture's size to the size that is enough; None if the pipeline needs full size."""
         if self._crop is None:
             return None
         key = Key(self._seed, samples[0].epoch, torch.tensor([sample.number for sample in samples]))

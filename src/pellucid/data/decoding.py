@@ -1,4 +1,4 @@
-"""Pictures from files and bytes, as numbers of 8 or 16 bits (C, H, W).
+"""Decode pictures from files and bytes to tensors (C, H, W) of 8 or 16 bits.
 
 Owns: the choice of a decoder, orientation, and decoding at a fraction of the size.
 Must not: know of pipelines.
@@ -30,11 +30,11 @@ __all__ = ["BACKENDS", "Enough", "Source", "decode", "decode_labels", "opened"]
 
 Source = str | os.PathLike[str] | bytes
 Enough = Callable[[Size], Size | None]
-"""From a picture's (height, width) to one that is enough; None where all of it is needed."""
+"""A function from a picture's (height, width) to the smallest one that is enough; None where full size is needed."""
 
 BACKENDS = ("pillow", "opencv", "torchvision")
 _TURNED = (5, 6, 7, 8)
-"""Orientations that exchange rows and columns."""
+"""EXIF orientations that exchange rows and columns."""
 
 
 def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least: Size | Enough | None = None) -> Tensor:
@@ -44,17 +44,17 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
         source: a path, or the file's content.
         backend: ``pillow``, ``opencv`` or ``torchvision``. Their JPEG decoders differ by a few levels.
         gray: one channel.
-        least: (height, width) that are enough, or a function of the picture's own that says so: ``pillow`` and ``opencv`` then
-            decode a JPEG at 1/2, 1/4 or 1/8 of its size if that is not less; ``torchvision`` decodes all of it.
+        least: a (height, width) that is enough, or a function that returns it for the picture's own: ``pillow`` and ``opencv`` then
+            decode a JPEG at 1/2, 1/4 or 1/8 of its size if that is at least so large; ``torchvision`` decodes at full size.
 
-    The orientation that cameras note in EXIF is applied; an alpha channel is dropped. Pillow reads 16 bits
-    of gray pictures alone; OpenCV those of colours, too. A TIFF with signs is int16. Other depths, such as 10 bits, are refused.
+    The camera's orientation (EXIF) is applied; an alpha channel is dropped. Pillow reads 16 bits only of gray pictures, OpenCV also
+    of colour pictures. A TIFF of signed numbers becomes int16. Other depths, such as 10 bits, are refused.
 
     Returns:
         uint8, uint16 or int16, (3, H, W) or (1, H, W).
 
     Errors:
-        InvalidArgument for a file that is no picture, no whole one, or of another depth; it names the file. ImplementationError
+        InvalidArgument, with the file's name, for a file that is no picture, is broken, or has another depth. ImplementationError
         for a backend that is not installed.
 
     Example:
@@ -81,10 +81,10 @@ def decode(source: Source, *, backend: str = "pillow", gray: bool = False, least
 
 
 def decode_labels(source: Source) -> Tensor:
-    """A picture of labels as it is stored, (H, W): palettes are class numbers and stay so.
+    """Decode a mask as it is stored, (H, W): the indices of a palette are class numbers and are not turned into colours.
 
     Errors:
-        InvalidArgument for a file that is no picture, not a whole one, or one of colours.
+        InvalidArgument for a file that is no picture, is broken, or has colours.
     """
     picture = opened(source, most=32)
     if picture.mode not in ("L", "P", "1", "I", "I;16"):
@@ -97,9 +97,9 @@ def decode_labels(source: Source) -> Tensor:
 def _installed(backend: str) -> bool:
     try:
         import_module("torchvision.io" if backend == "torchvision" else "cv2")
-    except (ImportError, RuntimeError, OSError):  # a build for another torch raises what it stumbles on
+    except (ImportError, RuntimeError, OSError):  # a build for another torch raises any of these
         return False
-    return backend == "opencv" or hasattr(torch.ops.image, "decode_image")  # or imports without its decoders
+    return backend == "opencv" or hasattr(torch.ops.image, "decode_image")  # torchvision may import without its decoders
 
 
 def _name(source: Source) -> str:
@@ -113,7 +113,7 @@ def _broken(source: Source, why: object) -> Exception:
 def _too_deep(source: Source, bits: int) -> Exception:
     return invalid(
         _name(source),
-        expected="a picture of 8 bits a channel, or of 16 that this backend reads whole",
+        expected="a picture of 8 bits a channel, or of 16 if the backend reads them all",
         got=f"one of {bits} bits",
         fix="Pass backend='opencv', which reads colours of 16 bits, or write the picture with 8 or 16 bits.",
     )
@@ -124,7 +124,7 @@ _GRAY = ("L", "P", "1", "I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 
 
 def opened(source: Source, least: Size | Enough | None = None, *, most: int = 16) -> Any:
-    """A picture of Pillow's, loaded and upright, of 8 bits, or if it has one channel of 16, or of any number up to ``most``."""
+    """Load a picture with Pillow and turn it upright; if it has one channel, 16 bits or, with ``most=32``, any depth may do."""
     with needs("Decoding pictures", "pillow"):
         from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -146,10 +146,10 @@ def opened(source: Source, least: Size | Enough | None = None, *, most: int = 16
 
 
 def _bits(picture: Any) -> int:
-    """How many bits a channel has in the file, before it is loaded: Pillow brings colours down to 8 and does not say so."""
+    """How many bits a channel has in the file, asked before loading: Pillow reduces colours to 8 bits without notice."""
     if picture.format == "PPM" and "I;16" in str(picture.tile):
         return 16
-    if picture.format == "PPM" and isinstance(picture.tile[0].args, tuple):  # how its bytes are read, and the largest of them
+    if picture.format == "PPM" and isinstance(picture.tile[0].args, tuple):  # the raw mode, and the largest value
         return int(picture.tile[0].args[-1]).bit_length()
     if picture.format == "TIFF":
         return int(max(picture.tag_v2.get(258, (1,))))
@@ -161,7 +161,7 @@ def _bits(picture: Any) -> int:
 
 
 def _bits_in_head(file: Any) -> int:
-    """The same of JPEG 2000 (a byte and two others for each channel in its SIZ marker) and AVIF (a byte each in its pixi box)."""
+    """Bits of a channel of JPEG 2000 (the first of three bytes for each channel in its SIZ marker) and AVIF (its pixi box)."""
     at = file.tell()
     file.seek(0)
     head = file.read(1 << 14)
@@ -173,7 +173,7 @@ def _bits_in_head(file: Any) -> int:
 
 
 def _drafted(picture: Any, least: Size | Enough | None) -> int:
-    """Ask a picture that is not loaded yet for a fraction of its size, where that is enough; the orientation of its camera."""
+    """Have Pillow load a JPEG at a fraction of its size where that is enough; return the picture's EXIF orientation."""
     turn: int = picture.getexif().get(0x0112, 1)
     if least is not None and picture.format == "JPEG":
         upright = picture.size if turn in _TURNED else picture.size[::-1]
@@ -196,10 +196,10 @@ def _opencv(source: Source, content: bytes, gray: bool, least: Size | Enough | N
 
     flags = (cv2.IMREAD_GRAYSCALE if gray else cv2.IMREAD_COLOR) | _REDUCED[_fraction(content, least)]
     raw, pixels = np.frombuffer(content, np.uint8), None
-    for asked in (flags | cv2.IMREAD_ANYDEPTH, cv2.IMREAD_UNCHANGED) if content else ():  # it makes no colours of int32
+    for asked in (flags | cv2.IMREAD_ANYDEPTH, cv2.IMREAD_UNCHANGED) if content else ():  # None at first for colours of int32
         try:
             pixels = cv2.imdecode(raw, asked) if pixels is None else pixels
-        except cv2.error as error:  # of sizes and the like that it refuses; for most damage it gives nothing
+        except cv2.error as error:  # a size that it refuses, say; for most damage it returns None
             raise _broken(source, str(error).strip().rpartition("error: ")[2]) from error
     if pixels is None:
         raise _broken(source, "OpenCV finds no picture")
@@ -207,7 +207,7 @@ def _opencv(source: Source, content: bytes, gray: bool, least: Size | Enough | N
         _check_deep(source, content, 8 * pixels.itemsize)
     if gray:
         return torch.from_numpy(pixels)[None]
-    signed = pixels.dtype == np.int16  # of which OpenCV exchanges no channels
+    signed = pixels.dtype == np.int16  # cvtColor takes no int16
     return torch.from_numpy(pixels[..., ::-1].copy() if signed else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)).permute(2, 0, 1)
 
 
@@ -216,7 +216,7 @@ _REDUCED = {1: 0, 2: 16, 4: 32, 8: 64}
 
 
 def _fraction(content: bytes, least: Size | Enough | None) -> int:
-    """At which fraction Pillow would decode a JPEG: its header alone is read."""
+    """The n of the fraction 1/n at which Pillow would decode a JPEG; reads only the file's header."""
     if least is None or content[:2] != b"\xff\xd8":
         return 1
     from PIL import Image
@@ -225,7 +225,7 @@ def _fraction(content: bytes, least: Size | Enough | None) -> int:
         with Image.open(io.BytesIO(content)) as picture:
             _drafted(picture, least)
             return int(next(iter(picture.decoderconfig), 1))
-    except (SyntaxError, ValueError, Image.DecompressionBombError, OSError):  # which OpenCV may say, or read
+    except (SyntaxError, ValueError, Image.DecompressionBombError, OSError):  # left to OpenCV, which may read it
         return 1
 
 
@@ -243,7 +243,7 @@ def _torchvision(source: Source, content: bytes, gray: bool) -> Tensor:
 
 
 def _check_deep(source: Source, content: bytes, bits: int) -> None:
-    """Refuse numbers of 16 bits of which the file has fewer: their largest value is not 65535."""
+    """Refuse a file of fewer bits that was decoded to 16, such as 10: its largest value is not 65535."""
     from PIL import Image
 
     if bits == 16:

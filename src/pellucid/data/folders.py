@@ -1,6 +1,6 @@
-"""A folder of pictures through a pipeline, to disk: in parts, by many workers, and again after a stop.
+"""Augment a folder of pictures to disk: in shards, by many workers, and resumable after a stop.
 
-Owns: which file is made from which, and with which draw; and that what is wrong with one picture is that picture's.
+Owns: which file is made from which picture with which draw, and that a fault in one picture stops no other.
 Must not: print.
 Read next: ``outputs.py``, ``manifest.py``, ``annotations.py``.
 """
@@ -37,18 +37,19 @@ from pellucid.random.stream import launched
 __all__ = ["Job", "Outcome", "for_files", "run", "shard_of"]
 
 _ORIENTATION = 0x0112
-"""EXIF's tag of how the camera was held."""
+"""EXIF's tag for the camera's orientation."""
 
 
 class Outcome(NamedTuple):
     """What became of one picture.
 
     Args:
-        picture: it.
-        written: copies that were written, ``anew`` of them in the place of what was made of another picture or annotation.
-        kept: copies that were there already.
-        turned: the camera's note of orientation was followed.
-        wrong: what was wrong, if anything.
+        picture: its path.
+        written: copies that were written.
+        anew: how many of these replace copies that older settings, an older picture or older annotations had given.
+        kept: copies that existed already.
+        turned: the picture was turned by its EXIF orientation.
+        wrong: the error, if any.
     """
 
     picture: PurePosixPath
@@ -61,16 +62,16 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be done with each picture.
+    """The settings of one run, and the work on one picture.
 
     Args:
         source, out: folders.
         pipeline: as `for_files` gives it.
-        annotations: of the pictures.
-        copies: of each picture; copy c is the draw of step c, counted from 0.
-        seed: of the draws; the index is that of the picture's relative path.
-        quality: of JPEG and WebP files.
-        gray: read one channel.
+        annotations: the reader of the pictures' annotations.
+        copies: how many of each picture; copy c is the draw of step c, counted from 0.
+        seed: the seed of the draws; a picture's index is `index_of` its relative path.
+        quality: the quality of JPEG and WebP files.
+        gray: read pictures as one channel.
     """
 
     source: Path
@@ -84,12 +85,12 @@ class Job:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """Of the folder of results."""
+        """The notes in the folder of results."""
         return Manifest(self.out)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """What decides the results of all pictures alike."""
+        """The settings that every result depends on."""
         described = json.dumps(self.pipeline.to_dict(), sort_keys=True)
         plain = {"copies": self.copies, "seed": self.seed, "quality": self.quality, "gray": self.gray}
         form = self.annotations.form
@@ -97,7 +98,7 @@ class Job:
         return {"pipeline": digest(described.encode()), "annotations": [form, *map(str, names)], **plain}
 
     def work(self, picture: PurePosixPath) -> Outcome:
-        """Make every copy of a picture that is not there as it should be. Whatever goes wrong is the picture's, and is named."""
+        """Make the copies of a picture that are missing or outdated. An error is returned in the outcome, not raised."""
         try:
             return self._work(picture)
         except Exception as error:
@@ -110,40 +111,40 @@ class Job:
         if note is not None and note.made_of != made_of:
             self.manifest.drop(note)
             note, anew = None, True
-        there = {i: copy for i, copy in enumerate(note.copies) if self.manifest.intact(copy)} if note else {}
-        missing = [copy for copy in range(self.copies) if copy not in there]
+        copies = {i: copy for i, copy in enumerate(note.copies) if self.manifest.intact(copy)} if note else {}
+        missing = [copy for copy in range(self.copies) if copy not in copies]
         if not missing:
             return Outcome(picture, kept=self.copies)
         image, turned = decode(content, gray=self.gray), _is_turned(content)
         targets, known = self.annotations.read(raw, picture, (image.shape[1], image.shape[2]))
         batch = {"image": image, **targets}
-        kept, begun = len(there), list[str]()
+        kept, begun = len(copies), list[str]()
         try:
             for copy in missing:
                 files, part = self._made(batch, known, picture, copy)
                 begun += map(str, files)
-                there[copy] = {"files": {str(name): self.manifest.write(name, files[name]) for name in files}, "part": part}
-            self.manifest.keep(Note(str(picture), made_of, [there[copy] for copy in range(self.copies)]))
+                copies[copy] = {"files": {str(name): self.manifest.write(name, files[name]) for name in files}, "part": part}
+            self.manifest.keep(Note(str(picture), made_of, [copies[copy] for copy in range(self.copies)]))
         except Exception:
             self.manifest.remove(begun)
             raise
         return Outcome(picture, len(missing), len(missing) * anew, kept, turned)
 
     def _made(self, batch: dict[str, Any], known: Any, picture: PurePosixPath, copy: int) -> tuple[dict[PurePosixPath, bytes], Any]:
-        """The files of one copy, the picture last, and its part of what there is one of."""
+        """The files of one copy, the picture last, and the copy's part of the common annotation file."""
         key = Key(self.seed, copy, torch.tensor([index_of(os.fsencode(str(picture)))]))
         with torch.no_grad():
             result: dict[str, Any] = self.pipeline(batch, key=key)
         image, name = result["image"], name_of(picture, copy)
         if image.dtype != batch["image"].dtype:
-            raise invalid("--pipeline", expected="transforms that keep pictures of bytes bytes", got=f"{image.dtype}")
+            raise invalid("--pipeline", expected=f"transforms that keep {batch['image'].dtype} pictures", got=f"{image.dtype}")
         files, part = self.annotations.made(known, result, name, (image.shape[1], image.shape[2]))
         return {**files, name: _encoded(image, name.suffix, self.quality)}, part
 
     def finish(self, pictures: Sequence[PurePosixPath]) -> None:
-        """Write what there is one of, of all pictures that are there."""
+        """Write the annotation files that all pictures share, from the parts of the finished pictures."""
         seen: list[Any] | None = None
-        # Another shard may end at the same time: the last to write has seen everything.
+        # Another shard may end at the same time: repeat until no new part appears, so that the last to write has seen every part.
         while self.annotations.common() and (now := list(self.manifest.parts(pictures))) != seen:
             seen = now
             for name, content in self.annotations.finish(now).items():
@@ -167,7 +168,7 @@ def for_files(pipeline: Pipeline, *, seed: int) -> Pipeline:
 
 
 def shard_of(text: str | None) -> tuple[int, int]:
-    """(which, of how many), counted from 0: of ``I/N``, which counts from 1, or of the process that torchrun started."""
+    """Return (shard counted from 0, number of shards) for ``I/N``, where I counts from 1; for None, torchrun's rank."""
     if text is None:
         return launched()
     which, _, count = text.partition("/")
@@ -177,12 +178,13 @@ def shard_of(text: str | None) -> tuple[int, int]:
 
 
 def run(job: Job, pictures: list[PurePosixPath], *, workers: int = 0) -> Iterator[Outcome]:
-    """Do the work on these pictures; an outcome for each, in their order."""
+    """Work on these pictures, and yield an outcome for each, in order."""
     loader = DataLoader(_Work(job, pictures), batch_size=None, num_workers=workers, collate_fn=_same)
     try:
         yield from loader
     except RuntimeError as error:  # a worker is gone: `Job.work` itself raises nothing
-        why, fix = str(error).partition("\n")[0], "What is done is kept, and the same call goes on; fewer workers take less memory."
+        why = str(error).partition("\n")[0]
+        fix = "Finished pictures are kept, and the same call goes on from there; fewer workers take less memory."
         raise StoppedRun(f"--workers: {why} {fix}") from error
 
 
@@ -202,13 +204,13 @@ def _same(outcome: Any) -> Any:
 
 
 def _encoded(image: Tensor, suffix: str, quality: int) -> bytes:
-    """A picture's file, in memory: encoders that write to a disk take no notice of one that is full."""
+    """Encode a picture in memory: encoders that write to disk themselves do not report a full disk."""
     from PIL import Image
 
     values = np.ascontiguousarray(image.permute(1, 2, 0).numpy())
     if values.dtype == np.uint16:
         if suffix.lower() != ".png":
-            raise invalid(suffix, expected=".png, the form that pictures of 16 bits are written in", got=repr(suffix))
+            raise invalid(suffix, expected=".png, the only format in which 16-bit pictures are written", got=repr(suffix))
         return _deep_png(values)
     picture = Image.fromarray(values[..., 0] if values.shape[2] == 1 else values)
     form, content = Image.registered_extensions()[suffix.lower()], io.BytesIO()
@@ -217,10 +219,10 @@ def _encoded(image: Tensor, suffix: str, quality: int) -> bytes:
 
 
 def _deep_png(values: np.ndarray[Any, Any]) -> bytes:
-    """A PNG of 16 bits a channel, (H, W, 1) or (H, W, 3), which Pillow does not write in colours."""
+    """Encode (H, W, 1) or (H, W, 3) as PNG with 16 bits a channel; Pillow cannot write colours of 16 bits."""
     height, width, channels = values.shape
     head = struct.pack(">IIBBBBB", width, height, 16, 2 if channels == 3 else 0, 0, 0, 0)
-    rows = np.pad(values.astype(">u2").reshape(height, -1).view(np.uint8), ((0, 0), (1, 0)))  # each behind its filter, none
+    rows = np.pad(values.astype(">u2").reshape(height, -1).view(np.uint8), ((0, 0), (1, 0)))  # filter type 0 before each row
     parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b""))
     chunks = [struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
@@ -234,7 +236,7 @@ def _is_turned(content: bytes) -> bool:
 
 
 def _sentence(error: Exception) -> str:
-    """An error in one line; those that are not ours with their name."""
+    """An error in one line; errors of other libraries begin with their class name."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     ours = isinstance(error, InvalidArgument | InvalidType | ImplementationError)

@@ -1,7 +1,7 @@
-"""What every form of annotations can be asked.
+"""The interface of annotation readers.
 
-Owns: `Annotations`, what counts as a number in their files, and rows of targets.
-Must not: write; what came out is handed back as bytes, by the names of its files.
+Owns: `Annotations`, the check of numbers in annotation files, and rows of targets.
+Must not: write files; results are returned as bytes, by file name.
 Read next: ``coco.py``, ``yolo.py``, ``voc.py``, ``annotations.py``.
 """
 
@@ -22,60 +22,60 @@ __all__ = ["Annotations", "check_size", "numbers", "rows", "short"]
 
 
 class Annotations:
-    """An interface; as it stands, that of pictures alone.
+    """The reader and writer of one form of annotations; this class itself stands for pictures without annotations.
 
-    ``raw`` gives what files say of a picture, ``read`` makes targets of it (boxes are edges ``xyxy``, points pixel centres) and
-    whatever ``made`` needs to know of it again; ``made`` gives what goes with a new picture. What is wrong with one picture's
-    annotations is raised by one of these three.
+    ``raw`` returns a picture's entries in the files. ``read`` turns them into targets (boxes are edges ``xyxy``, points pixel
+    centres) and a value ``known``, which is handed to ``made``. ``made`` returns the annotations of the new picture. These three
+    raise for faults in one picture's annotations.
     """
 
     form: ClassVar[str] = "none"
 
     def where(self, picture: PurePosixPath) -> Path | None:
-        """The file that says something of a picture, if there is one."""
+        """The file with a picture's annotations, or None if there is none."""
         return None
 
     def files(self, name: PurePosixPath) -> tuple[PurePosixPath, ...]:
-        """The files that go with a new picture of this name."""
+        """The annotation files that belong to a new picture of this name alone."""
         return ()
 
     def common(self) -> tuple[PurePosixPath, ...]:
-        """The files that there is one of."""
+        """The files that all pictures share, such as COCO's."""
         return ()
 
     def notes(self, pictures: Sequence[PurePosixPath]) -> list[str]:
-        """What is worth knowing of them beside these pictures."""
+        """Remarks on the annotations of these pictures, for the summary before a run."""
         return []
 
     def faults(self) -> list[str]:
-        """What is wrong with them and belongs to no picture."""
+        """Faults in the files that belong to no single picture."""
         return []
 
     def raw(self, picture: PurePosixPath) -> bytes:
-        """All that is said of a picture: where this is the same, the targets are."""
+        """All of a picture's entries, as bytes: equal bytes give equal targets."""
         return b""
 
     def read(self, raw: bytes, picture: PurePosixPath, size: Size) -> tuple[dict[str, Any], Any]:
-        """The targets of a picture of this (height, width)."""
+        """The targets of a picture of this (height, width), and the value that `made` gets as ``known``."""
         return {}, None
 
     def made(
         self, known: Any, result: Mapping[str, Any], name: PurePosixPath, size: Size
     ) -> tuple[dict[PurePosixPath, bytes], Any]:
-        """What the pipeline made of them, as files beside the new picture, and as a part (JSON) of what there is one of."""
+        """The new picture's annotations: its own files, and its part (JSON) of the shared file."""
         return {}, None
 
     def finish(self, parts: Iterable[Any]) -> dict[PurePosixPath, bytes]:
-        """What there is one of, of all parts."""
+        """The shared files, made from all parts."""
         return {}
 
 
 _MOST = 1e9
-"""Beyond any picture, and far within what float64 counts."""
+"""Larger than any picture, and small enough that float64 counts every step."""
 
 
 def numbers(name: str, value: object, expected: str) -> list[float]:
-    """A list of finite numbers; ``expected`` says of which, for everything else."""
+    """Return ``value`` as floats if it is a list of finite numbers; else raise an error that says ``expected``."""
     right = isinstance(value, list) and all(type(one) in (int, float) and abs(one) < _MOST for one in value)
     if not right:
         raise invalid(name, expected=expected, got=f"{value!r:.80}")
@@ -83,20 +83,21 @@ def numbers(name: str, value: object, expected: str) -> list[float]:
 
 
 def rows(parts: Sequence[Any], width: int) -> Tensor:
-    """Rows of targets, (n, width), one part after the other."""
+    """Join parts into rows of targets (n, width)."""
     return torch.from_numpy(np.concatenate([np.reshape(part, (-1, width)) for part in parts]) if parts else np.zeros((0, width)))
 
 
 def short(value: float) -> float:
-    """A number with as many digits as a file needs."""
+    """Round a number to the three decimals that files get."""
     return round(float(value), 3)
 
 
 def check_size(name: str, said: tuple[object, object], size: Size) -> None:
-    """Raise where the (height, width) that an annotation says is not its picture's; None and 0 say nothing."""
+    """Raise if the (height, width) in an annotation differs from its picture's; None and 0 count as unknown."""
     if all(one in (None, 0) or (type(one) in (int, float) and one == here) for one, here in zip(said, size, strict=True)):
         return
-    turned = " Its size before its orientation (EXIF) is applied?" if said == size[::-1] else ""
-    fix = f"{turned.strip() or 'Is it of another picture?'} Boxes would be of another frame."
+    turned = said == size[::-1]
+    fix = "Is this the size before the EXIF orientation is applied?" if turned else "Do the annotations belong to another picture?"
+    fix += " Boxes would be misplaced."
     expected = f"the size of its picture, {size[0]} high and {size[1]} wide"
     raise invalid(name, expected=expected, got=f"{said[0]!r} high and {said[1]!r} wide", fix=fix)

@@ -1,7 +1,7 @@
-"""What a folder of results knows of itself: under which settings it was begun, and what each file in it was made of.
+"""Notes in a folder of results: the settings of the run, and from what each file was made.
 
-Owns: notes on pictures, by which a call decides what is still to be done; and the one way files get into the folder.
-Must not: read a picture, or trust a file that it has not summed.
+Owns: notes on pictures, by which a call decides what is left to do; and the writing of files into the folder.
+Must not: read a picture, or trust a file whose digest it has not checked.
 Read next: ``folders.py``.
 """
 
@@ -22,14 +22,14 @@ from pellucid.errors import invalid
 __all__ = ["NOTES", "Manifest", "Note", "digest"]
 
 NOTES = ".augment"
-"""The folder, in that of results, that holds all this."""
+"""The subfolder of the results that holds the notes."""
 
 _OLD = 86400.0
-"""Seconds after which a draft is one that a kill has left."""
+"""Age in seconds at which a draft counts as left behind by a killed process."""
 
 
 def digest(*parts: bytes) -> str:
-    """SHA-256 of several contents, each with its length."""
+    """SHA-256 of several byte strings, each hashed after its length."""
     total = hashlib.sha256()
     for part in parts:
         total.update(len(part).to_bytes(8, "big"))
@@ -39,12 +39,12 @@ def digest(*parts: bytes) -> str:
 
 @dataclass(frozen=True)
 class Note:
-    """What is known of one picture.
+    """The note on one finished picture.
 
     Args:
         picture: its path.
         made_of: digest of settings, picture and annotations.
-        copies: for each, ``files`` (digest by name) and ``part``, of what there is one of.
+        copies: for each copy, ``files`` (digest by name) and ``part``, its part of the shared annotation file.
     """
 
     picture: str
@@ -53,10 +53,10 @@ class Note:
 
 
 class Manifest:
-    """The notes in a folder of results, one file for each picture, so that any number of processes can write at a time.
+    """The notes in a folder of results: one file for each picture, so that many processes can write at the same time.
 
     Args:
-        out: the folder.
+        out: the folder of results.
     """
 
     def __init__(self, out: Path) -> None:
@@ -64,12 +64,12 @@ class Manifest:
         self._pictures, self._drafts = out / NOTES / "pictures", out / NOTES / "drafts"
 
     def begin(self, settings: Mapping[str, Any], pictures: Sequence[PurePosixPath]) -> None:
-        """Take the folder, or go on in it; refuse one that holds something else, or results of other settings or pictures."""
+        """Begin the folder, or go on in it; raise if it holds other files, or results of other settings or pictures."""
         file, text = self.out / NOTES / "settings.json", json.dumps(settings, indent=1)
-        # Settings come before any result: where a result is seen in this list, they are seen after it.
-        there = {path.name for path in self.out.iterdir()} if self.out.is_dir() else set()
+        # Settings are written before any result: list the folder first, then a listed result means that the settings exist.
+        names = {path.name for path in self.out.iterdir()} if self.out.is_dir() else set()
         if not file.exists():
-            if there - {NOTES}:
+            if names - {NOTES}:
                 expected = "an empty folder, or one that this command began"
                 raise invalid(str(self.out), expected=expected, got="a folder with files in it")
             self._drafts.mkdir(parents=True, exist_ok=True)
@@ -88,42 +88,42 @@ class Manifest:
         if gone:
             note = _read(gone[0])
             fix = "Choose another folder, or pass --overwrite."
-            got = f"{len(gone)} of others, such as {note.picture if note else gone[0]}"
+            got = f"{len(gone)} of other pictures, such as {note.picture if note else gone[0]}"
             raise invalid(str(self.out), expected="results of pictures that are in IN", got=got, fix=fix)
         for draft in self._drafts.glob(".writing-*"):
             if time.time() - draft.stat().st_mtime > _OLD:
                 draft.unlink(missing_ok=True)
 
     def note(self, picture: PurePosixPath) -> Note | None:
-        """What is known of a picture."""
+        """The note on a picture, or None if it has no valid one."""
         return _read(self._path(str(picture)))
 
     def keep(self, note: Note) -> None:
-        """Write a note, once all of its files are there."""
+        """Write a note; call it after all files of the picture are written."""
         self._put(self._path(note.picture), json.dumps(vars(note), allow_nan=False).encode())
 
     def drop(self, note: Note) -> None:
-        """Take away what was made of something that is no longer so; first of all the note."""
+        """Delete an outdated note, and then the files it lists."""
         self._path(note.picture).unlink(missing_ok=True)
         self.remove(name for copy in note.copies for name in copy["files"])
 
     def remove(self, names: Iterable[str]) -> None:
-        """Take files away."""
+        """Delete files of the folder by name."""
         for name in names:
             (self.out / name).unlink(missing_ok=True)
 
     def write(self, name: PurePosixPath, content: bytes) -> str:
-        """Write a result, and say its digest."""
+        """Write a result, and return its digest."""
         self._put(self.out / name, content)
         return digest(content)
 
     def intact(self, copy: Mapping[str, Any]) -> bool:
-        """Whether every file of a copy is there as it was written."""
+        """Whether every file of a copy exists and has its digest."""
         paths = {self.out / name: value for name, value in copy["files"].items()}
         return all(path.is_file() for path in paths) and all(digest(path.read_bytes()) == one for path, one in paths.items())
 
     def parts(self, pictures: Sequence[PurePosixPath]) -> Iterator[Any]:
-        """The parts of all copies that are there, in the order of the pictures."""
+        """The parts of all copies whose files exist, in the order of the pictures."""
         for picture in pictures:
             note = self.note(picture)
             for copy in note.copies if note else ():
@@ -141,7 +141,7 @@ class Manifest:
 
 
 def _read(path: Path) -> Note | None:
-    """A note; None where there is none that is whole."""
+    """Read a note; None if the file is missing, damaged, or names a file outside of the folder."""
     try:
         note = Note(**json.loads(path.read_bytes()))
         names = [PurePosixPath(name) for copy in note.copies for name in dict(copy["files"]) if "part" in copy]

@@ -1,6 +1,6 @@
-"""What a call will write, before it writes: names, and what there is to be said of pictures and annotations.
+"""Plan a run before anything is written: the names of the results, and remarks on pictures and annotations.
 
-Owns: `Plan`, and the pipelines and names that are refused.
+Owns: `Plan`, and the refusal of pipelines and names that cannot work.
 Must not: open a picture, or write.
 Read next: ``folders.py``.
 """
@@ -26,17 +26,17 @@ __all__ = ["PICTURES", "Plan", "check_pipeline", "name_of", "pictures_in", "plan
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
 _OTHERS = (".gif", ".heic", ".heif", ".avif", ".jfif", ".jpe", ".jp2", ".pgm", ".pbm", ".tga", ".exr", ".hdr", ".dng", ".npy")
-"""Of pictures, too, and not read."""
+"""Suffixes of files that are pictures too, and that are not read."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done.
+    """The pictures of a run, and a summary of them.
 
     Args:
         pictures: all of them, in order.
         labels: how many of them have annotations, of which form, and where.
-        notes: what else there is to be said.
+        notes: further remarks.
     """
 
     pictures: tuple[PurePosixPath, ...]
@@ -44,34 +44,34 @@ class Plan:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        """One line, such as ``60 pictures, 0 labels; ../labels exists.``."""
+        """A line such as ``60 pictures, 0 labels; ../labels exists.``."""
         count = len(self.pictures)
         notes = f"; {', '.join(self.notes)}" if self.notes else ""
         return f"{count} picture{'s' * (count != 1)}, {self.labels}{notes}."
 
 
 def name_of(picture: PurePosixPath, copy: int) -> PurePosixPath:
-    """The path of a copy, relative to the folder: that of ``cat/01.jpg`` is ``cat/01_0.jpg``."""
+    """The path of a copy, relative to the folder of results: copy 0 of ``cat/01.jpg`` is ``cat/01_0.jpg``."""
     return picture.with_name(f"{picture.stem}_{copy}{picture.suffix}")
 
 
 def plan_of(source: Path, out: Path, pictures: Sequence[PurePosixPath], annotations: Annotations, copies: int) -> Plan:
-    """Look at every name that will be written.
+    """Check every name that will be written, and summarise the pictures and their annotations.
 
     Errors:
-        InvalidArgument where two files would have one name, and where labels would lie where nobody looks for them.
+        InvalidArgument where two files would have one name, and where trainers would not find the new labels.
     """
     owners: dict[str, PurePosixPath] = {}
     at = PurePosixPath(Path(os.path.abspath(out)).as_posix())  # noqa: PTH100 - trainers go by the path as it is written
     for picture in pictures:
-        name = name_of(picture, 0)  # whose other copies meet where these do
+        name = name_of(picture, 0)  # other copies collide exactly where copy 0 does
         for file in (name, *annotations.files(name)):
             other = owners.setdefault(str(file), picture)
             if other is not picture:
                 raise _twice(out / file, f"{other} and {picture}")
         if annotations.form == "yolo" and labels_of(at / name) != at / labels_of(name):
-            fix = f"Trainers would look for labels in {labels_of(at / name).parent}, and they are written in OUT."
-            raise invalid("OUT", expected="a folder that is in no folder named images", got=str(out), fix=fix)
+            fix = f"Trainers would look for labels in {labels_of(at / name).parent}, but labels are written to OUT."
+            raise invalid("OUT", expected="a folder outside of any folder named images", got=str(out), fix=fix)
     for file in annotations.common():
         stem, _, copy = file.stem.rpartition("_")
         owner = owners.get(str(file.with_name(f"{stem}_0{file.suffix}")))
@@ -81,13 +81,13 @@ def plan_of(source: Path, out: Path, pictures: Sequence[PurePosixPath], annotati
     notes = annotations.notes(pictures) + (unread(source, pictures) if annotations.form == "none" else _loose(found))
     others = sorted(path.name for path in source.rglob("*") if path.suffix.lower() in _OTHERS)
     if others:
-        which = f"{len(others)} file{' is' if len(others) == 1 else 's are'}"
-        notes.append(f"{which} of no kind that is read, such as {others[0]}")
+        which = f"{len(others)} picture file{' has' if len(others) == 1 else 's have'}"
+        notes.append(f"{which} a format that is not read, such as {others[0]}")
     return Plan(tuple(pictures), _labels(source, annotations, found), tuple(notes))
 
 
 def _labels(source: Path, annotations: Annotations, found: Sequence[Path]) -> str:
-    """How many there are, and where from."""
+    """Say how many pictures have annotations, of which form, and where these lie."""
     if not found:
         return "0 labels"
     folders = {path if annotations.form == "coco" else path.parent for path in found}
@@ -96,11 +96,11 @@ def _labels(source: Path, annotations: Annotations, found: Sequence[Path]) -> st
 
 
 def _loose(found: Sequence[Path]) -> list[str]:
-    """Files of labels in the same folders, if these hold nothing else, that are of no picture."""
+    """Remark on label files without a picture, in those folders that by their name hold only labels."""
     used = set(found)
     folders = {path.parent for path in found if path.parent.name in ("labels", "Annotations", "masks")}
     loose = sorted(path for folder in folders for path in folder.glob(f"*{found[0].suffix}") if path not in used)
-    return [f"{len(loose)} in {loose[0].parent.name} of no picture, such as {loose[0].name}"] if loose else []
+    return [f"{len(loose)} in {loose[0].parent.name} without a picture, such as {loose[0].name}"] if loose else []
 
 
 def _twice(file: Path, owners: str) -> InvalidArgument:
@@ -108,7 +108,7 @@ def _twice(file: Path, owners: str) -> InvalidArgument:
 
 
 def pictures_in(source: Path, *, without: tuple[Path, ...] = ()) -> list[PurePosixPath]:
-    """Every picture of a folder by its relative path, in order; ``without`` names folders inside that are left out."""
+    """The relative paths of all pictures in a folder, sorted; ``without`` names folders inside it that are left out."""
     if not source.is_dir():
         raise invalid("IN", expected="a folder of pictures", got=str(source))
     left_out = [path.resolve() for path in without]
@@ -125,7 +125,7 @@ def check_pipeline(pipeline: Pipeline, annotations: Annotations) -> None:
         if layers is not None and any(layers.partners):
             fix = "It belongs where batches are made: in the training step."
             expected = "transforms of one picture at a time"
-            raise invalid("--pipeline", expected=expected, got=f"{type(transform).__name__}, which shows others, too", fix=fix)
+            raise invalid("--pipeline", expected=expected, got=f"{type(transform).__name__}, which mixes pictures", fix=fix)
         if layers is not None and layers.moves and annotations.form not in ("none", "masks"):
             raise invalid(
                 "--pipeline",
@@ -136,17 +136,17 @@ def check_pipeline(pipeline: Pipeline, annotations: Annotations) -> None:
     units = [transform for transform in steps if transform.units is not None]
     dtype = pipeline.options.dtype
     if dtype not in (None, torch.uint8) or (units and units[-1].units == "normalised"):
-        got = f"dtype {dtype}" if dtype not in (None, torch.uint8) else f"{type(units[-1]).__name__}, whose results are not"
-        fix = "Files are written before that: it belongs to training."
+        got = f"dtype {dtype}" if dtype not in (None, torch.uint8) else f"{type(units[-1]).__name__}, whose results are floats"
+        fix = "Move it to the training step."
         raise invalid("--pipeline", expected="transforms that keep 8-bit pictures 8-bit", got=got, fix=fix)
     if pipeline.options.pairs and annotations.form != "none":
-        fix = "Points keep their names; swap left and right where a picture was mirrored, or leave pairs out."
-        expected = "no pairs, as points of several objects follow one another here"
+        fix = "Leave pairs out; where a picture was mirrored, swap left and right points yourself."
+        expected = "no pairs, because the points of all objects are one list here"
         raise invalid("--pipeline", expected=expected, got=f"pairs={pipeline.options.pairs}", fix=fix)
 
 
 def _all(transforms: Iterable[Transform]) -> Iterable[Transform]:
-    """Transforms and, of a mixture, those in its chains."""
+    """Yield every transform, and those inside a mixture's chains."""
     for transform in transforms:
         yield transform
         inner = () if isinstance(transform, Choice) else getattr(transform, "transforms", ())
@@ -154,11 +154,11 @@ def _all(transforms: Iterable[Transform]) -> Iterable[Transform]:
 
 
 def _layers(transform: Transform) -> LayerSpec | None:
-    """What it lays over one another, if it does."""
+    """The layer description of a transform that composes pictures; None for all others."""
     if isinstance(transform, Choice):
         return None
     try:
         spec = transform.segment(ANY_IMAGE)
-    except InvalidArgument:  # of other pictures alone; where one of these comes, it is named
+    except InvalidArgument:  # a transform for other kinds of pictures; the run itself will name it
         return None
     return spec if isinstance(spec, LayerSpec) else None

@@ -1,4 +1,4 @@
-"""The pass beside the training step: a thread that keeps the next batches ready, in order.
+"""Augment beside the training step: a thread keeps the next batches ready, in order.
 
 Owns: `Prefetcher`.
 Must not: change what is drawn.
@@ -29,16 +29,16 @@ _END = object()
 
 
 class Prefetcher:
-    """Iterate over a loader while a thread reads on, moves and augments.
+    """Iterate over a loader while a thread reads the next batches, moves them to a device and augments them.
 
     Args:
         loader: a ``DataLoader`` whose ``collate_fn`` is ``collate(pipeline).read``, or anything that gives lists of samples.
         collate: augments each list in one ragged pass; None passes batches on.
-        device: where batches end: what samples hold is moved before the pass, labels that it makes of numbers behind it.
-        depth: batches that are ready at most.
+        device: the device of the batches: the samples' tensors are moved before the pass, labels made from numbers after it.
+        depth: how many batches may be ready at most.
 
-    A loop that is left early stops the thread, and waits neither for it nor for the loader: the thread ends with the batch that it
-    is at. The next loop begins when it has ended. An error in it is raised where its batch would have come.
+    Leaving a loop early stops the thread without waiting for it or for the loader: the thread ends after its current batch, and the
+    next loop begins then. An error in the thread is raised where its batch would have come.
 
     Errors:
         InvalidArgument for a depth below 1; InvalidType for a ``collate`` that is no `Collate`.
@@ -74,20 +74,20 @@ class Prefetcher:
         return sampler if isinstance(sampler, Order) else None
 
     def __len__(self) -> int:
-        return len(self.loader)  # type: ignore[arg-type] # which says so itself if it has none
+        return len(self.loader)  # type: ignore[arg-type] # a loader without a length raises TypeError itself
 
     def state_dict(self) -> dict[str, int]:
-        """Return the epoch and how many of its samples have been handed out, from which `load_state_dict` goes on."""
+        """Return the epoch and how many of its samples were handed out; `load_state_dict` goes on from there."""
         return {"epoch": self._epoch, "done": self._done}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Go on where a run was stopped: the loader's `Order` leaves out what was handed out.
+        """Go on where a run was stopped: the loader's `Order` skips the samples that were handed out.
 
         Args:
-            state: of :meth:`state_dict`.
+            state: the result of :meth:`state_dict`.
 
         Errors:
-            InvalidArgument where the loader's sampler is no `Order`, and for anything but such a state.
+            InvalidArgument where the loader's sampler is no `Order`, and for a state without ``epoch`` and ``done``.
 
         Example:
             >>> import torch
@@ -126,12 +126,12 @@ class Prefetcher:
                 yield batch
         finally:
             stop.set()
-            _drain(ready)  # it may be waiting to hand a batch over
+            _drain(ready)  # the thread may be waiting for room in the queue
             _running.add(thread)
         self._epoch, self._done = self._epoch + 1, 0
 
     def _hand_over(self, batch: Any, event: Any) -> None:
-        """Let the stream that reads a batch wait for it, and its memory for that stream: the side stream would take it again."""
+        """Make the current stream wait for a batch, and keep the side stream from reusing the batch's memory before it is read."""
         reading = torch.cuda.current_stream(self.device)
         reading.wait_event(event)
         for tensor in _tensors(batch):
@@ -139,11 +139,11 @@ class Prefetcher:
 
     def _work(self, ready: queue.Queue[Any], stop: threading.Event, before: threading.Thread | None) -> None:
         if before is not None:
-            before.join()  # a loader is read by one at a time
+            before.join()  # one thread at a time reads a loader
             del before
         try:
             side = torch.cuda.Stream(self.device) if self.device is not None and self.device.type == "cuda" else None
-            with torch.cuda.stream(side):  # which does nothing for None
+            with torch.cuda.stream(side):  # no effect for None
                 for samples in self.loader:
                     if stop.is_set():
                         return
@@ -154,7 +154,7 @@ class Prefetcher:
                     if stop.is_set():
                         return
             ready.put(_END)
-        except BaseException as error:  # raised again where the batches go
+        except BaseException as error:  # the loop raises it again
             ready.put(error)
 
     def _moved(self, value: Any) -> Any:
@@ -164,12 +164,12 @@ class Prefetcher:
 
 
 _running: WeakSet[threading.Thread] = WeakSet()
-"""Threads whose loop was left."""
+"""Threads whose loop has ended or was left, and that may still run."""
 
 
 @atexit.register
 def _join() -> None:
-    """Let them end what they are at, a moment long: Python may not take itself down under compiled code. A stalled one is left."""
+    """Wait up to 2 s for these threads: Python must not shut down while they run compiled code. A stalled thread is left alone."""
     end = time.monotonic() + 2.0
     for thread in list(_running):
         thread.join(max(0.0, end - time.monotonic()))
@@ -190,7 +190,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """A nest of tuples, lists and dicts with every tensor changed."""
+    """Apply a function to every tensor in a nest of tuples, lists and dicts."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, Mapping):

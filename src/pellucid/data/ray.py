@@ -1,7 +1,7 @@
-"""Ray Data: a data set of pictures through a pipeline, on as many machines as there are.
+"""Ray Data: augment a data set of pictures on many machines.
 
 Owns: `augment`, and the function that runs on a block.
-Must not: be needed; Ray is imported by the caller, who has a data set of it.
+Must not: be imported by the rest of the package, or import Ray before `augment` is called.
 Read next: ``samples.py``.
 """
 
@@ -21,11 +21,11 @@ __all__ = ["Blocks", "augment"]
 
 
 class Blocks:
-    """A block of rows in, the same rows augmented out; a worker makes one and keeps it.
+    """A callable that augments a block of rows; each worker makes one and keeps it.
 
     Args:
-        pipeline: `Pipeline.to_dict` of one, which every machine can read.
-        seed, epoch: of the draws.
+        pipeline: the result of `Pipeline.to_dict`, which every machine can read.
+        seed, epoch: the seed and step of the draws.
         image, path: the columns with pictures (H, W, C) and with their names.
         allow: modules with transforms of your own.
     """
@@ -46,15 +46,15 @@ class Blocks:
         self.seed, self.epoch, self.image, self.path = seed, epoch, image, path
 
     def __call__(self, block: dict[str, Any]) -> dict[str, Any]:
-        """The block with other pictures, (H, W, C)."""
+        """Return the block with augmented pictures, (H, W, C)."""
         for column in (self.image, self.path):
             if column not in block:
                 fix = "read_images(..., include_paths=True)."
                 raise invalid("block", expected=f"a column {column!r}", got=sorted(block), fix=fix)
         numbers = torch.tensor([index_of(str(name)) for name in block[self.path]])
         with torch.no_grad():
-            made = self.pipeline([np.asarray(picture) for picture in block[self.image]], key=Key(self.seed, self.epoch, numbers))
-        pictures = [np.ascontiguousarray(picture.permute(1, 2, 0).numpy()) for picture in made]
+            out = self.pipeline([np.asarray(picture) for picture in block[self.image]], key=Key(self.seed, self.epoch, numbers))
+        pictures = [np.ascontiguousarray(picture.permute(1, 2, 0).numpy()) for picture in out]
         if len({picture.shape for picture in pictures}) == 1:
             return {**block, self.image: np.stack(pictures)}
         column_of = np.empty(len(pictures), dtype=object)
@@ -77,17 +77,18 @@ def augment(
     """Augment a ``ray.data.Dataset`` with a column of pictures and one of their names.
 
     Args:
-        dataset: such as ``ray.data.read_images(folder, include_paths=True)`` gives.
-        pipeline: a `Pipeline` of numbers.
-        seed, epoch: with the hash of each picture's name, decide its draw: the same for any number of workers and any blocks.
+        dataset: the data set, such as ``ray.data.read_images(folder, include_paths=True)``.
+        pipeline: a `Pipeline` without learned parameters.
+        seed, epoch: decide each picture's draw, together with the hash of its name; the number of workers and the blocks do not
+            matter.
         image, path: the columns' names.
         allow: modules that workers may import for transforms of your own.
-        workers: how many keep a pipeline and a processor each, or the least and the most. Reading needs processors too: where all
-            are taken, Ray waits for ever.
-        batch_size: rows in a call; None takes a block.
+        workers: how many processes augment, each on one processor, or (fewest, most). Reading needs processors too: if workers take
+            all of them, Ray waits for ever.
+        batch_size: rows in a call; None passes whole blocks.
 
     Returns:
-        The data set, lazily: the same columns, other pictures.
+        A lazy data set with the same columns and augmented pictures.
     """
     settings = {"seed": seed, "epoch": epoch, "image": image, "path": path, "allow": allow}
     from ray.data import ActorPoolStrategy

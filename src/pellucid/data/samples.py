@@ -1,4 +1,4 @@
-"""Samples that know their number and their epoch, so that what is drawn for them depends on nothing else.
+"""Samples that carry their number and their epoch, so that a sample's draw depends on these and the pipeline's seed alone.
 
 Owns: `Sample`, the wrappers that number a data set, and the order of an epoch.
 Must not: read pictures.
@@ -23,12 +23,12 @@ _MOST = (1 << 63) - 1
 
 
 class Sample(NamedTuple):
-    """What a data set gives, with the two numbers that decide its draw beside the pipeline's seed.
+    """A data set's value with two numbers, which decide its draw together with the pipeline's seed.
 
     Args:
         epoch: the step of the draw.
-        number: names the sample, the index of the draw, from 0 to 2^63 - 1.
-        value: what the data set gives.
+        number: the sample's number, which is the index of the draw, from 0 to 2^63 - 1.
+        value: the data set's own sample.
 
     Example:
         >>> from pellucid.data import Sample
@@ -64,7 +64,7 @@ class Indexed(Dataset[Sample]):
             and sums of data sets go inside: ``Indexed(Subset(...))``, ``Indexed(ConcatDataset(...))``.
 
     Errors:
-        InvalidType where something else than `Order` chooses the samples: nothing would say which epoch it is.
+        InvalidType where a sampler other than `Order` chooses the samples: its indices carry no epoch.
 
     Example:
         >>> from pellucid.data import Indexed
@@ -88,11 +88,11 @@ class Indexed(Dataset[Sample]):
 
 
 class Numbered(IterableDataset[Sample]):
-    """A stream of samples with the numbers that their keys hash to, divided among the workers.
+    """A stream of samples, numbered by the hash of their keys, and divided among the workers.
 
     Args:
-        samples: what can be iterated again and again, such as a WebDataset; dicts.
-        key: of the sample's name, or of its number, in the dict.
+        samples: dicts, in an iterable that can be read more than once, such as a WebDataset.
+        key: the dict's key for the sample's name or number.
         divided: the stream divides itself among workers, as WebDataset does; else every worker reads all of it and keeps its share.
 
     Set ``epoch`` before each pass; workers that persist see it, too.
@@ -119,7 +119,7 @@ class Numbered(IterableDataset[Sample]):
         self._epoch.fill_(whole_number("Numbered.epoch", value, 0, _MOST))
 
     def __iter__(self) -> Iterator[Sample]:
-        """This worker's share."""
+        """Iterate over this worker's share."""
         worker = get_worker_info()
         every, first = (1, 0) if worker is None or self.divided else (worker.num_workers, worker.id)
         epoch = self.epoch
@@ -132,27 +132,27 @@ class Numbered(IterableDataset[Sample]):
 def _name_of(value: Any, key: str) -> Any:
     if not isinstance(value, Mapping) or key not in value:
         got = sorted(value) if isinstance(value, Mapping) else type(value).__name__
-        raise invalid("Numbered", expected=f"samples that are dicts with a key {key!r}", got=got, fix="Pass key= of their names.")
+        raise invalid("Numbered", expected=f"samples that are dicts with a key {key!r}", got=got, fix="Pass their names' key.")
     return value[key]
 
 
 class Order(Sampler[Any]):
-    """Which samples in which order: another permutation in each epoch, the same for equal seeds, and resumable within an epoch.
+    """A sampler with another permutation in each epoch, equal for equal seeds, that can resume within an epoch.
 
     Every pass over it takes the next epoch.
 
     Args:
-        samples: how many there are, or a data set that knows.
+        samples: how many samples there are, or the data set.
         seed: with the epoch, decides the permutation.
-        shuffle: off, samples come in their own order.
-        rank, ranks: this process's share: every ``ranks``-th of the order.
+        shuffle: if False, samples come in the data set's order.
+        rank, ranks: this process's share: every ``ranks``-th sample of the order.
 
     Attributes:
-        epoch: of the next pass; set it to begin elsewhere.
-        done: samples that the next pass leaves out, because they were seen before the run stopped. It is 0 again afterwards.
+        epoch: the epoch of the next pass; set it to begin elsewhere.
+        done: how many samples the next pass skips, because they were seen before the run stopped. The pass sets it back to 0.
 
     Errors:
-        InvalidArgument for fewer than no samples, for a rank that is not below ``ranks``, and for an epoch or ``done`` below 0.
+        InvalidArgument for a negative number of samples, epoch or ``done``, and for a rank that is not below ``ranks``.
 
     Example:
         >>> from pellucid.data import Order
@@ -175,7 +175,7 @@ class Order(Sampler[Any]):
 
     @property
     def epoch(self) -> int:
-        """Of the next pass."""
+        """The epoch of the next pass."""
         return self._epoch
 
     @epoch.setter
@@ -184,7 +184,7 @@ class Order(Sampler[Any]):
 
     @property
     def done(self) -> int:
-        """Samples that the next pass leaves out."""
+        """How many samples the next pass skips."""
         return self._done
 
     @done.setter

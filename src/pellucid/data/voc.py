@@ -1,7 +1,7 @@
 """Pascal VOC: an XML file for each picture.
 
-Owns: boxes of objects and of their parts in it.
-Must not: leave a coordinate where it was.
+Owns: reading and writing the boxes of objects and of their parts.
+Must not: copy an old coordinate into a new file; elements that it cannot move are refused.
 Read next: ``form.py``.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["Voc"]
 
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _PLACE = re.compile(r"([xy](min|max|\d+)?|c[xy]|[wh]|angle)", re.IGNORECASE)
-"""Names of numbers that would have to move, too."""
+"""Names of elements that hold coordinates."""
 
 
 class Voc(Annotations):
@@ -35,20 +35,20 @@ class Voc(Annotations):
         self.root = root
 
     def where(self, picture: PurePosixPath) -> Path | None:
-        """Its file, if it has one."""
+        """The XML file of a picture, or None if there is none."""
         path = self.root / _voc_of(picture)
         return path if path.exists() else None
 
     def files(self, name: PurePosixPath) -> tuple[PurePosixPath, ...]:
-        """Its file."""
+        """The name of a new picture's XML file."""
         return (_voc_of(name),)
 
     def raw(self, picture: PurePosixPath) -> bytes:
-        """The file."""
+        """The content of a picture's XML file."""
         return (self.root / _voc_of(picture)).read_bytes()
 
     def read(self, raw: bytes, picture: PurePosixPath, size: Size) -> tuple[dict[str, Any], Any]:
-        """Boxes of objects, each before those of its parts."""
+        """The boxes, each object's before those of its parts, and the XML tree."""
         path = self.root / _voc_of(picture)
         try:
             tree = ET.fromstring(raw)
@@ -62,7 +62,7 @@ class Voc(Annotations):
     def made(
         self, known: Any, result: Mapping[str, Any], name: PurePosixPath, size: Size
     ) -> tuple[dict[PurePosixPath, bytes], Any]:
-        """The tree that was read, with the new boxes, without what is no longer visible."""
+        """The XML tree with the new boxes, without objects that are no longer visible."""
         tree = ET.fromstring(ET.tostring(known))
         moved = list(zip(_boxes(tree), result["boxes"].tolist(), result["boxes_valid"].tolist(), strict=True))
         owners = {child: parent for parent in tree.iter() for child in parent}
@@ -83,7 +83,7 @@ def _voc_of(picture: PurePosixPath) -> PurePosixPath:
 
 
 def _boxes(tree: Any) -> list[Any]:
-    """The box of each object and, behind it, those of its parts; ValueError where anything else has a place in the picture."""
+    """Return each object's box, followed by its parts' boxes; ValueError if any other element holds coordinates."""
     found = []
     for item in tree.findall("object"):
         for owner in (item, *item.findall("part")):
@@ -95,7 +95,7 @@ def _boxes(tree: Any) -> list[Any]:
     other = {element.tag for element in tree.iter() if _PLACE.fullmatch(element.tag) and element not in known}
     if other or len(tree.findall("object")) < len(list(tree.iter("object"))):
         names = ", ".join(sorted(other))
-        raise ValueError(f"numbers that are not of a bndbox: {names}" if other else "an object within another element")
+        raise ValueError(f"coordinates outside of a bndbox: {names}" if other else "an object within another element")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Volumes in NIfTI files: read, written, and folders of them through a pipeline.
+"""Read and write NIfTI volumes, and augment folders of them.
 
 Owns: the order of axes in files, and which label volume belongs to which scan.
 Must not: import nibabel before a file is read or written.
@@ -37,16 +37,16 @@ def read_volume(path: str | os.PathLike[str], *, labels: bool = False) -> tuple[
     """Read a NIfTI file as a volume, and the matrix from its voxels (x, y, z) to the world.
 
     Args:
-        path: of a file ``.nii`` or ``.nii.gz``.
-        labels: whole numbers, int32, (D, H, W); default float32, (C, D, H, W).
+        path: a file ``.nii`` or ``.nii.gz``.
+        labels: read whole numbers, int32, (D, H, W); default float32, (C, D, H, W).
 
     Returns:
-        The volume, in the file's units, its axes z, y and x; and the matrix, (4, 4), float64, from voxels to the file's unit of
+        The volume, in the file's units, with axes z, y and x; and the matrix, (4, 4), float64, from voxels to the file's unit of
         length, mostly millimetres.
 
     Errors:
-        InvalidArgument for another kind of file, DICOM among them, for a broken one, and for one with other than three
-        axes, or four with channels;
+        InvalidArgument for another kind of file (such as DICOM), for a broken file, and for a volume that has neither three axes
+        nor four with channels;
         ModuleNotFoundError where nibabel is not installed.
 
     Example:
@@ -64,7 +64,7 @@ def read_volume(path: str | os.PathLike[str], *, labels: bool = False) -> tuple[
 
 
 class _Scan:
-    """A NIfTI file, (C, D, H, W) or labels (D, H, W), whose voxels are read where they are asked for."""
+    """A NIfTI file, (C, D, H, W) or labels (D, H, W); indexing it reads only the voxels that the index selects."""
 
     def __init__(self, file: Path, *, labels: bool) -> None:
         self._file, self.dtype = file, np.dtype(np.int32 if labels else np.float32)
@@ -88,17 +88,17 @@ class _Scan:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # nibabel raises what it met
+        except Exception as error:  # nibabel raises many kinds
             if not self._file.exists() or isinstance(error, ModuleNotFoundError):
                 raise
             raise invalid("path", expected="a NIfTI file that nibabel reads", got=f"{self._file}: {error}") from error
 
 
 def write_volume(path: str | os.PathLike[str], volume: Tensor, affine: Tensor) -> None:
-    """Write a volume (D, H, W) or (C, D, H, W) and its matrix to a NIfTI file, at once: a reader sees all of it or none.
+    """Write a volume (D, H, W) or (C, D, H, W) and its matrix to a NIfTI file, atomically: no reader sees half a file.
 
     Args:
-        path: of a file ``.nii`` or ``.nii.gz``, in a folder that is there.
+        path: a file ``.nii`` or ``.nii.gz``, in a folder that exists.
         volume: of any dtype that NIfTI has; one channel needs no axis.
         affine: (4, 4), from voxels (x, y, z) to the world.
 
@@ -120,7 +120,7 @@ def write_volume(path: str | os.PathLike[str], volume: Tensor, affine: Tensor) -
 
 
 def _write_blocks(file: Path, blocks: Blocks, source: _Scan) -> None:
-    """The same for a result above memory, into a file that is not packed."""
+    """Write a result block by block, for volumes larger than memory, into an uncompressed file."""
     dtype, affine = source.dtype, blocks.others["affine"].cpu().numpy()
     shape = (*blocks.size[::-1], *source.shape[:-3])
     shape = shape[:3] if shape[3:] == (1,) else shape
@@ -132,14 +132,14 @@ def _write_blocks(file: Path, blocks: Blocks, source: _Scan) -> None:
         os.truncate(draft, _HEADER + math.prod(shape) * dtype.itemsize)
         for place, part in blocks:
             entry = part["labelmap" if "labelmap" in part else "volume"]
-            into = np.memmap(draft, dtype, "r+", _HEADER, shape, order="F")  # for each block, such that no other stays in memory
+            into = np.memmap(draft, dtype, "r+", _HEADER, shape, order="F")  # opened anew, so that only this block is in memory
             into.T[(..., *place)] = entry.numpy()
 
     written(file, write)
 
 
 def volumes_in(folder: Path, *, without: Sequence[Path] = ()) -> list[Path]:
-    """The NIfTI files in a folder and its folders, but for those of some, relative to it, in order."""
+    """The relative paths of all NIfTI files in a folder, sorted; ``without`` names folders inside it that are left out."""
     found = (path for path in folder.rglob("*") if path.name.lower().endswith(_ENDINGS))
     left = [path.resolve() for path in without]
     return sorted(path.relative_to(folder) for path in found if not any(path.resolve().is_relative_to(one) for one in left))
@@ -156,23 +156,23 @@ def augment_volumes(
     seed: int = 0,
     block: int | None = None,
 ) -> Iterator[tuple[Path, int, str]]:
-    """Write copies of scans, and of their labels, to ``out/images`` and ``out/labels``; what is there stays.
+    """Write augmented copies of scans and their labels to ``out/images`` and ``out/labels``; existing files are kept.
 
     Args:
-        scans: relative to ``source``.
+        scans: paths relative to ``source``.
         source, out: folders.
-        pipeline: of transforms that take volumes.
-        labels: a folder with label volumes of the scans' names, or with nnU-Net's, which end before ``_0000``.
-        copies: of each scan; copy c is the draw of step c.
-        seed: of the draws; the index is that of the scan's relative path.
+        pipeline: a pipeline of transforms that take volumes.
+        labels: a folder of label volumes, named like the scans, or as for nnU-Net without the scans' ``_0000``.
+        copies: how many of each scan; copy c is the draw of step c.
+        seed: the seed of the draws; a scan's index is `index_of` its relative path.
         block: read and write so many voxels along each axis at a time (:meth:`pellucid.Pipeline.blocks`); default all of a volume.
 
     Returns:
-        Each scan, how many copies of it were written, and what was wrong with it, such as a broken file or labels of other voxels;
-        the others are augmented.
+        For each scan: its path, how many copies were written, and the error, if any, such as a broken file or labels of another
+        shape. A faulty scan does not stop the others.
 
     Errors:
-        InvalidArgument for a scan without labels in the folder of them, before any is read.
+        InvalidArgument for a scan whose label volume is missing, before any file is read.
     """
     running = Pipeline(pipeline.transforms, seed=seed, **{**pipeline.options.settings(), "targets": {}})
     stems = [scan.name[: -len(next(end for end in _ENDINGS if scan.name.lower().endswith(end)))] for scan in scans]
@@ -196,26 +196,24 @@ def augment_volumes(
 
 
 def _sources(scan: Path, marks: Path | None, by_block: bool) -> dict[str, _Scan]:
-    """The files of a scan, its labels first, which are of the same voxels."""
+    """Open a scan and its labels, labels first; raise unless both have the same shape and place."""
     for path in (scan, marks) if by_block else ():
         if path is not None and path.name.lower().endswith(".gz"):
-            raise invalid(
-                str(path), expected="a file that is not packed, .nii, for --block", got=path.name, fix="Unpack it by gunzip."
-            )
+            raise invalid(str(path), expected="an uncompressed file, .nii, for --block", got=path.name, fix="Unpack it by gunzip.")
     found = _Scan(scan, labels=False)
     if marks is None:
         return {"volume": found}
     labels = _Scan(marks, labels=True)
     away = (labels.affine - found.affine).abs().max()
     if labels.shape != found.shape[1:] or away > 1e-2:
-        expected = f"{found.shape[1:]} voxels at the places of {scan}"
+        expected = f"{found.shape[1:]} voxels and the matrix of {scan}"
         got = f"{labels.shape}, and a matrix that differs by {away:.3g}"
         raise invalid(str(marks), expected=expected, got=got, fix="Resample the labels to the scan.")
     return {"labelmap": labels, "volume": found}
 
 
 def _augment(running: Pipeline, sources: Mapping[str, _Scan], key: Key, into: Sequence[Path], block: int | None) -> None:
-    """Write one copy; the scan last, by which a reader knows that all is there."""
+    """Write one copy; the scan is written last, so an existing scan means that its labels exist too."""
     for path in into:
         path.parent.mkdir(parents=True, exist_ok=True)
     affine = {"affine": sources["volume"].affine}

@@ -1,7 +1,7 @@
 """YOLO: a text file for each picture, where trainers look for it.
 
-Owns: where that is, and its lines.
-Must not: take a number for another one.
+Owns: the path of a picture's labels, and reading and writing their lines.
+Must not: guess at a number; a line that is not clearly YOLO's is refused.
 Read next: ``../geometry/polygons.py``.
 """
 
@@ -25,11 +25,11 @@ __all__ = ["Yolo", "labels_of"]
 
 _LINE = re.compile(rb"^\s*\S+(\s+[-+.\deE]+){4,}\s*$")
 _TRIED = 20
-"""Files that are looked into before text beside pictures is taken for something else, such as captions."""
+"""After so many text files without a YOLO line, text beside pictures counts as something else, such as captions."""
 
 
 def labels_of(path: PurePosixPath) -> PurePosixPath:
-    """Where trainers look for a picture's labels: its path with ``labels`` for the last folder ``images``; else beside it."""
+    """Where trainers look for a picture's labels: the path's last folder ``images`` becomes ``labels``; else beside the picture."""
     parts = list(path.parts)
     if "images" in parts[:-1]:
         at = len(parts) - 2 - parts[-2::-1].index("images")
@@ -51,50 +51,50 @@ class Yolo(Annotations):
         self.root = root
 
     def check(self) -> None:
-        """Raise for labels with keypoints, which lines of numbers alone do not tell from polygons."""
+        """Raise for labels with keypoints, whose lines cannot be told from polygons."""
         for path in (self.root / "data.yaml", self.root / ".." / "data.yaml"):
             if path.is_file() and b"kpt_shape" in path.read_bytes():
                 raise invalid(str(path), expected="boxes or polygons", got="kpt_shape: labels with keypoints", fix="Use COCO.")
 
     def where(self, picture: PurePosixPath) -> Path | None:
-        """The file of a picture's labels, if there is one."""
+        """The file of a picture's labels, or None if there is none."""
         at = Path(labels_of(PurePosixPath(Path(os.path.abspath(self.root), picture).as_posix())))  # noqa: PTH100 - links stay
         beside = (self.root / picture).with_suffix(".txt")
         return next((path for path in (at, beside) if path.exists()), None)
 
     def looks_right(self, pictures: Sequence[PurePosixPath]) -> bool:
-        """Whether there are labels: in ``labels`` whatever they are; beside pictures, text that reads so, or has no line."""
+        """Whether there are YOLO labels: any file in ``labels``; beside pictures, a file with a YOLO line, or only empty files."""
         found = [path for picture in pictures if (path := self.where(picture)) is not None]
         beside = {(self.root / picture).with_suffix(".txt") for picture in pictures}
         if not beside.issuperset(found):
             return True
-        told = 0
+        others = 0
         for path in found:
             if not path.is_file():
                 continue
             first = path.read_bytes().strip().partition(b"\n")[0]
             if _LINE.match(first):
                 return True
-            told += bool(first)
-            if told == _TRIED:
+            others += bool(first)
+            if others == _TRIED:
                 break
-        return bool(found) and not told
+        return bool(found) and not others
 
     def files(self, name: PurePosixPath) -> tuple[PurePosixPath, ...]:
-        """Its labels."""
+        """The path of a new picture's labels."""
         return (labels_of(name),)
 
     def common(self) -> tuple[PurePosixPath, ...]:
-        """The list of classes, where there is one."""
+        """The files with the list of classes, if there are any."""
         return tuple(PurePosixPath(name) for name in ("classes.txt", "data.yaml") if (self.root / name).exists())
 
     def raw(self, picture: PurePosixPath) -> bytes:
-        """The file; of none, not even the name."""
+        """The content of a picture's labels, after a line ``labels``; empty if there is no file."""
         path = self.where(picture)
         return b"" if path is None else b"labels\n" + path.read_bytes()
 
     def read(self, raw: bytes, picture: PurePosixPath, size: Size) -> tuple[dict[str, Any], Any]:
-        """Boxes and polygons."""
+        """The boxes and polygons of a picture, and for each the class and whether it is a polygon."""
         path = self.where(picture)
         try:
             lines = raw.partition(b"\n")[2].decode("utf-8-sig").splitlines()
@@ -120,26 +120,26 @@ class Yolo(Annotations):
     def made(
         self, known: Any, result: Mapping[str, Any], name: PurePosixPath, size: Size
     ) -> tuple[dict[PurePosixPath, bytes], Any]:
-        """The objects that are still to be seen."""
+        """The lines of the objects that are still visible."""
         scale, lines, outlines = np.array(size[::-1]), [], iter(result.get("polygons", ()))
         for (label, outlined), box, valid in zip(known, result["boxes"].numpy(), result["boxes_valid"].tolist(), strict=True):
             rings = rings_of(next(outlines)) if outlined else []
             if not valid or (outlined and not rings):
                 continue
             centred = np.stack(((box[:2] + box[2:]) / 2, box[2:] - box[:2]))
-            # Pieces in one line, as trainers take them: each closed, on the way to the next and back from it.
+            # Several pieces go into one line, as trainers expect: each piece is closed, and lines join one piece to the next.
             joined = [part.numpy() for ring in rings for part in ((ring, ring[:1]) if len(rings) > 1 else (ring,))]
             values = (np.concatenate(joined) if outlined else centred) / scale
             lines.append(" ".join([label, *(f"{value:.6f}" for value in values.reshape(-1))]))
         return {labels_of(name): "".join(f"{line}\n" for line in lines).encode()}, None
 
     def finish(self, parts: Iterable[Any]) -> dict[PurePosixPath, bytes]:
-        """The list of classes, as it is."""
+        """The files with the list of classes, unchanged."""
         return {name: (self.root / name).read_bytes() for name in self.common()}
 
 
 def _shares(where: str, line: str) -> tuple[str, Any]:
-    """The class of a line, and its numbers."""
+    """Return the class of a line and its numbers."""
     name, *parts = line.split()
     try:
         values = np.array([float(part) for part in parts])
