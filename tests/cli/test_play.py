@@ -68,7 +68,7 @@ def test_every_transform_that_is_offered_draws(group):
     ("content", "said"),
     [
         (asked(("RandomRotation", {"degrees": "__import__('os')"})), "RandomRotation.degrees: expected a number"),
-        (asked(("RandomRotation", {"degrees": "spam"})), "Texts stand in quotes"),
+        (asked(("RandomRotation", {"degrees": "spam"})), "Put texts in quotes"),
         (asked(("RandomRotation", {"degres": "3"})), "did you mean degrees=?"),
         (asked(("system", {})), "expected the name of a transform"),
         (asked() | {"picture": "x"}, "Choose a PNG"),

@@ -1,4 +1,4 @@
-"""What is where in the demo's photographs, placed by hand.
+"""The targets of the demo's photographs, placed by hand.
 
 Owns: boxes, keypoints and outlines of scikit-image's pictures, in the edge coordinates of the original files.
 Must not: load pictures or compute.
@@ -17,7 +17,7 @@ Point: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class Ellipse:
-    """An ellipse by its leftmost, topmost, rightmost and bottommost edge, and how far right of its centre the bottom point lies."""
+    """An ellipse in its bounding box; ``lean`` is how far to the right of the centre its bottom point lies."""
 
     left: float
     top: float
@@ -31,7 +31,7 @@ class Annotation:
     """The targets of one photograph.
 
     Args:
-        name: of the picture in ``skimage.data``.
+        name: the picture's name in ``skimage.data``.
         boxes: (x1, y1, x2, y2).
         keypoints: (x, y).
         outlines: the mask's classes 1, 2, ... in order, as polygons or ellipses.

@@ -20,18 +20,18 @@ def audit(
     inputs: Annotated[str | None, typer.Option("--inputs", "-i", help="for example 2x3x16x16, or x=2x3x16x16,angle=scalar")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write report.html or report.json")] = None,
     json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
-    compile: Annotated[bool, typer.Option("--compile", help="also compile: seconds instead of tenths")] = False,  # noqa: A002
+    compile: Annotated[bool, typer.Option("--compile", help="also check torch.compile, which takes seconds")] = False,  # noqa: A002
     declared: Annotated[str | None, typer.Option(help="what the author promises: x=exact,p=surrogate")] = None,
     allow: Annotated[list[str] | None, typer.Option(help="findings to leave out: category or category:subject")] = None,
     level: Annotated[str, typer.Option(help="the mildest severity to show: note, warning or error")] = "note",
-    quick: Annotated[bool, typer.Option("--quick", help="leave out other layouts, shapes, signs and modes")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="skip the checks of other layouts, shapes, signs and modes")] = False,
     budget: Annotated[float, typer.Option(help="processor seconds for further digits, leaves, sizes and values")] = 10.0,
     watch_training: Annotated[
         str | None, typer.Option("--watch-training", help="file.py:train_step: run some steps of it and watch every parameter")
     ] = None,
     steps: Annotated[int, typer.Option(help="training steps to watch")] = 10,
 ) -> None:
-    """Say where the gradients of a callable live, lie and die. Exit code 0: clean, 1: warnings, 2: errors."""
+    """Say where a callable's gradients are right, wrong or lost. Exit code 0: clean, 1: warnings, 2: errors."""
     from pellucid.audit import AuditReport, Severity, TrainingReport
     from pellucid.audit import audit as examined
     from pellucid.audit import watch_training as watched

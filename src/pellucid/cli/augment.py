@@ -1,4 +1,4 @@
-"""``pellucid augment``: folders of pictures, with what is annotated on them, to disk.
+"""``pellucid augment``: augment a folder of pictures and their annotations to disk.
 
 Owns: the command.
 Must not: touch pictures; ``../data/folders.py`` does.
@@ -24,23 +24,23 @@ __all__ = ["augment"]
 
 
 def augment(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A folder of pictures, in folders of any depth.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where the copies go, in the same folders and formats.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A folder of pictures; subfolders of any depth are read.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder for the copies; subfolders and formats stay.")],
     pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="Written by Pipeline.save (.toml, .json).")],
-    copies: Annotated[int, typer.Option("--copies", "-n", min=1, help="Of each picture.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    copies: Annotated[int, typer.Option("--copies", "-n", min=1, help="Copies of each picture.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
     annotations: Annotated[str, typer.Option(help="auto, none, coco, yolo, voc or masks.")] = "auto",
     coco: Annotated[Path | None, typer.Option(metavar="FILE", help="The COCO file of the pictures.")] = None,
-    masks: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Masks (.png, .nii.gz) under the pictures' names.")] = None,
-    workers: Annotated[int, typer.Option("--workers", "-w", min=0, help="Processes beside this one.")] = 0,
-    shard: Annotated[str | None, typer.Option(metavar="I/N", help="Every N-th picture; default that of torchrun.")] = None,
-    quality: Annotated[int, typer.Option(min=1, max=100, help="Of JPEG and WebP files.")] = 95,
+    masks: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Masks (.png, .nii.gz), named like the pictures.")] = None,
+    workers: Annotated[int, typer.Option("--workers", "-w", min=0, help="Worker processes, beside the main one.")] = 0,
+    shard: Annotated[str | None, typer.Option(metavar="I/N", help="Take part I of N; default: torchrun's rank.")] = None,
+    quality: Annotated[int, typer.Option(min=1, max=100, help="Quality of JPEG and WebP files.")] = 95,
     gray: Annotated[bool, typer.Option("--gray", help="Read and write one channel; default three.")] = False,
     block: Annotated[int | None, typer.Option(min=1, help="Voxels along each axis at a time, for volumes above memory.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove what OUT holds first.")] = False,
-    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Delete OUT first.")] = False,
+    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="A module with transforms of your own.")] = None,
 ) -> None:
-    """Augment a folder of pictures with its boxes, outlines or masks, or of NIfTI volumes with labels. Called again it goes on."""
+    """Augment a folder of pictures with boxes, outlines or masks, or of NIfTI volumes with labels. Call again to resume."""
     from rich.console import Console
     from rich.progress import track
 
@@ -54,9 +54,9 @@ def augment(
     check_choice("--annotations", annotations, FORMATS)
     first, every = shard_of(shard)
     if out.resolve() == source.resolve() or source.resolve().is_relative_to(out.resolve()):
-        raise invalid("OUT", expected="another folder than that of the pictures", got=str(out))
+        raise invalid("OUT", expected="a folder that neither is nor contains IN", got=str(out))
     if overwrite and first:
-        expected = "only with the first shard, before the others start"
+        expected = "to be passed to the first shard only, before the others start"
         raise invalid("--overwrite", expected=expected, got=f"--shard {first + 1}/{every}")
     loaded = Pipeline.load(pipeline, allow=allow or ())
     if scans := volumes_in(source, without=(out, *([masks] if masks else []))):
@@ -84,12 +84,12 @@ def augment(
     job.finish(pictures)
     written, anew, kept = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("written", "anew", "kept"))
     again = f", {anew} anew, as pictures or annotations had changed" if anew else ""
-    there = f"; {kept} {'was' if kept == 1 else 'were'} there" if kept else ""
-    console.print(printable(f"Wrote {written} picture{'s' * (written != 1)} to {out}{again}{there}."))
+    rest = f"; {kept} {'was' if kept == 1 else 'were'} there already" if kept else ""
+    console.print(printable(f"Wrote {written} picture{'s' * (written != 1)} to {out}{again}{rest}."))
     turned = sum(outcome.turned for outcome in outcomes)
     if turned and labels.form != "none":
-        said = "picture was turned as its camera noted" if turned == 1 else "pictures were turned as their cameras noted"
-        console.print(f"{turned} {said}; annotations are read as of what is seen then.")
+        said = "picture was" if turned == 1 else "pictures were"
+        console.print(f"{turned} {said} turned upright (EXIF); annotations are taken to match the upright picture.")
     faults = labels.faults()
     for fault in faults:
         errors.print(printable(f"{coco}: {fault}."), style="red")
@@ -99,17 +99,17 @@ def augment(
 
 
 def _augment_volumes(scans: list[Path], source: Path, out: Path, pipeline: Pipeline, how: dict[str, Any]) -> None:
-    """The same for volumes."""
+    """Augment NIfTI volumes, and report on them."""
     from rich.console import Console
     from rich.progress import track
 
     from pellucid.data.volumes import augment_volumes
 
     console, total = Console(highlight=False, markup=False, soft_wrap=True), how["copies"] * len(scans)
-    made = augment_volumes(scans, source, out, pipeline, **how)
-    outcomes = list(track(made, "Augmenting", total=len(scans), console=console))
+    work = augment_volumes(scans, source, out, pipeline, **how)
+    outcomes = list(track(work, "Augmenting", total=len(scans), console=console))
     written, wrong = sum(count for _, count, _ in outcomes), [(scan, said) for scan, _, said in outcomes if said]
-    rest = "" if written == total or wrong else "; the others were there"
+    rest = "" if written == total or wrong else "; the others were there already"
     console.print(printable(f"Wrote {written} of {total} volumes to {out}{rest}."))
     _complain(len(scans), wrong)
 

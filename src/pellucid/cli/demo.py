@@ -22,7 +22,7 @@ __all__ = ["demo"]
 
 
 class _Scale(NamedTuple):
-    """How much the demo does."""
+    """How many pictures of which size the demo uses."""
 
     photographs: int
     size: int
@@ -75,7 +75,7 @@ def _run(output: Path, scale: _Scale, seed: int, console: Console) -> bool:
         progress.update(task, advance=1, description="Differentiating")
         gradients = png_bytes(gradient_sheet(show))
 
-        # In double precision by the kernels' specification: they would have to be compiled a second time for it.
+        # Float64 by the reference: the kernels would have to be compiled a second time for it.
         check = flagship(scale.check_size, seed=seed, extended=True, impl="reference")
         photographs = dithered(load_batch(chosen, scale.check_size)["image"])
         record = check.draw(photographs)

@@ -1,7 +1,7 @@
-"""``pellucid doctor``: what a bug report needs, and whether this installation computes what it should.
+"""``pellucid doctor``: facts for a bug report, and a self test of the installation.
 
 Owns: the facts that are printed, and a self test of a few seconds.
-Must not: fail where something is missing; it says so.
+Must not: fail where a package is missing; it prints "missing".
 Read next: ``../core/compilers/__init__.py``.
 """
 
@@ -30,17 +30,15 @@ _OPTIONAL = {
 }
 _SETTINGS = ("NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "TRITON_INTERPRET", "PELLUCID_DATA")
 _ZEROS = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
-"""Philox 4x32-10 of a counter and a key of zeros: a known answer of its authors (Random123, kat_vectors)."""
+"""Philox 4x32-10 of a zero counter and a zero key: the known answer from its authors (Random123, kat_vectors)."""
 
 
 def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="Versions, backends and caches only, without the self test.")] = False,
     device: Annotated[
-        str, typer.Option(help="Also launch the kernels of this device, such as cuda, and tell each one's check.")
+        str, typer.Option(help="Also launch the kernels of this device, such as cuda, and print each one's check.")
     ] = "",
-    hashes: Annotated[
-        Path | None, typer.Option(help="SHA256SUMS of a release: hold the object code that came with the package against it.")
-    ] = None,
+    hashes: Annotated[Path | None, typer.Option(help="SHA256SUMS of a release: compare the package's object code with it.")] = None,
 ) -> None:
     """Print versions, backends, threads and caches, and run a self test, for bug reports. Exit code 1 if a test fails."""
     for name, fact in _facts():
@@ -82,7 +80,7 @@ def _facts() -> Iterator[tuple[str, str]]:
 
 
 def _strange(hashes: Path) -> list[str]:
-    """Which files of shipped object code the list of a release does not have, with their hash."""
+    """The shipped object files whose hash differs from a release's list, or is missing there."""
     import hashlib
 
     from pellucid.core.compilers.kept import COMPILED
@@ -104,7 +102,7 @@ def _yes(works: bool) -> str:
 
 
 def _cache(compiled: bool) -> str:
-    """Where Numba keeps compiled kernels."""
+    """The folder where Numba keeps compiled kernels."""
     if not compiled:
         return "none: nothing is compiled"
     from numba import config
@@ -115,20 +113,20 @@ def _cache(compiled: bool) -> str:
 
 
 def _tests() -> Iterator[tuple[str, str, float]]:
-    """(name, what is wrong or nothing, seconds) of each part of the self test."""
+    """Yield (name, fault or an empty text, seconds) for each part of the self test."""
     from pellucid.cli.waiting import waiting
 
     for name, test in (
         ("draws are the documented ones", _draws),
         ("compiled passes agree with the reference", _agreement),
         ("gradients agree with finite differences", _gradients),
-        ("replay is bit for bit, and inverse undoes", _replay),
+        ("a replay is bit-identical, and inverse undoes a pipeline", _replay),
     ):
         start = time.perf_counter()
         try:
             with waiting(f"Testing: {name}"):
                 fault = test()
-        except Exception as error:  # whatever goes wrong belongs into the report
+        except Exception as error:  # any error belongs in the report
             fault = f"{type(error).__name__}: {error}".splitlines()[0]
         yield name, fault, time.perf_counter() - start
 
@@ -202,7 +200,7 @@ def _replay() -> str:
 
 
 def _launched(device: str) -> dict[str, str]:
-    """What the first launch of each kernel of a device finds: pictures in floats, half floats and bytes, with their gradients."""
+    """Launch a device's kernels on float, half and byte pictures, with gradients; return what each one's first check found."""
     import torch
 
     from pellucid import (

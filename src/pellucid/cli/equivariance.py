@@ -1,6 +1,6 @@
-"""``pellucid equivariance``: how far a model is from commuting with transforms, as tables, curves and pictures.
+"""``pellucid equivariance``: measure how far a model is from commuting with transforms; write tables, curves and pictures.
 
-Owns: the command, and what it writes.
+Owns: the command, and its output files.
 Must not: measure; ``pellucid.equivariance`` does.
 Read next: ``../equivariance.py``.
 """
@@ -28,11 +28,11 @@ def equivariance(
     model: Annotated[str, typer.Argument(help="module:function, module:Class(arguments), file.py:function, or a .pt2 file.")],
     pipeline: Annotated[str, typer.Option("--pipeline", metavar="FILE", help="Written by Pipeline.save, or a preset's name.")],
     data: Annotated[Path, typer.Option("--data", metavar="DIR", exists=True, file_okay=False, help="A folder of pictures.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where tables and pictures go.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for tables and pictures.")] = Path(
         "equivariance"
     ),
     size: Annotated[int, typer.Option(min=1, help="Pictures are cut to squares of this size.")] = 224,
-    count: Annotated[int, typer.Option(min=1, help="How many pictures, the first by name.")] = 16,
+    count: Annotated[int, typer.Option(min=1, help="How many pictures, in the order of their names.")] = 16,
     draws: Annotated[int, typer.Option(min=1, help="Draws of each picture and strength.")] = 4,
     pairs: Annotated[bool, typer.Option("--pairs", help="Also measure every two transforms together.")] = False,
     worst: Annotated[bool, typer.Option("--worst", help="Also search the worst draw of each transform.")] = False,
@@ -45,10 +45,10 @@ def equivariance(
     from pellucid.pipeline import Pipeline
 
     need("train", "matplotlib")
-    made = Pipeline.load(pipeline) if Path(pipeline).suffix in (".toml", ".json") else presets.load(pipeline)
-    asked, images = _model(model), _pictures(data, size, count)
+    loaded = Pipeline.load(pipeline) if Path(pipeline).suffix in (".toml", ".json") else presets.load(pipeline)
+    network, images = _model(model), _pictures(data, size, count)
     with waiting(f"Measuring on {len(images)} pictures"):
-        report = measure_equivariance(asked, made, images, draws=draws, pairs=pairs, worst=worst)
+        report = measure_equivariance(network, loaded, images, draws=draws, pairs=pairs, worst=worst)
     output.mkdir(parents=True, exist_ok=True)
     report.save(output / "equivariance.json")
     (output / "equivariance.md").write_text(f"{report}\n")
@@ -60,7 +60,7 @@ def equivariance(
 
 
 def _model(name: str) -> Any:
-    """A model by its name or file, in evaluation mode where it has one."""
+    """Load a model by its name or from its file, and put it in evaluation mode if it is a module."""
     import inspect
 
     import torch
@@ -70,7 +70,7 @@ def _model(name: str) -> Any:
 
     found = torch.export.load(name).module() if name.endswith(".pt2") else resolve(name)
     if inspect.isclass(found) or (inspect.isfunction(found) and not inspect.signature(found).parameters):
-        raise invalid("model", expected="what takes a batch of pictures", got=name, fix=f"To make it first, write '{name}()'.")
+        raise invalid("model", expected="a callable that takes a batch of pictures", got=name, fix=f"Call it first: '{name}()'.")
     return found.eval() if isinstance(found, torch.nn.Module) and not name.endswith(".pt2") else found
 
 
@@ -97,7 +97,7 @@ def _figure(width: float, height: float) -> Any:
 
 
 def _curves(report: EquivarianceReport, path: Path) -> None:
-    """The error of each transform over its strength, with the interval and the resampling's share."""
+    """Plot each transform's error over its strength, with the interval, and the error of resampling alone."""
     names = list(dict.fromkeys((row.transform, row.output) for row in report.rows))
     across = min(3, len(names))
     down = -(-len(names) // across)
@@ -108,7 +108,7 @@ def _curves(report: EquivarianceReport, path: Path) -> None:
         at = [row.strength for row in rows]
         low, high = [row.error - row.margin for row in rows], [row.error + row.margin for row in rows]
         axes.fill_between(at, low, high, alpha=0.25, linewidth=0)
-        axes.errorbar(at[-1:], [rows[-1].error], yerr=[rows[-1].margin], color="C0", capsize=3)  # all there is of a flip
+        axes.errorbar(at[-1:], [rows[-1].error], yerr=[rows[-1].margin], color="C0", capsize=3)  # a flip has this point alone
         axes.set_xlim(0, 1.05)
         axes.plot(at, [row.error for row in rows], marker="o", markersize=3, label="error, with its 95 % interval")
         axes.plot(at, [row.resampling for row in rows], linestyle=":", color="0.4", label="of resampling alone")
@@ -123,7 +123,7 @@ def _curves(report: EquivarianceReport, path: Path) -> None:
 
 
 def _worst(report: EquivarianceReport, images: Tensor, path: Path) -> None:
-    """For each transform the three pictures whose worst error is largest, before and under that draw."""
+    """Show, for each transform, the three pictures with the largest worst error, before and after the worst draw."""
     columns = min(3, len(images))
     figure = _figure(2.2 * 2 * columns, 2.4 * len(report.worst))
     for i, one in enumerate(report.worst):

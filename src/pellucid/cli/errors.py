@@ -1,7 +1,7 @@
-"""How the program fails: one red sentence and exit code 2 for what the user can mend.
+"""How the program fails: a user's mistake gives one red sentence and exit code 2.
 
-Owns: which exceptions are the user's, and how they are printed.
-Must not: catch anything else; a defect of ours keeps its traceback.
+Owns: which exceptions count as the user's mistakes, and how they are printed.
+Must not: catch anything else; a bug of this package keeps its traceback.
 Read next: ``__init__.py``.
 """
 
@@ -37,15 +37,15 @@ _PACKAGES = {
     "safetensors": "safetensors",
     "skimage": "scikit-image",
 }
-"""By the name they are imported under."""
+"""Names of packages by the module that they install."""
 
 
 def need(extra: str, *modules: str) -> None:
-    """Check, before any work is done, that the packages a command will want are there."""
+    """Check, before any work is done, that the packages that a command needs are installed."""
     for module in modules:
         try:
             installed = find_spec(module) is not None
-        except ValueError:  # a module that is blocked
+        except ValueError:  # the module is blocked by None in sys.modules
             installed = False
         if not installed:
             raise MissingExtraError(_PACKAGES[module], extra)
@@ -66,10 +66,10 @@ class PoliteGroup(TyperGroup):
 
 
 def printable(text: str) -> str:
-    """A text in which bytes of file names that are no UTF-8 are spelled out, as in Python."""
+    r"""Return a text with the bytes of file names that are not UTF-8 written as ``\xff``."""
     try:
         content = text.encode(errors="surrogateescape")
-    except UnicodeEncodeError:  # of no file name
+    except UnicodeEncodeError:  # surrogates that come from no file name
         content = text.encode(errors="backslashreplace")
     return content.decode(errors="backslashreplace")
 

@@ -34,19 +34,19 @@ def eval_descriptor(
     joint: Annotated[
         list[Path] | None, typer.Option("--joint", "-j", help="a run's folder with a detector: measure it with its own keypoints")
     ] = None,
-    baselines: Annotated[str, typer.Option(help="peers beside it: rootsift,sift,raw,random")] = "rootsift,sift,raw,random",
+    baselines: Annotated[str, typer.Option(help="to compare with: rootsift,sift,raw,random")] = "rootsift,sift,raw,random",
     photographs: Annotated[str, typer.Option(help="without DIR: bundled photographs to warp and measure on, comma-separated")] = "",
     keypoints: Annotated[int, typer.Option(help="SIFT keypoints per image, at most")] = 2048,
     factor: Annotated[float, typer.Option(help="a patch's side in keypoint sizes")] = 8.0,
     json: Annotated[Path | None, typer.Option(help="write everything measured to this file")] = None,
     markdown: Annotated[Path | None, typer.Option(help="write the table to this file")] = None,
     pictures: Annotated[Path | None, typer.Option(help="write pictures of matches into this folder")] = None,
-    seed: Annotated[int, typer.Option(help="of the warps, without DIR")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of the warps, without DIR")] = 0,
     refine: Annotated[
-        bool, typer.Option("--refine", help="move matched points to parts of a pixel where the pictures agree")
+        bool, typer.Option("--refine", help="refine matched points to subpixels by aligning the pictures around them")
     ] = False,
     agreeing: Annotated[
-        bool, typer.Option("--agreeing", help="with --refine: keep only matches around which the pictures do agree")
+        bool, typer.Option("--agreeing", help="with --refine: keep only matches around which the pictures agree")
     ] = False,
 ) -> None:
     """Measure descriptors on sequences with known homographies: mAP, MMA, homographies, repeatability."""
@@ -76,8 +76,8 @@ def eval_descriptor(
     drawn: dict[tuple[str, str], Any] = {}
     keep = None if pictures is None else _keep_pictures(drawn, list(methods))
     with waiting("Measuring") as say:
-        told = (_told(sequence, say) for sequence in sequences)
-        report = evaluate_methods(told, methods, protocol, on_pair=keep, refine=refine, agreeing=agreeing)
+        announced = (_announced(sequence, say) for sequence in sequences)
+        report = evaluate_methods(announced, methods, protocol, on_pair=keep, refine=refine, agreeing=agreeing)
     typer.echo(plain_table(report))
     if json is not None:
         write_bytes(json, (text.dumps(report.to_dict(), indent=1) + "\n").encode())
@@ -93,7 +93,7 @@ def export_descriptor(
     weights: Annotated[Path, typer.Argument(help="a run's folder, .safetensors or .pt")],
     output: Annotated[Path, typer.Argument(help="a file ending in .onnx, or in .pt2 for a torch.export program")],
 ) -> None:
-    """Write a trained descriptor for programs that have no Pellucid."""
+    """Write a trained descriptor for use without Pellucid."""
     need("train", "safetensors")
     if output.suffix == ".onnx":
         need("onnx", "onnx", "onnxscript")
@@ -106,13 +106,13 @@ def export_descriptor(
     typer.echo(f"{written}")
 
 
-def _told(sequence: PlanarSequence, say: Callable[[str], None]) -> PlanarSequence:
+def _announced(sequence: PlanarSequence, say: Callable[[str], None]) -> PlanarSequence:
     say(f"Measuring on {sequence.name}")
     return sequence
 
 
 def _labels(option: str, paths: Sequence[Path] | None, taken: Container[str]) -> dict[str, Path]:
-    """Short names: the run's folder, or the file, with as many parent folders in front as make the names differ."""
+    """Short, unique names for paths: the run's folder or the file, with as many parent folders in front as are needed."""
     from pellucid.errors import invalid
 
     places = {(path.parent if path.stem == "descriptor" and not path.is_dir() else path).resolve(): path for path in paths or ()}
@@ -158,7 +158,7 @@ def _readable(folders: Sequence[Path], broken: list[InvalidArgument]) -> Iterato
 
 
 def _keep_pictures(drawn: dict[tuple[str, str], Any], methods: list[str]) -> OnPair:
-    """Draw pair (1, 3) of each sequence (or its only one) with the first method and with RootSIFT (or whatever comes second)."""
+    """Draw pair (1, 3) of each sequence (or its only pair) for the first method and for RootSIFT (or else the second method)."""
     from pellucid.features.evaluation.pictures import draw_matches
 
     shown = methods[:1] + [name for name in ("rootsift", *methods[1:]) if name in methods[1:]][:1]

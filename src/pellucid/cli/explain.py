@@ -1,4 +1,4 @@
-"""``pellucid explain``: what a pipeline file fuses, and what it draws.
+"""``pellucid explain``: show which transforms of a pipeline file are fused, and what it draws.
 
 Owns: the command and the reading of sizes.
 Must not: word the plan; ``pipeline.explain`` does.
@@ -31,9 +31,9 @@ def explain(
     pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="Written by Pipeline.save (.toml, .json).")],
     size: Annotated[str, typer.Option(metavar="HxW", help="Height and width of the images.")] = "224x224",
     channels: Annotated[int, typer.Option(help="Channels of the images.")] = 3,
-    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
+    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="A module with transforms of your own.")] = None,
 ) -> None:
-    """Show what a pipeline fuses into which pass, which implementation runs, and what it draws."""
+    """Show a pipeline's passes: the transforms in each, the implementation that runs it, and the values it draws."""
     from pellucid.pipeline import Pipeline
 
     typer.echo(Pipeline.load(pipeline, allow=allow or ()).explain(size=parse_size("--size", size), channels=channels))

@@ -1,6 +1,6 @@
-"""Files in and out: pictures of any kind become tensors, and nothing is ever half written.
+"""Read pictures as tensors, and write files atomically.
 
-Owns: reading images through Pillow, pages from their templates, and atomic writes.
+Owns: reading images through Pillow, filling in page templates, and atomic writes.
 Must not: know of pipelines.
 Read next: ``draw.py``.
 """
@@ -33,12 +33,12 @@ def check_png(name: str, path: Path) -> Path:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file at once: a reader sees the old content or the new, never a part."""
+    """Write a file atomically: a reader sees the old content or the new, never a part."""
     written(path, lambda draft: draft.write_bytes(content))
 
 
 def page(name: str, **parts: object) -> bytes:
-    """``name.html`` of this package with its parts, in the look of all pages and in its own where there is ``name.css``."""
+    """Fill the template ``name.html`` with parts, styled by ``report.css`` and, if it exists, ``name.css``."""
     folder = files("pellucid.cli")
     looks = [folder.joinpath(f"{sheet}.css") for sheet in dict.fromkeys(("report", name))]
     style = "".join(look.read_text("utf-8") for look in looks if look.is_file())
@@ -46,12 +46,12 @@ def page(name: str, **parts: object) -> bytes:
 
 
 def facts_list(facts: Iterable[tuple[str, str]]) -> str:
-    """(value, name) as the items of a page's list of facts."""
+    """The items of a page's list of facts, as HTML, from pairs (value, name)."""
     return "".join(f"<div><dd>{escape(value)}</dd><dt>{escape(name)}</dt></div>" for value, name in facts)
 
 
 def png_bytes(picture: Image) -> bytes:
-    """A picture as the content of a PNG file."""
+    """Encode a picture as PNG."""
     buffer = io.BytesIO()
     picture.save(buffer, format="PNG")
     return buffer.getvalue()
@@ -68,7 +68,7 @@ def read_image(path: Path, *, gray: bool = False) -> Tensor:
 
 
 def to_tensor(picture: Any) -> Tensor:
-    """An 8-bit picture or (H, W[, C]) array as (C, H, W), float32 in [0, 1]."""
+    """Convert an 8-bit picture or (H, W[, C]) array to (C, H, W), float32 in [0, 1]."""
     import numpy as np
     import torch
 
@@ -78,7 +78,7 @@ def to_tensor(picture: Any) -> Tensor:
 
 
 def to_picture(image: Tensor) -> Image:
-    """A (1 or 3, H, W) tensor in [0, 1] as an RGB picture; values outside are clipped, other channel counts show their first."""
+    """Convert a tensor (C, H, W) in [0, 1] to an RGB picture, clipped; unless C is 3, the first channel is shown in gray."""
     import torch
     from PIL import Image
 

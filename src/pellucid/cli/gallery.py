@@ -1,6 +1,6 @@
-"""``pellucid gallery``: every transform in pictures, on a photograph of yours or of scikit-image's.
+"""``pellucid gallery``: a page that shows every transform on a photograph of yours or of scikit-image's.
 
-Owns: the command, what is shown of a transform, and the page around it.
+Owns: the command, the pictures of a transform, and the page around them.
 Must not: list transforms; `ALL` does.
 Read next: ``draw.py``.
 """
@@ -32,7 +32,7 @@ SIZE = 160
 """Height and width of the photograph in the gallery, in pixels."""
 _DRAWS, _STEPS = 3, 5
 
-# For fields without a default, by the field's name: what shows on a photograph of this size.
+# For fields without a default, by the field's name: values whose effect is visible on a photograph of this size.
 _REQUIRED: Mapping[str, Any] = {
     "size": (112, 128),
     "sizes": (96, 128),
@@ -42,7 +42,7 @@ _REQUIRED: Mapping[str, Any] = {
     "mean": (0.5, 0.5, 0.5),
     "std": (0.25, 0.25, 0.25),
 }
-# Where the defaults draw nothing, or nothing that shows.
+# Options for transforms whose defaults have no visible effect.
 _SHOWN: Mapping[str, Mapping[str, Any]] = {
     "ColorJitter": {"brightness": 0.4, "contrast": 0.4, "saturation": 0.6, "hue": 0.1},
     "RandomAffine": {"degrees": 20, "translate": (0.1, 0.1), "scale": (0.8, 1.2), "shear": 10},
@@ -60,12 +60,12 @@ _SHOWN: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """What the gallery shows of one transform.
+    """The gallery's pictures of one transform.
 
     Args:
-        transform: with the options of the example.
-        draws: (caption, picture): before, draws, and the gradient.
-        swept: (caption, picture): the first continuous value that it draws, from end to end; empty where there is none.
+        transform: the transform with the options of the example.
+        draws: (caption, picture) of the original, the draws, and the gradient.
+        swept: (caption, picture) for several values of one drawn number; empty if nothing can be swept.
     """
 
     transform: Transform
@@ -101,9 +101,9 @@ def gallery(
 
 
 def photograph(path: Path | None = None) -> dict[str, Tensor]:
-    """Two square pictures with targets: one to show, the astronaut or yours with its central half, and one to mix in.
+    """Return a batch of two square pictures with targets: the first is shown, the second is for transforms that mix pictures.
 
-    An ellipse in each box is its object.
+    Each object's mask is the ellipse in its box; in a picture of yours, the box is the central half.
     """
     import torch
 
@@ -115,7 +115,7 @@ def photograph(path: Path | None = None) -> dict[str, Tensor]:
     from pellucid.transforms.resize import Resize
 
     if path is None:
-        batch = load_batch(ANNOTATIONS[:2], SIZE)  # what mixes pictures needs a second one
+        batch = load_batch(ANNOTATIONS[:2], SIZE)  # transforms that mix pictures need a second one
         return {**batch, "masks": _ellipses(batch["boxes"])}
     image = read_image(path)
     prepare = Pipeline([CenterCrop(min(image.shape[-2:])), Resize((SIZE, SIZE))])
@@ -141,7 +141,7 @@ def _ellipses(boxes: Float[Tensor, "b n 4"]) -> UInt8[Tensor, "b n h w"]:
 
 
 def entries(batch: Mapping[str, Tensor], *, seed: int = 0) -> Iterator[Entry]:
-    """What is shown of each transform of `ALL`, in their order, on the first picture of a batch."""
+    """Yield the gallery's entry for each transform of `ALL`, shown on the first picture of a batch."""
     from pellucid.transforms import ALL
 
     for kind in ALL:
@@ -149,7 +149,7 @@ def entries(batch: Mapping[str, Tensor], *, seed: int = 0) -> Iterator[Entry]:
 
 
 def example(kind: type[Transform]) -> Transform:
-    """A transform of this kind that does something to every picture: with its gate open, and numbers for what has no default."""
+    """Make a transform of this class that changes every picture: its gate is open, and fields without a default get values."""
     from pellucid.transforms import PerChannel, RandomAffine, RandomBrightness, RandomGamma, RandomHue, RandomSharpness
     from pellucid.types import ImageSpec
 
@@ -157,14 +157,14 @@ def example(kind: type[Transform]) -> Transform:
     for field in fields(kind):  # type: ignore[arg-type]
         if field.name == "p" and field.default is not None:
             options["p"] = 1.0
-        elif field.name == "transforms" and kind is PerChannel:  # of one channel, and in place
+        elif field.name == "transforms" and kind is PerChannel:  # takes transforms of one channel that keep pixels in place
             options["transforms"] = (RandomBrightness(0.3), RandomGamma((0.5, 2.0)))
         elif field.name == "transforms":
             options["transforms"] = (RandomAffine(degrees=30), RandomHue(0.3), RandomSharpness(sharpness=(4.0, 6.0)))
         elif field.default is MISSING and field.default_factory is MISSING:
             options[field.name] = _REQUIRED[field.name]
     options |= _SHOWN.get(kind.__name__, {})
-    if kind(**options).decides(ImageSpec(3, SIZE, SIZE)):  # pictures of a batch that draws sizes must end in one
+    if kind(**options).decides(ImageSpec(3, SIZE, SIZE)):  # it draws sizes, and a batch needs one size
         options["same_on_batch"] = True
     return kind(**options)
 
@@ -175,7 +175,7 @@ def _entry(transform: Transform, batch: Mapping[str, Tensor], seed: int) -> Entr
     from pellucid.pipeline import Pipeline
     from pellucid.random import Key
 
-    pipeline = Pipeline([transform], impl="reference")  # nothing to compile, for what each kernel would do once
+    pipeline = Pipeline([transform], impl="reference")  # each kernel would be compiled for one use
     records = [pipeline.draw(batch, key=Key(seed=seed, step=step)) for step in range(_DRAWS)]
     draws = [("Before", _picture(batch))]
     if records[0].params[0] or len(records[0].params) > 1:
@@ -196,7 +196,7 @@ def _picture(batch: Mapping[str, Tensor]) -> Image:
 
 
 def _sweep(transform: Transform, record: Record) -> Iterator[tuple[str, float, Record]]:
-    """(name, value, record) over the range of the first value that has one, the others in their middle and gates open."""
+    """Yield (name, value, record) over the range of the first drawn value, or half to double of a fixed one; others stay mid."""
     import math
 
     import torch
@@ -222,7 +222,7 @@ def _sweep(transform: Transform, record: Record) -> Iterator[tuple[str, float, R
 
 
 def contents(shown: Sequence[Entry], link: Callable[[str], str], note: Callable[[str], str] = lambda _: "") -> str:
-    """Thumbnails by group, as HTML, with a note; each leads to the address that ``link`` gives for its transform's name."""
+    """Thumbnails by group, as HTML; each links to ``link(name)`` of its transform and carries ``note(name)``."""
     from pellucid.transforms import GROUPS
 
     parts = []
@@ -239,12 +239,12 @@ def contents(shown: Sequence[Entry], link: Callable[[str], str], note: Callable[
 
 
 def summary(kind: type[Transform]) -> str:
-    """What a transform does, in the first line of its docstring."""
+    """The first line of a transform's docstring."""
     return (kind.__doc__ or "").strip().split("\n")[0].replace("``", "")
 
 
 def fragment(entry: Entry, folder: Path) -> str:
-    """The pictures of an entry as HTML; they are written into the folder, under the transform's name."""
+    """Write the pictures of an entry into the folder, and return the HTML that shows them."""
     from pellucid.cli.files import write_bytes
 
     name = type(entry.transform).__name__
@@ -257,7 +257,7 @@ def fragment(entry: Entry, folder: Path) -> str:
             picture.save(buffer, format="WEBP", quality=85)
             write_bytes(folder / file, buffer.getvalue())
             size = f'width="{picture.width}" height="{picture.height}"'
-            if title == "draws" and picture.size != (SIZE, SIZE):  # those of a sweep are alike
+            if title == "draws" and picture.size != (SIZE, SIZE):  # all pictures of a sweep have one size
                 caption += f" ({picture.height} x {picture.width})"
             alternative = f"{name}: {caption}"
             cells.append(
@@ -270,7 +270,7 @@ def fragment(entry: Entry, folder: Path) -> str:
 
 
 def facts(entry: Entry) -> tuple[str, str]:
-    """The line that makes the transform, and the gradients that it declares."""
+    """The code that makes the transform, and the gradients that it declares."""
     transform, given = entry.transform, []
     for field in fields(transform):  # type: ignore[arg-type]
         value = getattr(transform, field.name)

@@ -1,6 +1,6 @@
-"""Gradients of a sensible loss through a pipeline, and finite differences to hold them against.
+"""Gradients of a consistency loss through a pipeline, and finite differences to check them.
 
-Owns: the fixed network, the gradient picture's numbers, and the table of comparisons.
+Owns: the fixed network, the numbers of the gradient picture, and the table of comparisons.
 Must not: draw or print.
 Read next: ``report.py``.
 """
@@ -28,14 +28,14 @@ __all__ = [
 STEPS = (1e-6, 1e-8)
 """The finite differences' two step sizes, in each value's own unit."""
 
-_ZERO = 1e-12  # gradients below this on both sides agree that nothing flows
+_ZERO = 1e-12  # if both gradients are below this, no gradient flows
 
 
 class FixedNet:
-    """A small convolutional network with fixed weights, smooth so that every kink found is the pipeline's.
+    """A small convolutional network with fixed weights. It is smooth, so every kink that is found is the pipeline's.
 
-    Like the first layers of a trained network: a bank of Gabor filters on light and on two colour differences, pooled, then mixed.
-    Pooling windows overlap evenly, so that no pixel counts more than its neighbour.
+    It resembles the first layers of a trained network: Gabor filters on brightness and on two colour differences, pooled, then
+    mixed. Pooling windows overlap evenly, so that no pixel counts more than its neighbour.
     """
 
     def __init__(self, channels: int, dtype: torch.dtype) -> None:
@@ -53,7 +53,7 @@ class FixedNet:
 
 
 def arriving(pipeline: Pipeline, image: Tensor, record: Record) -> Tensor:
-    """(H, W): how long the gradient of the network's activity on the result is at each pixel of the picture, or of the first."""
+    """(H, W): the length of the gradient that the network's activity on the result has at each pixel of the first picture."""
     leaf = image.detach().clone().requires_grad_()
     out = pipeline.apply(leaf, record)
     loss = FixedNet(leaf.shape[-3], leaf.dtype)(out.reshape(-1, *out.shape[-3:])).square().sum()
@@ -62,7 +62,7 @@ def arriving(pipeline: Pipeline, image: Tensor, record: Record) -> Tensor:
 
 
 def _gabor_bank(channels: int, side: int = 7, orientations: int = 4) -> Tensor:
-    """(orientations * mixtures, channels, side, side): oriented edges of light, and of colour differences where there is colour."""
+    """(orientations * mixtures, channels, side, side): oriented edge filters on brightness and, for RGB, on colour differences."""
     reach = torch.arange(side, dtype=torch.float64) - side // 2
     y, x = torch.meshgrid(reach, reach, indexing="ij")
     filters = []
@@ -82,12 +82,12 @@ class Comparison:
     """One line of the table.
 
     Args:
-        name: what the gradient is to.
-        transform: whose value it is; empty for the image.
+        name: the value that the derivative is taken to.
+        transform: the transform that draws this value; empty for the image.
         declared: the kind of gradient the transform declares.
         autograd, differences: the first sample's derivative by autograd, and by the best of the differences.
         errors: relative error over the batch of central differences at each of `STEPS`.
-        best: the same, where each sample uses whichever difference, of either step, neither a kink nor rounding spoils.
+        best: relative error where each sample uses the difference nearest to autograd, which neither a kink nor rounding spoils.
         flows: whether any sample's loss depends on the value at all; behind closed gates it does not.
     """
 
@@ -102,12 +102,12 @@ class Comparison:
 
 
 def feature_loss(pipeline: Pipeline, net: FixedNet, images: Tensor, record: Record, wanted: Tensor) -> Tensor:
-    """(B,): how far augmentation moves each image's features, as a consistency loss measures it."""
+    """(B,): a consistency loss: how far augmentation moves each image's features from ``wanted``, relative to their size."""
     return (net(pipeline.apply(images, record)) - wanted).square().mean((1, 2, 3)) / wanted.square().mean((1, 2, 3))
 
 
 def pixel_gradient(pipeline: Pipeline, images: Tensor, record: Record) -> Tensor:
-    """(B, H, W): the length of d loss / d pixel over the channels, for every pixel of the photographs."""
+    """(B, H, W): the length over the channels of d loss / d pixel, for every pixel of the photographs."""
     net = FixedNet(images.shape[1], images.dtype)
     leaf = images.detach().clone().requires_grad_()
     loss = feature_loss(pipeline, net, leaf, record, net(images))
@@ -116,20 +116,20 @@ def pixel_gradient(pipeline: Pipeline, images: Tensor, record: Record) -> Tensor
 
 
 def dithered(images: Tensor) -> Tensor:
-    """The images in float64 with the noise below their 8-bit steps put back.
+    """Return the images in float64 with noise smaller than an 8-bit step.
 
-    Rounding to 8 bits leaves many pixels exactly grey or exactly black, right on the kinks of hue and clipping, where a
-    derivative does not exist. The check is of gradients, not of kinks.
+    Rounding to 8 bits leaves many pixels exactly grey or exactly black, right on the kinks of hue and clipping, where no
+    derivative exists. The noise moves them off the kinks, so that the check compares gradients.
     """
     noise = torch.rand(images.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     return (images.to(torch.float64) * 255.0 + noise) / 256.0
 
 
 def ajar(record: Record) -> Record:
-    """The record with every gate a twentieth from its end.
+    """Return the record with gates at 0.05 and 0.95 instead of 0 and 1.
 
-    Where a warp rests at the identity, pixels lie exactly on the edge of the canvas before it: on a kink in every direction, where
-    no derivative exists. The check is of gradients, not of kinks.
+    Where a warp is the identity, pixels lie exactly on the edge of the canvas before it, which is a kink in every direction, where
+    no derivative exists. Moving the gate moves them off the kink, so that the check compares gradients.
     """
     for index, values in enumerate(record.params):
         if "gate" in values and values["gate"].is_floating_point():
@@ -148,7 +148,7 @@ def compare_gradients(pipeline: Pipeline, images: Tensor, record: Record) -> Ite
     Args:
         pipeline: the pipeline.
         images: float64.
-        record: of these images.
+        record: a record that the pipeline drew for these images.
     """
     net = FixedNet(images.shape[1], images.dtype)
     wanted = net(images)
@@ -160,7 +160,7 @@ def compare_gradients(pipeline: Pipeline, images: Tensor, record: Record) -> Ite
     gradients = torch.autograd.grad(loss.sum(), inputs, materialize_grads=True)
     here, frozen = loss.detach(), record
     with torch.no_grad():
-        # One random direction per image: the derivative along it involves every pixel.
+        # One random direction for each image; the derivative along it depends on every pixel.
         direction = torch.randn(images.shape, generator=torch.Generator().manual_seed(2), dtype=images.dtype)
 
         def along(shift: float) -> Tensor:
@@ -194,8 +194,8 @@ def _compare(
         above, below = loss_at(step), loss_at(-step)
         central.append((above - below) / (2.0 * step))
         one_sided += [(above - here) / step, (here - below) / step]
-    # A kink between the two points bends the central difference, and the one-sided difference on its other side is still right;
-    # the small step meets few kinks and the large step little rounding. A wrong gradient is near none of them.
+    # A kink between the two points spoils the central difference, but the one-sided difference away from the kink is still right;
+    # the small step meets few kinks, and the large step has little rounding. A wrong gradient is near none of them.
     candidates = torch.stack([*central, *one_sided])
     nearest = (candidates - autograd).abs().argmin(0)
     chosen = candidates.gather(0, nearest[None])[0]

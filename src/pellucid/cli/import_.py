@@ -1,6 +1,6 @@
-"""``pellucid import``: a pipeline of another library as code or as a pipeline file.
+"""``pellucid import``: translate a pipeline of another library to code or to a pipeline file.
 
-Owns: the command, and which library a file is of.
+Owns: the command, and the guess of the library that a file belongs to.
 Must not: run a file that the caller does not allow.
 Read next: ``../interop/__init__.py``.
 """
@@ -28,14 +28,14 @@ def import_(
     source: Annotated[str, typer.Argument(metavar="FILE", help="JSON, YAML, TOML, FILE.py or FILE.py:NAME.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="The pipeline file (.toml, .json).")] = None,
     library: Annotated[str, typer.Option("--from", metavar="LIBRARY", help="albumentations, torchvision or kornia.")] = "",
-    match: Annotated[str, typer.Option(help="nearest, or exact, which refuses what has no equal.")] = "nearest",
+    match: Annotated[str, typer.Option(help="nearest, or exact, which refuses transforms without an equal.")] = "nearest",
     values: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A name that FILE.py takes from elsewhere.")
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="The value of a name that FILE.py does not define.")
     ] = None,
     skip: Annotated[bool, typer.Option(help="Write what can be imported, and list the rest.")] = False,
-    allow: Annotated[bool, typer.Option(help="Run FILE.py and read NAME of it. Without this nothing is run.")] = False,
+    allow: Annotated[bool, typer.Option(help="Run FILE.py and read its NAME. Without this nothing is run.")] = False,
 ) -> None:
-    """Import a pipeline of albumentations, torchvision or kornia: print it as code, and say what differs or has no equal."""
+    """Import a pipeline of albumentations, torchvision or kornia: print it as code, and list differences and missing transforms."""
     from pellucid import interop
 
     found = _found(source, library, match, values or [], allow)
@@ -57,7 +57,7 @@ def import_(
 
 
 def _found(source: str, library: str, match: Any, values: list[str], allow: bool) -> list[Sourced]:
-    """Every pipeline of a file, with what is read of it."""
+    """Import every pipeline of a file."""
     from pellucid import interop
     from pellucid.random.arguments import check_choice
 
@@ -74,7 +74,7 @@ def _found(source: str, library: str, match: Any, values: list[str], allow: bool
 
 
 def _spelled(path: Path, attribute: str, match: Any, values: list[str]) -> list[Sourced]:
-    """What a Python file spells out; it is not run."""
+    """Import the pipelines that a Python file spells out, without running it."""
     from ast import literal_eval
 
     from pellucid import interop
@@ -89,25 +89,23 @@ def _spelled(path: Path, attribute: str, match: Any, values: list[str]) -> list[
     text = parsed(path, lambda file: file.read().decode("utf-8"), expected="text", name="FILE")
     found = [one for one in interop.from_source(text, match=match, names=names) if attribute in ("", one.name)]
     if not found:
-        fix = (
-            "What a file makes in another way is read from A.to_dict(transform) in a JSON file, or, if you trust it, with --allow."
-        )
+        fix = "For a pipeline made in another way, save A.to_dict(transform) as JSON; or, if you trust the file, pass --allow."
         raise invalid("FILE", expected="a file that spells out a Compose", got=repr(str(path)), fix=fix)
     return found
 
 
 def _plain(path: Path) -> tuple[Any, str]:
-    """A description, and the library that it seems to be of."""
+    """Read a pipeline's description from a file, and guess its library, or return an empty text for it."""
     table = _table(path)
     if not isinstance(table, dict):
         raise invalid("FILE", expected="a table that describes a pipeline", got=type(table).__name__)
-    if (made := _instantiated(table)) is not None:
-        return made[1], made[0]
+    if (found := _instantiated(table)) is not None:
+        return found[1], found[0]
     return table, "albumentations" if "__version__" in table or "__class_fullname__" in table else ""
 
 
 def _instantiated(value: Any) -> tuple[str, Any] | None:
-    """The library and description of the first pipeline that a configuration of Hydra's makes."""
+    """The library and description of the first pipeline in a Hydra configuration, or None."""
     if not isinstance(value, dict):
         return next(filter(None, map(_instantiated, value)), None) if isinstance(value, list) else None
     target = str(value.get("_target_", ""))
@@ -117,7 +115,7 @@ def _instantiated(value: Any) -> tuple[str, Any] | None:
 
 
 def _renamed(value: Any) -> Any:
-    """Hydra's targets by their last name."""
+    """Replace Hydra's ``_target_`` entries by ``name``, the last part of the target."""
     if isinstance(value, list):
         return [_renamed(one) for one in value]
     if not isinstance(value, dict) or "_target_" not in value:
@@ -144,7 +142,7 @@ def _table(path: Path) -> Any:
 
 
 def _attribute(path: Path, attribute: str) -> Any:
-    """A name of a Python file, which is run."""
+    """Run a Python file, and return one of its names."""
     from runpy import run_path
 
     found = run_path(str(path))

@@ -28,7 +28,7 @@ __all__ = ["app", "one_thread", "read_pictures"]
 app = typer.Typer(help="Train the augmentation: its ranges, probabilities and magnitudes.", no_args_is_help=True)
 
 _NEEDED = ("safetensors", "matplotlib")
-"""Checkpoints and plots."""
+"""Packages for checkpoints and plots."""
 
 Data = Annotated[Path | None, typer.Option("--data", help="An .npz file or a folder (npz or IDX); default scikit-learn's digits.")]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The run's folder: log, checkpoints, plot, policy.")]
@@ -46,10 +46,10 @@ def _recipe(name: str, summary: str) -> None:
     app.command(name)(takes(RECIPES[name].settings)(run))
 
 
-_recipe("augerino", "Ranges and network together on the training loss, with a reward for spreading.")
-_recipe("bilevel", "Ranges on the loss of held-out images, through a virtual step or the implicit function theorem.")
+_recipe("augerino", "Train ranges and network together on the training loss, with a reward for wide ranges.")
+_recipe("bilevel", "Train ranges on the loss of held-out images, through a virtual step or the implicit function theorem.")
 _recipe("density", "Search a policy whose pictures a critic cannot tell from others (Faster AutoAugment), then train with it.")
-_recipe("teach", "Ranges against the network, as far as its own running average still reads the pictures (TeachAugment).")
+_recipe("teach", "Train ranges against the network, as far as its running average still reads the pictures (TeachAugment).")
 
 
 @app.command()
@@ -60,7 +60,7 @@ def rotation(
     entropy: Annotated[float, typer.Option(help="Nats of loss per nat of entropy.")] = 0.02,
     seed: Annotated[int, typer.Option(help="Seed of everything.")] = 0,
 ) -> None:
-    """Augerino where the right width is known, from a narrow and from a wide start; exit code 1 beyond 10 %."""
+    """Check Augerino on data whose right width is known, from a narrow and a wide start; exit code 1 if it is off by over 10 %."""
     need("train", *_NEEDED)
     from pellucid.learn.demo import Rotation, optimal_width, turn_both_ways
 
@@ -130,7 +130,7 @@ def _learn(recipe: str, data: Path | None, output: Path, settings: Settings, dev
 
 
 def read_pictures(data: Path | None) -> Pictures:
-    """A data set by its path or its name; by default scikit-learn's digits."""
+    """Load a data set by its path or its name; by default scikit-learn's digits."""
     from pellucid.learn.data import find_data, load_pictures
 
     if data is not None and not data.exists():
@@ -146,7 +146,7 @@ def _console() -> Console:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Small pictures gain nothing from a second thread, and results do not depend on the machine's number of cores."""
+    """Let torch use one thread: small pictures gain nothing from more, and results then do not depend on the number of cores."""
     import torch
 
     before = torch.get_num_threads()

@@ -1,6 +1,6 @@
-"""The report of ``pellucid learn demo``: one HTML file that needs nothing beside it.
+"""The report of ``pellucid learn demo``: one self-contained HTML file.
 
-Owns: the page's facts, table and figures; ``learned.html`` has the words, ``report.css`` the look.
+Owns: the page's facts, table and figures; ``learned.html`` holds the text, ``report.css`` the style.
 Must not: train or plot.
 Read next: ``report.py``.
 """
@@ -22,7 +22,7 @@ __all__ = ["write_learned"]
 
 
 def write_learned(path: Path, demo: Demo) -> None:
-    """Write the page of a finished demo; its plots lie beside it."""
+    """Write the page of a finished demo; the demo's plots must be in the same folder."""
     from pellucid.learn.demo import IMAGES, table
 
     facts = (

@@ -28,7 +28,7 @@ def load_batch(annotations: Sequence[Annotation], size: int) -> dict[str, Tensor
     from torch.nn.utils.rnn import pad_sequence
 
     singles = [_prepare(annotation, size) for annotation in annotations]
-    # Photographs have different numbers of objects; the batch pads to the largest, and the flags tell which rows are real.
+    # Photographs have different numbers of objects; rows are padded to the largest, and the valid flags mark the real ones.
     batch = {key: torch.stack([single[key] for single in singles]) for key in ("image", "mask")}
     for key in ("boxes", "keypoints"):
         batch[key] = pad_sequence([single[key] for single in singles], batch_first=True)
@@ -64,7 +64,7 @@ def _photograph(name: str) -> Any:
 
 
 def _rasterise(outlines: Sequence[Ellipse | Sequence[tuple[float, float]]], height: int, width: int) -> Tensor:
-    """(H, W) classes: 0 outside, then 1, 2, ... in the order of the outlines; a pixel belongs to what holds its centre."""
+    """(H, W) classes: 0 outside, then 1, 2, ... in the order of the outlines; a pixel belongs to the outline around its centre."""
     import numpy as np
     import torch
     from PIL import Image, ImageDraw
@@ -81,7 +81,7 @@ def _rasterise(outlines: Sequence[Ellipse | Sequence[tuple[float, float]]], heig
 def _points_on(ellipse: Ellipse, count: int = 96) -> list[tuple[float, float]]:
     x0, y0 = (ellipse.left + ellipse.right) / 2, (ellipse.top + ellipse.bottom) / 2
     a, b = (ellipse.right - ellipse.left) / 2, (ellipse.bottom - ellipse.top) / 2
-    # The Cholesky factor of [[a^2, lean b], [lean b, b^2]], whose ellipse has these extremes.
+    # The Cholesky factor of [[a^2, lean b], [lean b, b^2]]: the ellipse of this matrix touches the given edges.
     slant = ellipse.lean * b / a
     upright = math.sqrt(b * b - slant * slant)
     angles = [2 * math.pi * i / count for i in range(count)]

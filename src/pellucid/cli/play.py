@@ -1,7 +1,7 @@
 """``pellucid play``: a page on this machine to try transforms on.
 
-Owns: the command, its server, and what a click comes to: draws of a pipeline as pictures, numbers and code.
-Must not: list transforms or their options; they list themselves. Serve anybody but this machine.
+Owns: the command, its server, and the answer to a click: draws of a pipeline as pictures, numbers and code.
+Must not: list transforms or their options, which are read from the library; serve other machines.
 Read next: ``play.html``.
 """
 
@@ -35,7 +35,7 @@ __all__ = ["answer", "catalogue", "play", "server"]
 _LONGEST, _DRAWS = 384, 12
 _MOST = 32 << 20  # bytes of a request
 _WRONG = (InvalidArgument, InvalidType, ValueError, TypeError, SyntaxError, LookupError, OSError)
-"""What a picture or an option may raise that somebody gave."""
+"""Errors that a picture or an option from the page may raise; the page shows them."""
 
 
 def play(
@@ -50,19 +50,19 @@ def play(
     import webbrowser
 
     first = _sample() if picture is None else _address(_small(_opened(picture.read_bytes())))
-    with server(port, first) as made:
-        address = f"http://127.0.0.1:{made.server_address[1]}/"
+    with server(port, first) as running:
+        address = f"http://127.0.0.1:{running.server_address[1]}/"
         typer.echo(f"Pellucid plays on {address} until Ctrl+C.")
         if browser:
             webbrowser.open(address)
         try:
-            made.serve_forever()
+            running.serve_forever()
         except KeyboardInterrupt:
             typer.echo()
 
 
 def server(port: int, first: str = "") -> ThreadingHTTPServer:
-    """The page's server, on this machine's own address; ``first`` is the picture that it begins with, as a data address."""
+    """Make the page's server, on the loopback address; ``first`` is the picture that the page begins with, as a data URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -74,7 +74,7 @@ def server(port: int, first: str = "") -> ThreadingHTTPServer:
                 self.send_error(404)
 
         def do_POST(self) -> None:
-            # A page of another origin can send JSON only after asking, which nothing here answers.
+            # A page of another origin may send JSON only after a preflight request, which this server never answers.
             length = int(self.headers.get("Content-Length") or 0)
             json_given = self.headers.get("Content-Type", "").startswith("application/json")
             if not self._ours() or not json_given or self.path != "/draw" or not 0 < length <= _MOST:
@@ -90,7 +90,7 @@ def server(port: int, first: str = "") -> ThreadingHTTPServer:
             pass
 
         def _ours(self) -> bool:
-            """Whether the page was asked for under this machine's own name, not under one that somebody lets point here."""
+            """Whether the request names this machine as host, and not a foreign name that resolves to it (DNS rebinding)."""
             return urlsplit(f"//{self.headers.get('Host', '')}").hostname in ("127.0.0.1", "localhost")
 
         def _send(self, content: bytes, kind: str) -> None:
@@ -108,32 +108,32 @@ def server(port: int, first: str = "") -> ThreadingHTTPServer:
 
 @cache
 def catalogue() -> dict[str, list[dict[str, Any]]]:
-    """By group the transforms that the page offers: name, summary, and options as text, what shows on a photograph."""
+    """The transforms that the page offers, by group: name, summary, and options as text, with values of visible effect."""
     from pellucid.cli.gallery import example, summary
     from pellucid.transforms import GROUPS
 
     found: dict[str, list[dict[str, Any]]] = {}
     for group, kinds in GROUPS.items():
         for kind in kinds:
-            if group not in ("Choices", "Mixing"):  # which hold transforms, or mix pictures of which there is one here
-                made = example(kind)
-                options = [(field.name, repr(getattr(made, field.name))) for field in fields(kind)]  # type: ignore[arg-type]
+            if group not in ("Choices", "Mixing"):  # these hold transforms, or mix several pictures
+                sample = example(kind)
+                options = [(field.name, repr(getattr(sample, field.name))) for field in fields(kind)]  # type: ignore[arg-type]
                 found.setdefault(group, []).append({"name": kind.__name__, "summary": summary(kind), "options": options})
     return found
 
 
 def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page shows of a picture and a stack of transforms.
+    """Answer a request of the page: draw a picture through a stack of transforms.
 
     Args:
-        asked: ``picture``, a data address; ``transforms``, each with ``name`` and ``options``, texts by field; ``boxes``, rows of
+        asked: ``picture``, a data URL; ``transforms``, each with ``name`` and ``options``, texts by field; ``boxes``, rows of
             four numbers as shares of the picture; ``seed``; ``draws``; ``gradient``.
 
     Returns:
-        ``draws`` and ``gradient`` as data addresses, ``milliseconds`` of a picture, ``explain``, ``python``, ``toml``.
+        ``draws`` and ``gradient`` as data URLs, ``milliseconds`` for a picture, ``explain``, ``python``, ``toml``.
 
     Errors:
-        InvalidArgument, InvalidType, TypeError, ValueError or SyntaxError for what cannot be read or drawn.
+        InvalidArgument, InvalidType, TypeError, ValueError or SyntaxError for a request that cannot be read or drawn.
     """
     import torch
 
@@ -175,7 +175,7 @@ def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _made(step: Mapping[str, Any]) -> Transform:
-    """A transform of its name and the texts of its options."""
+    """Make a transform from its name and the texts of its options."""
     from pellucid import transforms
 
     kind = {one.__name__: one for one in transforms.ALL}.get(step["name"])
@@ -200,12 +200,12 @@ def _value(name: str, text: str) -> Any:
     try:
         return read(ast.parse(text.strip(), mode="eval").body)
     except (ValueError, SyntaxError) as error:
-        fix = "Texts stand in quotes, as 'bilinear'."
+        fix = "Put texts in quotes, such as 'bilinear'."
         raise invalid(name, expected="a number, a pair, a text or a distribution", got=text, fix=fix) from error
 
 
 def _content(address: str) -> bytes:
-    """What a data address holds."""
+    """The bytes of a data URL."""
     head, _, data = str(address).partition(",")
     if not head.startswith("data:image/") or not head.endswith(";base64"):
         raise invalid("picture", expected="a picture", got=f"{head[:40]!r}", fix="Choose a PNG, JPEG or WebP file.")
@@ -233,7 +233,7 @@ def _address(picture: Image) -> str:
 
 
 def _sample() -> str:
-    """scikit-image's astronaut; nothing where it is not installed."""
+    """scikit-image's astronaut as a data URL; an empty text if scikit-image is not installed."""
     try:
         from skimage import data
     except ImportError:

@@ -1,4 +1,4 @@
-"""``pellucid preview``: the user's own pictures, with what is annotated on them, under the user's own pipeline.
+"""``pellucid preview``: draw your own pictures and their annotations before and after your own pipeline.
 
 Owns: the command; pictures of different sizes are augmented one by one.
 Must not: need anything outside the library's own dependencies.
@@ -29,7 +29,7 @@ _TILE = 224
 
 @dataclass(frozen=True)
 class _Picture:
-    """A picture to show: where it lies, the index of its draws, and the reader of its annotations."""
+    """A picture to show: its folder and name, the index of its draws, and the reader of its annotations."""
 
     folder: Path
     name: PurePosixPath
@@ -42,15 +42,15 @@ def preview(
     pipeline: Annotated[Path, typer.Option("--pipeline", "-p", metavar="FILE", help="Written by Pipeline.save (.toml, .json).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The sheet to write (.png).")] = Path("sheet.png"),
     variants: Annotated[int, typer.Option(min=1, help="Draws per picture.")] = 4,
-    most: Annotated[int, typer.Option(min=1, help="Pictures of a folder, evenly spaced.")] = 8,
-    annotations: Annotated[str, typer.Option(help="Of folders: auto, none, coco, yolo, voc or masks.")] = "auto",
+    most: Annotated[int, typer.Option(min=1, help="Pictures shown of a folder, evenly spaced.")] = 8,
+    annotations: Annotated[str, typer.Option(help="For folders: auto, none, coco, yolo, voc or masks.")] = "auto",
     coco: Annotated[Path | None, typer.Option(metavar="FILE", help="The COCO file of a folder's pictures.")] = None,
-    masks: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Masks (.png) under the pictures' names.")] = None,
+    masks: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Masks (.png), named like the pictures.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     gray: Annotated[bool, typer.Option("--gray", help="Read pictures with one channel; default three.")] = False,
-    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
+    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="A module with transforms of your own.")] = None,
 ) -> None:
-    """Show what a pipeline makes of your pictures and their annotations: one row each, before and after."""
+    """Show your pictures and their annotations before and after a pipeline, one row for each picture."""
     import torch
     from rich.console import Console
     from rich.progress import track
@@ -66,7 +66,7 @@ def preview(
     check_choice("--annotations", annotations, FORMATS)
     for name, given in (("--coco", coco), ("--masks", masks)):
         if given is not None and not any(path.is_dir() for path in images):
-            raise invalid(name, expected="a folder among the pictures, whose annotations these are", got="single pictures")
+            raise invalid(name, expected="a folder of pictures that the annotations belong to", got="single pictures")
     loaded = Pipeline.load(pipeline, allow=allow or ())
     augment = for_files(loaded, seed=seed)
     pictures = [
@@ -87,7 +87,7 @@ def preview(
 
 
 def _found(path: Path, number: int, *, most: int, form: str, coco: Path | None, masks: Path | None) -> list[_Picture]:
-    """A picture by itself, drawn under its place in the call; or those of a folder, drawn as ``pellucid augment`` does."""
+    """Return the one picture, or a folder's; its draws have its position in the call as index, a folder's those of ``augment``."""
     from pellucid.data.annotations import Annotations, find_annotations
     from pellucid.data.outputs import pictures_in
     from pellucid.data.samples import index_of
@@ -103,7 +103,7 @@ def _found(path: Path, number: int, *, most: int, form: str, coco: Path | None, 
 
 
 def _row(augment: Pipeline, one: _Picture, variants: int, seed: int, *, gray: bool) -> list[Image]:
-    """The picture and its variants, each the draw of (seed, step = variant, the picture's index)."""
+    """The picture and its variants; variant i is the draw of (seed, step i, the picture's index)."""
     import torch
 
     from pellucid.cli.files import read_image
@@ -117,7 +117,7 @@ def _row(augment: Pipeline, one: _Picture, variants: int, seed: int, *, gray: bo
 
 
 def _tile(sample: dict[str, Any], transforms: tuple[Any, ...]) -> Image:
-    """A picture that fits the sheet's cell, small ones enlarged by whole factors; its targets are drawn at that size."""
+    """Scale a picture to the sheet's cell (up by whole factors only), and draw its targets at that size."""
     import torch
     from PIL import Image
     from torch.nn.functional import interpolate

@@ -1,4 +1,4 @@
-"""``pellucid register``: the map between two pictures or volumes, and what it looks like.
+"""``pellucid register``: find the map between two pictures or volumes, and show it.
 
 Owns: the command and its files.
 Must not: align; ``pellucid.registration`` does.
@@ -24,24 +24,24 @@ __all__ = ["register"]
 
 def register(
     fixed: Annotated[Path, typer.Argument(metavar="A", help="The picture that stays; a volume as an .npy file, (D, H, W).")],
-    moving: Annotated[Path, typer.Argument(metavar="B", help="The picture, or the volume, that is brought onto it.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for what is written.")] = Path("registered"),
+    moving: Annotated[Path, typer.Argument(metavar="B", help="The picture or volume that is aligned with A.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the results.")] = Path("registered"),
     model: Annotated[
         str | None,
         typer.Option(
-            help="translation, similarity, affine, homography (default), lens, bspline, or affine+bspline and such; "
-            "of volumes translation, rigid, affine (default), bspline, rigid+bspline"
+            help="translation, similarity, affine, homography (default), lens, bspline, or a sum such as affine+bspline; "
+            "for volumes translation, rigid, affine (default), bspline, rigid+bspline"
         ),
     ] = None,
     loss: Annotated[str, typer.Option(help="ssd, ncc, charbonnier, barron, local_ncc or mutual_information")] = "ssd",
-    photometric: Annotated[str, typer.Option(help="none, gain_bias, or of pictures gain_bias_gamma or local")] = "gain_bias",
-    spacing: Annotated[float | None, typer.Option(help="between a B-spline's control points; 16 pixels, 8 voxels")] = None,
+    photometric: Annotated[str, typer.Option(help="none, gain_bias, or for pictures gain_bias_gamma or local")] = "gain_bias",
+    spacing: Annotated[float | None, typer.Option(help="of a B-spline's control points; default 16 pixels or 8 voxels")] = None,
     mask: Annotated[
-        Path | None, typer.Option(help="What counts of A: a picture of its size, white counts; or an .npy file.")
+        Path | None, typer.Option(help="The part of A that counts: a picture of A's size, white where it counts, or an .npy file.")
     ] = None,
-    moving_mask: Annotated[Path | None, typer.Option(help="What counts of B.")] = None,
+    moving_mask: Annotated[Path | None, typer.Option(help="The part of B that counts.")] = None,
 ) -> None:
-    """Bring B onto A: its map, B in A's frame, a checkerboard and the differences. Exit 1: not converged."""
+    """Align B with A: write the map, B in A's frame, a checkerboard and the differences. Exit code 1: not converged."""
     import json
 
     from pellucid.cli.files import png_bytes, read_image, to_picture, write_bytes
@@ -90,7 +90,7 @@ def register(
 
 
 def _volume(path: Path) -> Tensor:
-    """A volume (D, H, W) of numbers as (1, D, H, W), float32."""
+    """Read a volume (D, H, W) from an .npy file as (1, D, H, W), float32."""
     import numpy as np
     import torch
 

@@ -1,6 +1,6 @@
-"""The demo's report: one HTML file that needs nothing beside it.
+"""The demo's report: one self-contained HTML file.
 
-Owns: the page's tables and how numbers are written; ``report.html`` has the words, ``report.css`` the look.
+Owns: the page's tables and the format of numbers; ``report.html`` holds the text, ``report.css`` the style.
 Must not: compute anything.
 Read next: ``gradients.py``.
 """
@@ -76,13 +76,13 @@ def _plan(show: Show) -> str:
 
 
 def _listing(text: str) -> str:
-    """Text line by line, so that a wrapped line hangs under its start."""
+    """Text with each line in a span, so that the style can indent wrapped lines."""
     return "<pre>" + "".join(f"<span>{escape(line)}</span>" for line in text.splitlines()) + "</pre>"
 
 
 def _drawn(show: Show) -> str:
     """One row per drawn value, one column per photograph and draw."""
-    records = (*show.records[:-1], show.last)  # the last draw's record holds the flagship's values and the two transforms more
+    records = (*show.records[:-1], show.last)  # this record holds the flagship's last draw and the two transforms more
     draws, width = range(len(records)), 1 + len(show.names) * len(records)
     top = "".join(f'<th colspan="{len(records)}" class="group">{escape(name)}</th>' for name in show.names)
     head = "".join(f'<th class="number{_first(d)}">{d + 1}</th>' for _ in show.names for d in draws)
@@ -136,7 +136,7 @@ def _comparisons(comparisons: Sequence[Comparison]) -> str:
 
 
 def html_table(head: str, rows: Iterable[str], extra: str = "") -> str:
-    """A table that scrolls where it is too wide; head and rows are HTML."""
+    """An HTML table that scrolls if it is too wide; head and rows are HTML."""
     return f'<div class="wide"><table{extra}><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 

@@ -1,6 +1,6 @@
 """A run's settings on the command line: ``--config``, ``--set``, and an option for every field.
 
-Owns: which option a field becomes, and the merging order (file, ``--set``, options).
+Owns: how a field becomes an option, and the order of precedence (file, then ``--set``, then options).
 Must not: know any command.
 Read next: ``../training/settings.py``.
 """
@@ -27,7 +27,7 @@ Assignments = Annotated[list[str] | None, typer.Option("--set", "-s", help="one 
 
 
 def takes(kind: type[RunSettings]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace a command's argument ``settings`` by options: a file, ``--set``, and one for every field."""
+    """Replace a command's argument ``settings`` by options: ``--config``, ``--set``, and one for every field."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         fields = [field.name for field in dataclasses.fields(kind)]
@@ -69,7 +69,7 @@ def _options(kind: type[RunSettings]) -> Mapping[str, Any]:
 
 
 def _assigned(assignments: Iterable[str]) -> dict[str, Any]:
-    """``name=value`` as a line of TOML; a value that is no TOML is taken as text."""
+    """Parse each ``name=value`` as a line of TOML; a value that is no TOML is taken as text."""
     import tomllib
 
     table: dict[str, Any] = {}
@@ -86,5 +86,5 @@ def _assigned(assignments: Iterable[str]) -> dict[str, Any]:
 
 
 def _listed(value: Any) -> Any:
-    """Names from an option that may be repeated and may hold commas."""
+    """Split the values of an option that may be repeated at their commas; return other values unchanged."""
     return [name.strip() for text in value for name in text.split(",") if name.strip()] if isinstance(value, list) else value

@@ -1,6 +1,6 @@
 """A sheet of pictures: a grid with row and column titles.
 
-Owns: the layout and its type.
+Owns: the layout and its fonts.
 Must not: know what the pictures show.
 Read next: ``draw.py``.
 """
@@ -66,7 +66,7 @@ def _font(size: int) -> Any:
 
 
 def _fit(text: str, font: Any, width: float) -> str:
-    """The text, shortened in the middle where it is too long."""
+    """Shorten a text in the middle if it is too wide."""
     if font.getlength(text) <= width:
         return text
     keep = len(text)

@@ -1,6 +1,6 @@
-"""What the demo shows: two pipelines, their draws, and the sheets made of them.
+"""The demo's contents: two pipelines, their draws, and the sheets made of them.
 
-Owns: the flagship pipeline and which pictures stand where.
+Owns: the flagship pipeline, and which picture goes where.
 Must not: write files or HTML.
 Read next: ``gradients.py``.
 """
@@ -42,7 +42,7 @@ class Show:
     """Everything the demo drew.
 
     Args:
-        names: of the photographs.
+        names: the photographs' names.
         batch: the photographs with their targets.
         pipeline, extended: the flagship, and the flagship with a blur and an erased rectangle behind it.
         records: one per draw of the flagship.
@@ -71,7 +71,7 @@ def flagship(size: int, *, seed: int, extended: bool = False, impl: str = "auto"
 
 
 def augmented(names: tuple[str, ...], batch: dict[str, Tensor], *, draws: int, seed: int) -> Show:
-    """Draw; the extended pipeline gets the last draw's key, and so the same geometry and colours."""
+    """Draw from both pipelines; the extended one uses the last draw's key, and so has the same geometry and colours."""
     size = batch["image"].shape[-1]
     pipeline, extended = flagship(size, seed=seed), flagship(size, seed=seed, extended=True)
     keys = [Key(seed=seed, step=step) for step in range(draws)]

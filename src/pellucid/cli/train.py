@@ -1,4 +1,4 @@
-"""``pellucid train-descriptor``, ``train-detector`` and ``train-joint``: the options they share, and the settings they become.
+"""``pellucid train-descriptor``, ``train-detector`` and ``train-joint``: three commands with the same options.
 
 Owns: the three commands.
 Must not: train; ``pellucid.features.train`` does.
@@ -23,11 +23,9 @@ __all__ = ["TRAIN"]
 
 def _command(kind: type[DescriptorSettings | DetectorSettings | JointSettings], summary: str) -> Callable[..., None]:
     def train(
-        directory: Annotated[Path, typer.Argument(help="the run's folder; a run that was interrupted there goes on")],
+        directory: Annotated[Path, typer.Argument(help="the run's folder; an interrupted run in it is resumed")],
         settings: Any,
-        fresh: Annotated[
-            bool, typer.Option("--fresh", help="fail where the folder holds a run, instead of going on with it")
-        ] = False,
+        fresh: Annotated[bool, typer.Option("--fresh", help="fail if the folder holds a run, instead of resuming it")] = False,
         quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress bar")] = False,
     ) -> None:
         started = time.perf_counter()

@@ -1,6 +1,6 @@
-"""What a terminal shows while a command works: a turning sign, what is done, and for how long.
+"""What a terminal shows while a command works: a spinner, the current task, and the time.
 
-Owns: how waiting looks.
+Owns: the look of waiting.
 Must not: write to standard output, or anywhere but to a terminal.
 Read next: ``__init__.py``.
 """
@@ -15,7 +15,7 @@ __all__ = ["waiting"]
 
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[str], None]]:
-    """Show what is being done until it is done, and let the body say what comes next; print results after it."""
+    """Show a spinner with a text while the body runs; the yielded function replaces the text. Print results after the block."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

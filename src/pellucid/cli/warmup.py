@@ -1,7 +1,7 @@
-"""``pellucid warmup``: compile kernels before they are needed, for instance while an image of a machine is built.
+"""``pellucid warmup``: compile kernels before they are needed, for instance while a container image is built.
 
-Owns: which pipelines, for which pictures.
-Must not: know which kernels there are; `Pipeline.warmup` calls pipelines as their users do.
+Owns: the choice of pipelines and pictures to compile for.
+Must not: know which kernels exist; `Pipeline.warmup` calls pipelines as users do.
 Read next: ``../core/compilers/__init__.py``.
 """
 
@@ -32,14 +32,14 @@ def warmup(
     size: Annotated[str, typer.Option(metavar="HxW", help="Height and width of the pictures to come.")] = "320x400",
     dtype: Annotated[list[str] | None, typer.Option(metavar="NAME", help="float32, uint8 (both by default), bfloat16, ...")] = None,
     channels: Annotated[int, typer.Option(min=1, help="Channels of the pictures.")] = 3,
-    gradients: Annotated[bool, typer.Option(help="Compile the way back, too.")] = True,
-    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="To import transforms of your own from.")] = None,
-    export: Annotated[Path | None, typer.Option(metavar="DIR", help="Put what is compiled there, for other machines.")] = None,
+    gradients: Annotated[bool, typer.Option(help="Also compile the backward passes.")] = True,
+    allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="A module with transforms of your own.")] = None,
+    export: Annotated[Path | None, typer.Option(metavar="DIR", help="Write compiled kernels there, for other machines.")] = None,
     processor: Annotated[
         str, typer.Option(metavar="NAME", help="With --export: this, x86-64-v3, x86-64-v4 or (on ARM) generic.")
     ] = "this",
     import_: Annotated[
-        Path | None, typer.Option("--import", metavar="DIR", help="Take what --export put there; nothing is compiled.")
+        Path | None, typer.Option("--import", metavar="DIR", help="Install kernels that --export wrote; nothing is compiled.")
     ] = None,
 ) -> None:
     """Compile the CPU kernels that pipelines need, and keep them on disk, so that no later process waits for a compiler."""
@@ -109,7 +109,7 @@ def _dtype_named(name: str) -> Any:
 
 
 def _usual() -> dict[str, Pipeline]:
-    """What most pipelines are made of."""
+    """Pipelines that cover the usual kernels."""
     import pellucid as pl
     from pellucid import policy
 
@@ -139,7 +139,7 @@ def _usual() -> dict[str, Pipeline]:
 
 
 def _warm(pipeline: Pipeline, shape: tuple[int, ...], dtype: torch.dtype, *, gradients: bool) -> int:
-    """Compile for a batch; for one picture, alone and with its mask, as far as the pipeline takes such."""
+    """Compile for a batch, and for one picture, alone and with a mask, if the pipeline accepts them."""
     import torch
 
     image = torch.zeros(shape, dtype=dtype)
