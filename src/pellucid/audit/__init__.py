@@ -1,7 +1,7 @@
-"""The gradient audit: where the gradients of any PyTorch callable live, lie and die.
+"""The gradient audit: where the gradients of a PyTorch callable are right, wrong or lost.
 
 Owns: the public names ``audit``, ``assert_clean``, ``audited``, ``watch_training``, their reports and vocabulary.
-Must not: import the rest of the library (errors apart; ``reachable.py`` to know its warps again); it audits anybody's code.
+Must not: import the rest of the library, except errors, and its warps in ``reachable.py``; it audits anybody's code.
 Read next: ``run.py``.
 """
 

@@ -1,6 +1,6 @@
 """A backward pass watched node by node: where a gradient first turns NaN, infinite or zero.
 
-Owns: hooks on every node of a graph and the first node that answers to a description.
+Owns: hooks on every node of a graph, and the search for the first node that spoils a gradient.
 Must not: decide whether an observation is a defect.
 Read next: ``checks/degenerate.py``.
 """
@@ -37,9 +37,9 @@ class Step:
 def watched(
     subject: Subject, point: Point, announce: Callable[[str], None] | None = None
 ) -> tuple[list[Step], dict[str, Tensor | None]]:
-    """Run forward and backward at a point, recording every node in the order it runs.
+    """Run forward and backward at a point; return every node in the order it ran, and the gradients.
 
-    ``announce`` is told the node about to run: what a crash is pinned on.
+    ``announce`` is called with each node before it runs, so that a crash can be blamed on that node.
     """
     try:
         return _watched(subject, point, announce)

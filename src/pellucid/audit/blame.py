@@ -1,6 +1,6 @@
 """The causal tests of ``causes.py`` applied to one leaf of a subject.
 
-Owns: which lines, hooks and casts are candidates, and what counts as an explanation.
+Owns: the choice of lines, hooks and casts to test, and the test for an explanation.
 Must not: emit findings.
 Read next: ``checks/agreement.py``.
 """
@@ -36,16 +36,16 @@ def blamed(context: Context, name: str, grad: Tensor | None, along: list[Tensor]
 
 
 def carriers(context: Context, name: str, known: list[Event], along: Tensor) -> list[Event]:
-    """Return further cuts, each of which takes a part of the derivative away by itself, whatever else is mended.
+    """Return further cuts that each remove a part of the derivative, even if the known ones were repaired.
 
-    Of a line behind another cut autograd shows nothing. But holding its result at its recorded value changes the finite difference
-    where the leaf moves the output through it.
+    Autograd shows nothing of a line behind another cut. But if the leaf moves the output through that line, then holding the line's
+    result at its recorded value changes the finite difference.
     """
-    told = {e.place for e in known} | {e.block for e in known if e.block}
+    reported = {e.place for e in known} | {e.block for e in known if e.block}
     groups: dict[str, list[Event]] = {}
     for event in [*ranked(context.trace.cuts(name)), *context.trace.cuts(name, late=True)]:
         group = event.block or event.place
-        if group and event.place not in told and group not in told:
+        if group and event.place not in reported and group not in reported:
             groups.setdefault(group, []).append(event)
     plain = measure_slope(context, context.generic, name, None, along) if groups else None
     found = []
@@ -62,7 +62,7 @@ def carriers(context: Context, name: str, known: list[Event], along: Tensor) -> 
 
 
 def changing_hooks(context: Context, name: str, grad: Tensor | None) -> list[str]:
-    """Return the places of the backward hooks without which one leaf has another gradient."""
+    """Return the places of the backward hooks that change one leaf's gradient."""
     found = []
     for place, without in _hooks(context):
         with without:
@@ -73,7 +73,7 @@ def changing_hooks(context: Context, name: str, grad: Tensor | None) -> list[str
 
 
 def blamed_hook(context: Context, name: str, along: list[Tensor]) -> str | None:
-    """Return the place of the backward hook without which the gradient agrees with finite differences."""
+    """Return the place of a backward hook if the gradient without it agrees with finite differences."""
     for place, without in _hooks(context):
         with without:
             grad = context.subject.gradient(context.generic)[1][name]
@@ -94,7 +94,7 @@ def _frozen(context: Context, events: list[Event]) -> Frozen:
 
 
 def _faithful(context: Context, events: list[Event]) -> bool:
-    """Whether holding lines' results leaves the output as it is: not so where one is an alias that is written to."""
+    """Whether the output stays the same when these lines' results are held; an alias that is written to changes it."""
     frozen = _frozen(context, events)
     try:
         with context.subject.under(frozen):
@@ -106,7 +106,7 @@ def _faithful(context: Context, events: list[Event]) -> bool:
 
 
 def _hooks(context: Context) -> list[tuple[str | None, AbstractContextManager[None]]]:
-    """Return every backward hook in reach: where it is written, and a context without it."""
+    """Return every backward hook in reach: where it is written, and a context manager that disables it."""
     subject = context.subject
     modules = list(subject.module.modules()) if isinstance(subject.module, torch.nn.Module) else []
     registered = hooks(modules, list(subject.params.values()))

@@ -1,8 +1,8 @@
-"""Which line is to blame for a gradient that disagrees: every candidate is put to the test, none is blamed for its looks.
+"""Find the line that makes a gradient disagree with finite differences: every candidate is tested by running the call again.
 
 A line that cuts the path makes autograd treat its result as a constant. So the call is run again with that result held at its
-recorded value: where finite differences of *that* function agree with autograd, the line explains the whole disagreement. The
-smallest set of lines that does is blamed. A hook is blamed where the gradient without it agrees; a custom backward where it
+recorded value: if finite differences of *that* function agree with autograd, the line explains the whole disagreement. The
+smallest set of lines that explains it is blamed. A hook is blamed if the gradient without it agrees; a custom backward if it
 disagrees with finite differences of its own forward.
 
 Owns: these three tests.
@@ -35,17 +35,17 @@ _MOST = 16
 
 
 def key_of(event: Event) -> _Key:
-    """Return what identifies an event's line and operation in another run."""
+    """Return the operation and line of an event, which identify it in another run."""
     return event.op, event.place
 
 
 def ranked(cuts: list[Event]) -> list[Event]:
-    """Order cuts: those that saw an attached tensor first, whole-tensor cuts before comparisons and indices."""
+    """Sort cuts: those of an attached tensor first, whole-tensor cuts before comparisons and indices."""
     return sorted(cuts, key=lambda e: (not e.node, _ORDER.index(e.kind)))
 
 
 def smallest(cuts: list[Event], explains: Callable[[list[Event]], bool]) -> list[Event]:
-    """Return the smallest set of cuts that explains a disagreement, most likely first; empty where all together do not."""
+    """Return a minimal set of cuts that explains a disagreement, most likely first; empty if all together do not explain it."""
     kept = ranked(cuts)[:_MOST]
     if not kept or not explains(kept):
         return []
@@ -57,13 +57,13 @@ def smallest(cuts: list[Event], explains: Callable[[list[Event]], bool]) -> list
 
 
 class Frozen(TorchFunctionMode):
-    """Holds the results of some lines at recorded values. The first entry records; later ones repeat."""
+    """Holds the results of some lines at recorded values: the first ``with`` block records them, later ones return them."""
 
     def __init__(self, events: list[Event], known: set[int]) -> None:
         super().__init__()
         self._keys = {key_of(e) for e in events}
         self._ops = {op for op, _ in self._keys}
-        self._known = known  # the leaves under audit: they are no new ones
+        self._known = known  # ids of the audited leaves, which the call did not make
         self._values: dict[_Key, list[Any]] = {k: [] for k in self._keys}
         self._used: dict[_Key, int] | None = None
 
@@ -118,7 +118,7 @@ def _copy(value: Any) -> Any:
 
 
 class Draws(TorchFunctionMode):
-    """Notes the lines that draw random numbers."""
+    """Records the lines that draw random numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ class _NoHandle:
 
 
 def hooks(modules: list[torch.nn.Module], params: list[Tensor]) -> list[tuple[str | None, AbstractContextManager[None]]]:
-    """Return the backward hooks of modules and parameters: where each is written, and a context without it."""
+    """Return the backward hooks of modules and parameters: where each is written, and a context manager that disables it."""
     pairs: list[tuple[str | None, AbstractContextManager[None]]] = []
     for owner in [*modules, *params]:
         for name in ("_backward_hooks", "_backward_pre_hooks"):

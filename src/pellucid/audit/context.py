@@ -1,6 +1,6 @@
-"""Values that several checks share, made once per audit: the widest working precision, a generic point, gradients, a trace.
+"""Values that several checks share, computed once per audit: the widest working precision, a generic point, gradients, a trace.
 
-Owns: computing these once and keeping them for the checks of one process; the line of the subject's own source that draws.
+Owns: computing and keeping these values for the checks of one process; finding the user's line that draws random numbers.
 Must not: emit findings.
 Read next: ``checks/agreement.py``.
 """
@@ -42,8 +42,8 @@ class Context:
     def first(self) -> tuple[list[Step], dict[str, Tensor | None]]:
         """The watched backward pass at the given inputs in the given dtype.
 
-        Run before anything else: giving a parameter another dtype makes autograd forget graphs that were built on it earlier,
-        such as the copy a stale sampler took at construction.
+        It runs before anything else: when a parameter changes its dtype, autograd forgets graphs that were built on it earlier,
+        such as the copy that a stale sampler took at construction.
         """
         return watched(self.subject, self.subject.point(), self.announce)
 
@@ -54,7 +54,7 @@ class Context:
 
     @cached_property
     def dtype(self) -> torch.dtype:
-        """float64 where the subject runs in it, if need be with its casts lifted; else the dtype it was given."""
+        """float64 if the subject runs in it, perhaps with its casts lifted; else the dtype it was given."""
         wide = self.subject.point(torch.float64)
         if self._reaches(wide):
             return torch.float64
@@ -79,7 +79,7 @@ class Context:
             return False
 
     def _same_function(self, wide: dict[str, Tensor]) -> bool:
-        """Whether the lifted call computes what the call computes, to within the precision of the latter."""
+        """Whether the lifted call returns the same as the original call, to within the latter's precision."""
         lifted = self.subject.run(wide)
         with self.subject.lifted(None):
             plain = self.subject.run(self.subject.point())
@@ -91,7 +91,7 @@ class Context:
 
     @property
     def precision(self) -> str:
-        """The digits that the checks could use, in words."""
+        """The precision of the checks, in words."""
         bits = {2.3e-16: "float64", 1.2e-7: "float32", 1e-3: "float16", 8e-3: "bfloat16"}[self.eps]
         return f"{bits}, casts lifted" if self.subject.lift is not None else bits
 
@@ -109,7 +109,7 @@ class Context:
 
     @cached_property
     def generic(self) -> dict[str, Tensor]:
-        """A point next to the given one, off the kinks and ties that hand-made inputs sit on."""
+        """A point next to the given one, away from the kinks and ties that hand-made inputs have."""
         generator = torch.Generator().manual_seed(40_013)
         moved = {}
         for name, value in self.given.items():
@@ -143,7 +143,7 @@ class Context:
         return self.watch(self.generic)
 
     def watch(self, point: Point) -> Tracer:
-        """Run once under the tracer, keeping the custom nodes and the leaves that its graph reaches."""
+        """Run once under the tracer, and keep the custom nodes and the leaves of its graph."""
         tracer, nodes, roots = self._watch(point)
         self._custom = custom_nodes(nodes)
         self._reachable = {id(n.variable) for n in walk(nodes) if hasattr(n, "variable")}
@@ -170,7 +170,7 @@ class Context:
 
     @cached_property
     def redrawn(self) -> tuple[list[str], str | None]:
-        """The generators that a backward pass moved, and the line that drew from them."""
+        """The generators whose state a backward pass changes, and the line that draws from them."""
         states: list[dict[str, str]] = []
 
         def note() -> None:
@@ -187,7 +187,7 @@ class Context:
 
     @cached_property
     def drawn_in_backward(self) -> list[str | None]:
-        """The lines that draw random numbers during a backward pass, from whatever generator."""
+        """The lines that draw random numbers during a backward pass, from any generator."""
         draws = Draws()
 
         def run(backward: Callable[[], object]) -> None:
@@ -213,7 +213,7 @@ class Context:
 
     @cached_property
     def random(self) -> bool:
-        """Whether a run moves any generator."""
+        """Whether a run changes the state of any generator."""
         self.subject.rewind()
         before = self.subject.replay.states()
         self.subject.run(self.generic)  # rewinds first
@@ -221,7 +221,7 @@ class Context:
 
     @cached_property
     def repeatable(self) -> bool:
-        """Whether two runs agree well enough for finite differences to mean anything."""
+        """Whether two runs agree closely enough for finite differences to be meaningful."""
         first, second = self.subject.run(self.generic), self.subject.run(self.generic)
         return all(
             a.shape == b.shape and torch.allclose(a, b, 1e-9, 0.0, equal_nan=True) for a, b in zip(first, second, strict=True)
@@ -229,7 +229,7 @@ class Context:
 
     @property
     def suspects(self) -> list[tuple[str, str | None]]:
-        """Name and line of the backward nodes that are user code, those first whose backward is not the derivative."""
+        """Name and line of the backward nodes that are user code; nodes whose backward is not the derivative come first."""
         nodes = sorted(self._nodes, key=lambda n: getattr(type(n), "_forward_cls", None) not in self._liars)
         return [(node_name(n), backward_place(n)) for n in nodes]
 
@@ -255,13 +255,13 @@ class Context:
             return {cls for cls, args, kwargs in applied.calls if disagrees(cls, args, kwargs, self.subject.rewind, self.eps)}
 
     def reachable(self, name: str) -> bool:
-        """Whether the graph leads to a leaf, even if no gradient arrives there."""
+        """Whether the graph contains a leaf, even if no gradient arrives there."""
         assert self.trace is not None
         return id(self._roots[name]) in self._reachable
 
 
 def size_of(value: Tensor) -> float:
-    """Return the root mean square of a tensor, 1 where that is 0 or not finite."""
+    """Return the root mean square of a tensor, or 1 if that is 0 or not finite."""
     if value.numel() == 0:
         return 1.0
     rms = float(value.detach().double().square().mean().sqrt())

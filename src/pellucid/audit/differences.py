@@ -1,4 +1,4 @@
-"""Finite differences along a line, and the meaning of a disagreement with autograd.
+"""Finite differences along a line, and the reason why they disagree with autograd.
 
 Owns: the step ladder and the verdicts agree, wrong, kink, jump, unsettled. Pure arithmetic on a function of one number.
 Must not: know about tensors, autograd or subjects.
@@ -55,7 +55,7 @@ def step_for(eps: float) -> float:
 
 
 def tolerance_for(eps: float) -> float:
-    """Return the relative disagreement that rounding and truncation explain: about 2e-5 in float64, 1.5e-2 in float32."""
+    """Return the largest relative error that rounding and truncation explain: about 2e-5 in float64, 1.5e-2 in float32."""
     return min(0.3, 3.0 * eps**0.33) if eps > 1e-10 else 2e-5
 
 
@@ -88,19 +88,19 @@ def slope(f: Callable[[float], float], expected: float, *, step: float, scale: f
 
 
 def _rough(f: Callable[[float], float], step: float, up: float, down: float) -> float:
-    """Return by how much nearby steps contradict a straight line, as a slope: large where hidden rounding makes small stairs."""
+    """Return how far nearby steps are from a straight line, as a slope: large if hidden rounding turns the line into stairs."""
     middle = f(0.0)
     residuals = [f(1.3 * step) - middle - 1.3 * up, middle - f(-1.3 * step) - 1.3 * down]
     return max(abs(r) for r in residuals) / step if all(map(math.isfinite, residuals)) else math.inf
 
 
 def _explain(error: float, spread: float, sides: tuple[float, float, float, float], noise: float) -> str:
-    """Sort a disagreement by how the one-sided slopes behave when the step shrinks fourfold."""
+    """Return the verdict on a disagreement, from the change of the one-sided slopes when the step shrinks fourfold."""
     right, right_fine, left, left_fine = sides
     steepest = max(abs(right_fine), abs(left_fine))
     if steepest > 2.5 * max(abs(right), abs(left), noise) and steepest > 10 * noise:
-        return "jump"  # a slope that grows fourfold: the change itself stays
+        return "jump"  # the slope grows fourfold: the function's change does not shrink
     bend, bend_fine = abs(right - left), abs(right_fine - left_fine)
     if bend_fine > max(4 * noise, 0.02 * error) and bend_fine > 0.6 * bend:
-        return "kink"  # a smooth function's bend shrinks fourfold
+        return "kink"  # in a smooth function, the difference of the sides shrinks fourfold
     return "unsettled" if spread > max(0.3 * error, noise) else "wrong"

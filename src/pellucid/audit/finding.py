@@ -1,7 +1,7 @@
 """One finding of an audit: its category, its severity, and the measurements beside it.
 
 Owns: the vocabulary (categories, severities) and the plain values that checks emit and reports render.
-Must not: run anything, or know how a finding was reached or how it will be drawn.
+Must not: run anything, or know how findings are made or displayed.
 Read next: ``report.py``.
 """
 
@@ -21,7 +21,7 @@ Evidence = float | int | str | bool
 
 
 class Severity(IntEnum):
-    """How bad: an error is a wrong or lost gradient, a warning will become one, a note is worth knowing."""
+    """How bad a finding is: an error is a wrong or lost gradient, a warning may become one, a note is for information."""
 
     NOTE = 0
     WARNING = 1
@@ -29,7 +29,7 @@ class Severity(IntEnum):
 
     @property
     def label(self) -> str:
-        """The word users see.
+        """The severity in lower case, as reports print it.
 
         Example:
             >>> from pellucid.audit import Severity
@@ -43,12 +43,12 @@ class Category(StrEnum):
     """The kind of a finding. The strings are public: ``allow=`` and the JSON use them."""
 
     COVERAGE = "coverage"  # elements without gradient
-    DETACHED = "detached"  # takes part, no autograd path (or part of the path is cut)
+    DETACHED = "detached"  # affects the output, but autograd has no path (or part of the path is cut)
     WRONG = "wrong"  # finite differences disagree with autograd
-    UNJUDGED = "unjudged"  # nothing can be said about a gradient
+    UNJUDGED = "unjudged"  # a gradient could not be checked
     LAYOUT = "layout"  # another memory layout of input or output gradient changes the gradient
-    SHAPE = "shape"  # another batch size, height or width makes it wrong
-    OUTPUTS = "outputs"  # one output alone has another gradient than its share
+    SHAPE = "shape"  # another batch size, height or width makes the gradient wrong
+    OUTPUTS = "outputs"  # gradients of single outputs do not add up to the gradient of all
     STATE = "state"  # a second call before backward changes the gradient
     KINK = "kink"  # one-sided derivatives differ at the given point
     JUMP = "jump"  # the function is discontinuous or a staircase
@@ -56,9 +56,9 @@ class Category(StrEnum):
     NON_FINITE = "non-finite"  # NaN or inf in backward
     GAIN = "gain"  # gradient explodes on flat inputs
     NO_EFFECT = "no-effect"  # an input or output without influence
-    UNREGISTERED = "unregistered"  # a leaf that a module reads and no optimiser is given
-    UNMOVED = "unmoved"  # a parameter with a gradient that no step of a training moves
-    ACCUMULATED = "accumulated"  # a gradient that a training never clears
+    UNREGISTERED = "unregistered"  # a leaf that a module reads and does not own as a parameter
+    UNMOVED = "unmoved"  # a parameter that has a gradient and that training never changes
+    ACCUMULATED = "accumulated"  # a gradient that training never clears
     STALE = "stale"  # a parameter whose update does not change the output
     IN_PLACE = "in-place"  # writes to an input, a parameter, or a saved tensor
     STRIDE_0 = "stride-0"  # writes through an expanded view
@@ -67,12 +67,12 @@ class Category(StrEnum):
     RNG_RECOMPUTE = "rng-recompute"  # random numbers drawn again in backward
     NONDETERMINISM = "nondeterminism"  # two identical runs differ
     RANDOM = "random"  # draws from the global generator
-    PRECISION = "precision"  # half or bfloat16 inside a call of more digits
-    DRIFT = "drift"  # dtype or device of the output is not the input's
+    PRECISION = "precision"  # half or bfloat16 inside a call of higher precision
+    DRIFT = "drift"  # the output's dtype or device is not the input's
     HOST_READ = "host-read"  # a tensor's value decides what Python does next
     RAISES = "raises"  # forward or backward raises
     CRASH = "crash"  # the process died, or was stopped
-    PRINTED = "printed"  # the call prints more than is shown
+    PRINTED = "printed"  # the call prints more than the audit passes on
     GRAPH_BREAK = "graph-break"
     RECOMPILE = "recompile"
     COMPILED_GRADIENT = "compiled-gradient"
@@ -89,11 +89,11 @@ class Finding:
 
     Args:
         category: The kind of defect.
-        severity: How bad.
-        subject: Which input, parameter or whole callable it is about.
+        severity: How bad it is.
+        subject: The input or parameter that it is about, or the whole callable.
         message: The observation, in one sentence.
         evidence: The numbers behind the message.
-        place: ``file:line`` of the operation, where it could be told.
+        place: ``file:line`` of the operation, if it is known.
         advice: The remedy, in one sentence.
 
     Example:
@@ -129,20 +129,19 @@ class Measure:
     """The measurements of one input or parameter, whatever the findings.
 
     Args:
-        kind: input or parameter.
-        shape: of it.
-        gradient: the verdict in the words of a declaration: ``exact``, ``almost_everywhere``, ``surrogate``, ``none``, or ``wrong``
-            where finite differences disagree, ``unverified`` where they agree to fewer digits than float64 has, ``unknown`` where
-            nothing can be said.
-        coverage: the share of its elements that take part, in [0, 1].
-        seen, reachable, antialiased: of a picture, how many elements have a gradient, lie in the footprint of some sample, also
-            where a weight happens to be zero, and would have a gradient with ``antialias=``; None where that is not known.
+        kind: ``input`` or ``parameter``.
+        shape: its shape.
+        gradient: the verdict: ``exact``, ``almost_everywhere``, ``surrogate`` or ``none`` as in a declaration; ``wrong`` if finite
+            differences disagree, ``unverified`` if they agree to fewer digits than float64 has, ``unknown`` if it was not judged.
+        coverage: the share of its elements that have a gradient, in [0, 1].
+        seen, reachable, antialiased: for a picture, how many elements have a gradient; how many lie in the footprint of a sample,
+            even with a weight of zero; how many would have a gradient with ``antialias=``. None where that is not known.
         error: the largest relative difference between gradient and finite differences.
-        precision, tolerance: to which digits it was compared.
-        modes: the other modes that were tried (forward mode, vmap, ...), and how each went.
-        pairs: (gradient, finite difference) of single elements.
-        magnitude: of the gradient, one number per element.
-        state: a class per element: 0 does not take part, 1 plateau (takes part, locally flat), 2 live, 3 defect.
+        precision, tolerance: the precision of the comparison, and the relative difference that it accepts.
+        modes: the other modes that were tried (forward mode, vmap, ...), and the outcome of each.
+        pairs: (gradient, finite difference) along single directions.
+        magnitude: the gradient's magnitude, one number per element.
+        state: a class per element: 0 no effect, 1 plateau (has an effect, but is locally flat), 2 live, 3 defect.
 
     Example:
         >>> from pellucid.audit import Measure
@@ -167,7 +166,7 @@ class Measure:
 
     @property
     def shares(self) -> tuple[float, float | None, float | None]:
-        """Of all elements: seen, reachable, antialiased.
+        """The shares of all elements that are seen, reachable and antialiased.
 
         Example:
             >>> from pellucid.audit import Measure
@@ -197,7 +196,7 @@ class Measure:
 
 
 class Sink:
-    """Collects the findings of the checks; the isolated run streams the same calls through a pipe."""
+    """Collects the findings of the checks; in an isolated run, a subclass sends them through a pipe."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -206,7 +205,7 @@ class Sink:
         self.progress = ""
 
     def emit(self, finding: Finding) -> None:
-        """Keep a finding, once."""
+        """Keep a finding, unless an equal one was kept before."""
         if finding not in self.findings:
             self.findings.append(finding)
 
@@ -220,5 +219,5 @@ class Sink:
 
 
 def _plain(value: Evidence) -> Evidence:
-    """Spell out the floats that JSON has no literal for."""
+    """Turn NaN and infinity, which JSON has no literals for, into text."""
     return str(value) if isinstance(value, float) and not np.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""The report as one HTML page with everything inside it: no scripts, no links, no files beside it.
+"""The report as one self-contained HTML page: no scripts, no links, no further files.
 
 Owns: the markup and its style.
 Must not: compute anything that the report does not hold.
@@ -38,14 +38,14 @@ figure img { image-rendering: pixelated; border: 1px solid var(--line); backgrou
 """
 
 
-def page(name: str, findings: Sequence[Finding], measures: Mapping[str, Measure], told: str) -> str:
-    """The whole page.
+def page(name: str, findings: Sequence[Finding], measures: Mapping[str, Measure], details: str) -> str:
+    """Return the whole page as HTML.
 
     Args:
-        name: of what was audited.
+        name: the name of the audited callable.
         findings: in the order in which they are shown.
         measures: of each input and parameter.
-        told: how long it took, what was tried, and on what.
+        details: the time it took, the further conditions, and the versions, in words.
     """
     counts = {s: sum(f.severity == s for f in findings) for s in reversed(Severity)}
     verdict = ", ".join(f"{n} {s.label}{'s' if n != 1 else ''}" for s, n in counts.items()) or "nothing found"
@@ -54,7 +54,7 @@ def page(name: str, findings: Sequence[Finding], measures: Mapping[str, Measure]
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>Gradient audit: {escape(name)}</title><style>{_STYLE}</style></head><body>",
         f"<h1>Gradient audit of <code>{escape(name)}</code></h1>",
-        f'<p class="summary">{verdict} <span class="soft">{escape(told)}</span></p>',
+        f'<p class="summary">{verdict} <span class="soft">{escape(details)}</span></p>',
         "<h2>Findings</h2>",
         *(_finding(f) for f in findings),
     ]
@@ -62,7 +62,7 @@ def page(name: str, findings: Sequence[Finding], measures: Mapping[str, Measure]
         parts.append("<p>Nothing found.</p>")
     if measures:
         parts += ["<h2>Inputs and parameters</h2>", _table(measures)]
-        parts += ["<h2>Where the gradient lives</h2>", _legend()]
+        parts += ["<h2>The gradient of each element</h2>", _legend()]
         parts += [_leaf(name, m) for name, m in measures.items()]
     return "\n".join([*parts, "</body></html>", ""])
 

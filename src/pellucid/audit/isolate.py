@@ -1,6 +1,6 @@
-"""Run checks in a forked child, so that a crash in native code is a finding and the caller's state stays as it was.
+"""Run checks in a forked child, so that a crash in native code becomes a finding and the caller's state does not change.
 
-Owns: the fork, the process group, the pipes, limits of time and output, and going on with the remaining checks after a crash.
+Owns: the fork, the process group, the pipes, limits on time and output, and resuming with the next check after a crash.
 Must not: know what the checks do.
 Read next: ``run.py``.
 """
@@ -28,11 +28,11 @@ from pellucid.audit.place import traceback_place
 
 __all__ = ["GIVEN", "Stage", "can_isolate", "fresh", "fresh_value", "run_here", "run_isolated"]
 
-GIVEN = "the given inputs"  # the stage without which nothing can be said
+GIVEN = "the given inputs"  # the stage that all others depend on
 _PATIENCE = 60.0  # seconds for one call in a process of its own
-_LOOK = 0.5  # seconds between two looks whether the child lives: what it started keeps its pipes open
-_SHOWN = 1 << 16  # bytes of what the call prints that are passed on
-_REST = 1000  # looks at what is still in the pipe at the end: a process that left the group may write for ever
+_LOOK = 0.5  # seconds between checks that the child lives: its own children may keep its pipes open
+_SHOWN = 1 << 16  # bytes of the call's output that are passed on
+_REST = 1000  # reads of the remaining output at the end: a process that left the group may write for ever
 _in_group = False  # whether this process, a child of an audit, leads or shares a group that its parent will kill
 Stage = tuple[str, Callable[[Sink], bool | None]]
 
@@ -42,7 +42,7 @@ class _Pipe(Sink):
 
     def __init__(self, connection: Connection, measures: dict[str, Measure]) -> None:
         super().__init__()
-        self.measures.update(measures)  # what an earlier child measured before it died
+        self.measures.update(measures)  # from an earlier child that died
         self._connection = connection
 
     def emit(self, finding: Finding) -> None:
@@ -55,9 +55,9 @@ class _Pipe(Sink):
 
 
 def can_isolate(tensors: list[torch.Tensor]) -> bool:
-    """Whether a forked child can run these tensors: there is a fork, they are on the CPU, and autograd survives the fork.
+    """Whether a forked child can use these tensors: the system can fork, they are on the CPU, and autograd works after the fork.
 
-    Where torch sees an accelerator, the first backward pass of a process starts threads that no child inherits, and autograd then
+    On a machine with an accelerator, the first backward pass of a process starts threads that no child inherits, and autograd then
     refuses to run in children. The audit never runs backward in the parent; if the caller has, the checks run in this process.
     """
     if not hasattr(os, "fork") or any(t.device.type != "cpu" for t in tensors):
@@ -88,7 +88,7 @@ def _try_backward() -> None:
 
 
 def _lead() -> None:
-    """Lead a process group of one's own, which the parent kills as a whole, unless a parent of this process will do so anyway."""
+    """Make this process the leader of a new group, which the parent kills as a whole; do nothing if it is in such a group."""
     global _in_group
     if not _in_group:
         os.setpgid(0, 0)
@@ -96,7 +96,7 @@ def _lead() -> None:
 
 
 def _end(child: Any, leads: bool) -> None:
-    """Kill a child, and its group with everything that it started."""
+    """Kill a child and, if it leads a group, everything that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if leads:
             os.killpg(child.pid, signal.SIGKILL)
@@ -105,7 +105,7 @@ def _end(child: Any, leads: bool) -> None:
 
 
 def _redirect(out: int) -> None:
-    """Let this process read nothing, and write to a descriptor what it would have printed."""
+    """Give this process an empty standard input, and send its output to a file descriptor."""
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(out, 1)
@@ -115,20 +115,20 @@ def _redirect(out: int) -> None:
 
 
 class _Printed:
-    """What the audited call prints, in any of the children: passed on to stderr up to a limit, then counted."""
+    """The output of the audited call in all children: passed on to stderr up to a limit, then only counted."""
 
     def __init__(self) -> None:
         self.count = 0
         self.read, self.write = os.pipe()
 
     def drain(self) -> None:
-        """Read the messages that have arrived."""
+        """Read the output that has arrived."""
         data = os.read(self.read, _SHOWN)
         sys.stderr.write(data[: max(0, _SHOWN - self.count)].decode(errors="replace"))
         self.count += len(data)
 
     def close(self, sink: Sink) -> None:
-        """Read the remaining messages, and report those that were not shown yet."""
+        """Read the remaining output, and report how much was printed if that is more than was shown."""
         for _ in range(_REST):
             if not wait([self.read], 0):
                 break
@@ -142,13 +142,13 @@ class _Printed:
 
 
 def fresh(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor] | None:
-    """Return the tensors that ``compute`` gives in a child forked here and now, None where it raises or dies."""
+    """Run ``compute`` in a child forked now, and return its tensors, or None if it raises or dies."""
     arrays = fresh_value(lambda: [t.double().numpy() for t in compute()])
     return None if arrays is None else [torch.from_numpy(a) for a in arrays]
 
 
 def fresh_value(compute: Callable[[], Any], patience: float = _PATIENCE) -> Any:
-    """Return the plain value that ``compute`` gives in a child forked here and now, None where it raises, dies or hangs."""
+    """Run ``compute`` in a child forked now, and return its picklable value, or None if it raises, dies or hangs."""
     context = multiprocessing.get_context("fork")
     mine, its = context.Pipe(duplex=False)
     child = context.Process(target=_send, args=(compute, its))
@@ -171,7 +171,7 @@ def fresh_value(compute: Callable[[], Any], patience: float = _PATIENCE) -> Any:
 def _send(compute: Callable[[], Any], connection: Connection) -> None:
     _lead()
     torch.set_num_threads(1)  # the parent's thread pool did not survive the fork
-    _redirect(os.open(os.devnull, os.O_WRONLY))  # whatever goes wrong here goes wrong again, and is told, in the first child
+    _redirect(os.open(os.devnull, os.O_WRONLY))  # an error here recurs in the child that runs the checks
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -188,7 +188,7 @@ def run_here(stages: list[Stage], sink: Sink) -> None:
 
 
 def run_isolated(stages: list[Stage], sink: Sink, timeout: float, limit: float) -> None:
-    """Run the stages in a child; after a crash, report it and go on with the next stage in a new child, up to a limit of time."""
+    """Run the stages in a child; after a crash, report it and go on with the next stage in a new child, up to a time limit."""
     start, end = 0, time.monotonic() + limit
     printed = _Printed()
     try:
@@ -295,7 +295,7 @@ def _one(name: str, stage: Callable[[Sink], bool | None], sink: Sink) -> bool:
 
 _NATIVE = "Keep NaN and out-of-range values away from this operation, e.g. with nan_to_num on its coordinates."
 _DEATHS = {
-    -signal.SIGKILL: "Somebody killed it: most often the kernel, for want of memory. Audit with smaller inputs.",
+    -signal.SIGKILL: "It was killed, most often by the system for lack of memory. Audit with smaller inputs.",
     **dict.fromkeys((-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL, -signal.SIGABRT), _NATIVE),
 }
 
@@ -317,5 +317,5 @@ def _late(stage: str, limit: float) -> Finding:
 
 
 def _hang(stage: str, last: str, timeout: float) -> Finding:
-    text = f"No sign of life for {timeout:.0f} s during {stage}: {last.partition('|')[0]}."
+    text = f"The process hangs: no progress for {timeout:.0f} s during {stage}: {last.partition('|')[0]}."
     return Finding(Category.CRASH, Severity.ERROR, stage, text, {"timeout": timeout}, None, "Audit with smaller inputs.")

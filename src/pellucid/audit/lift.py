@@ -1,7 +1,7 @@
-"""A call computed in float64 throughout, whatever precision it asks for inside.
+"""Run a call in float64 throughout, even if it casts to a lower precision inside.
 
-Owns: taking casts to fewer digits out of a call, so that a formula written for float32 can be checked to float64's digits.
-Must not: be used for anything but checking the formula; the rounding it removes is reported by ``checks/hazards.py``.
+Owns: replacing such casts, so that a formula written for float32 can be checked to float64's precision.
+Must not: be used for anything but checking the formula; ``checks/hazards.py`` reports the rounding that is removed here.
 Read next: ``context.py`` (who decides when).
 """
 
@@ -25,7 +25,7 @@ _ALIASES = {"set_", "data_ptr", "untyped_storage", "storage", "__get__", "__set_
 
 
 class Lifted(TorchFunctionMode):
-    """Replaces every cast to fewer digits by one to float64, and mixes what is left in float64."""
+    """Replaces every cast to a lower precision by one to float64, and computes every operation in float64."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -40,7 +40,7 @@ class Lifted(TorchFunctionMode):
         with ExitStack() as stack:
             if torch.is_autocast_enabled("cpu"):
                 stack.enter_context(torch.autocast("cpu", enabled=False))
-            if name in _FROM_NUMBERS:  # Python's numbers have the digits of float64
+            if name in _FROM_NUMBERS:  # Python's floats are float64
                 stack.callback(torch.set_default_dtype, torch.get_default_dtype())
                 torch.set_default_dtype(torch.float64)
             out = func(*positional, **named)

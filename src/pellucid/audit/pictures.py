@@ -49,12 +49,12 @@ def states(values: Array) -> bytes:
 
 
 def data_uri(png: bytes) -> str:
-    """Return bytes as an address a page can embed."""
+    """Return a PNG file as a data URL."""
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
 def agreement_plot(pairs: Sequence[tuple[float, float]], tolerance: float = 2e-3, size: int = 260) -> str:
-    """Return an SVG of finite differences over autograd: points on the diagonal agree, filled red ones do not."""
+    """Return an SVG of finite differences over autograd: points on the diagonal agree, red ones do not."""
     clean = [(a, d) for a, d in pairs if math.isfinite(a) and math.isfinite(d)]
     top = max((max(abs(a), abs(d)) for a, d in clean), default=0.0) or 1.0
     margin, inner = 34, size - 48

@@ -1,4 +1,4 @@
-"""Where in the user's source something happened: frames, forward tracebacks of graph nodes, graph walks.
+"""Find the line of the user's source where something happened: frames, forward tracebacks of graph nodes, graph walks.
 
 Owns: turning a live frame or a node's recorded traceback into ``file:line``, and naming nodes.
 Must not: run the subject or judge its behaviour.
@@ -24,16 +24,16 @@ __all__ = [
     "node_place", "short", "storing_place", "walk",
 ]  # fmt: skip
 
-_TORCH = str(Path(torch.__file__).parent) + os.sep  # torchvision is somebody else
+_TORCH = str(Path(torch.__file__).parent) + os.sep  # with the separator, or it would match torchvision
 _HERE = str(Path(__file__).parent) + os.sep
-_WATCHERS = {str(Path(_HERE) / name) for name in ("trace.py", "causes.py", "lift.py")}  # modes: on the stack of every torch call
+_WATCHERS = {str(Path(_HERE) / name) for name in ("trace.py", "causes.py", "lift.py")}  # on the stack of every torch call
 _STDLIB = sysconfig.get_path("stdlib")
 _FORWARDS = ("torch/autograd/function.py", "torch/_library/", "torch/library.py")
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 def live_place() -> str | None:
-    """Return the innermost line of the subject's own source on the stack, None where only torch's is there."""
+    """Return the innermost line of the subject's own source on the stack, or None if there is none."""
     return next((short(file, line) for file, line in _stack(sys._getframe(1)) if _judge(file) == "take"), None)
 
 
@@ -43,19 +43,19 @@ def in_custom_forward() -> bool:
 
 
 def _stack(frame: FrameType | None) -> Iterator[tuple[str, int]]:
-    """File and line of a frame and of those around it, up to the audit itself."""
+    """File and line of a frame and of its callers, up to the audit itself."""
     while frame is not None and _judge(frame.f_code.co_filename) != "stop":
         yield frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
 
 
 def backward_place(node: Any) -> str | None:
-    """Return where the backward of a custom node is written; the line that called it where that is not to be had."""
+    """Return the line where the backward of a custom node is written; if that is not known, the line that made the node."""
     return code_place(getattr(getattr(type(node), "_forward_cls", None), "backward", None)) or node_place(node)
 
 
 def code_place(function: Any) -> str | None:
-    """Return the first line of a function's body, None where that is not the user's."""
+    """Return the first line of a function's body, or None if it is not the user's code."""
     code = getattr(function, "__code__", None)
     if code is None or _judge(code.co_filename) != "take":
         return None
@@ -64,7 +64,7 @@ def code_place(function: Any) -> str | None:
 
 
 def storing_place(function: Any, name: str | None = None) -> str | None:
-    """Return the first line of a function that stores an attribute of this name; without a name, what outlives the call."""
+    """Return the first line of a function that stores this attribute or, without a name, anything that outlives the call."""
     code = getattr(function, "__code__", None)
     if code is None or _judge(code.co_filename) != "take":
         return None
@@ -98,7 +98,7 @@ def traceback_place(text: str) -> str | None:
 
 
 def short(file: str, line: int) -> str:
-    """Shorten a path: relative to site-packages or to the working directory where it lies below one of them."""
+    """Shorten a path: relative to site-packages or to the working directory if it lies in one of them."""
     for marker in ("/site-packages/", "/dist-packages/"):
         if marker in file:
             return f"{file.split(marker, 1)[1]}:{line}"
@@ -138,12 +138,12 @@ def attached_leaves(node: Any) -> set[int]:
 
 
 def is_users(file: str) -> bool:
-    """Whether a file is neither torch's, nor the standard library's, nor the audit's."""
+    """Whether a file belongs neither to torch, nor to the standard library, nor to the audit."""
     return _judge(file) == "take"
 
 
 def _judge(file: str) -> str:
-    """Sort a frame: skip torch and the audit's modes, stop at the audit itself, take anything else."""
+    """Classify a frame's file: ``skip`` torch and the audit's modes, ``stop`` at the audit itself, ``take`` anything else."""
     if file in _WATCHERS or file.startswith((_TORCH, "<")):
         return "skip"
     if file.startswith(_STDLIB) and "-packages" not in file:

@@ -23,9 +23,9 @@ _PAIR = (2, 3)
 def audited(
     test: Callable[..., Any] | None = None, /, *, allow: Iterable[str] = (), level: str = "warning", **options: Any
 ) -> Callable[..., Any]:
-    """Turn a test that returns ``(callable, inputs)`` or ``(callable, inputs, params)`` into an audit of it.
+    """Turn a test that returns ``(callable, inputs)`` or ``(callable, inputs, params)`` into an audit of that callable.
 
-    Load the plugin (``pytest -p pellucid.audit.plugin``, or ``pytest_plugins = ["pellucid.audit.plugin"]`` in ``conftest.py``), and
+    With the plugin (``pytest -p pellucid.audit.plugin``, or ``pytest_plugins = ["pellucid.audit.plugin"]`` in ``conftest.py``),
     such tests run only under ``--pellucid-audit``; without the plugin they always run.
 
     Args:
@@ -70,7 +70,7 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Skip audited tests unless they are asked for."""
+    """Skip audited tests without ``--pellucid-audit``."""
     if config.getoption("--pellucid-audit"):
         return
     import pytest

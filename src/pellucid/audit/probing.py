@@ -1,6 +1,6 @@
-"""Perturbations of one leaf: slopes along lines, and whether its elements take part in the output at all.
+"""Perturbations of one leaf: slopes along lines, and whether its elements affect the output at all.
 
-Owns: how far and in which directions a leaf is moved, and comparing the outputs.
+Owns: the steps and directions in which a leaf is moved, and the comparison of outputs.
 Must not: emit findings.
 Read next: ``checks/agreement.py``.
 """
@@ -20,7 +20,7 @@ __all__ = ["directions", "joint_directions", "joint_slope", "large_changes", "me
 
 
 def directions(value: Tensor, count: int = 4) -> list[Tensor]:
-    """Return random directions of the leaf's own size: the first two dense, the others through an eighth of the elements."""
+    """Return random directions of the leaf's own size: the first two are dense, the others move an eighth of the elements."""
     generator = torch.Generator().manual_seed(30_011)
     vectors = []
     for index in range(count):
@@ -32,7 +32,7 @@ def directions(value: Tensor, count: int = 4) -> list[Tensor]:
 
 
 def singles(value: Tensor, count: int) -> list[Tensor]:
-    """Return directions through one element each, spread over the leaf."""
+    """Return directions that move one element each, at random places in the leaf."""
     generator = torch.Generator().manual_seed(30_029)
     vectors = []
     for index in torch.randperm(value.numel(), generator=generator)[:count].tolist():
@@ -45,7 +45,7 @@ def singles(value: Tensor, count: int) -> list[Tensor]:
 def joint_directions(
     point: Point, gradients: Mapping[str, Tensor | None], names: list[str], count: int = 2
 ) -> list[dict[str, Tensor]]:
-    """Return random directions through several leaves, each of its leaf's size, none drowning the others."""
+    """Return random directions through several leaves, each of its leaf's size, scaled so that no leaf dominates the slope."""
     generator = torch.Generator().manual_seed(60_013)
     shares = {k: 0.0 if (g := gradients[k]) is None else float(g.double().norm()) * size_of(point[k]) for k in names}
     middle = sorted(shares.values())[len(shares) // 2]
@@ -59,9 +59,9 @@ def joint_directions(
 def measure_slope(
     context: Context, point: Point, name: str, gradient: Tensor | None, direction: Tensor, *, eps: float | None = None
 ) -> Slope:
-    """Measure the derivative of the weighted output along a direction of one leaf, against autograd's.
+    """Measure the derivative of the weighted output along a direction of one leaf, and compare it with autograd's.
 
-    ``eps`` is the rounding unit to expect; the context's own by default.
+    ``eps`` is the rounding unit to expect; by default the context's.
     """
     return joint_slope(context, point, {name: gradient}, {name: direction}, eps=eps)
 
@@ -75,7 +75,7 @@ def joint_slope(
     eps: float | None = None,
     weights: list[Tensor] | None = None,
 ) -> Slope:
-    """Measure the derivative of the weighted output along one direction through several leaves, against autograd's."""
+    """Measure the derivative of the weighted output along one direction through several leaves; compare it with autograd's."""
     subject, weights = context.subject, context.weights if weights is None else weights
     eps = context.eps if eps is None else eps
     base = subject.run(point)
@@ -88,7 +88,7 @@ def joint_slope(
             return float("nan")
         if [o.shape for o in outs] != [o.shape for o in base]:
             return float("nan")
-        # The difference is summed, not the sums subtracted: no cancellation of what does not move.
+        # Sum the differences instead of subtracting the sums: elements that do not change then add no rounding error.
         pairs = zip(outs, base, weights, strict=True)
         return sum(float(((o.double() - b.double()) * w.double()).where(w != 0, 0.0).sum()) for o, b, w in pairs)
 
@@ -104,7 +104,7 @@ def joint_slope(
 
 
 def takes_part(context: Context, point: Point, name: str, mask: Tensor | None = None, *, beyond: float = 0.0) -> bool:
-    """Whether any large change of the (masked) elements of a leaf changes any output, by more than a share of its size."""
+    """Whether a large change of a leaf's (masked) elements changes any output, by more than the share ``beyond`` of its size."""
     base = context.subject.run(point)
     for other in large_changes(point[name], mask):
         try:
@@ -117,7 +117,7 @@ def takes_part(context: Context, point: Point, name: str, mask: Tensor | None = 
 
 
 def moved(before: list[Tensor], after: list[Tensor], beyond: float = 0.0) -> bool:
-    """Whether two runs differ in any bit that is not a NaN in both, or by more than a share of their size."""
+    """Whether two runs differ in any bit (NaN equals NaN) or, with ``beyond``, by more than this share of their size."""
     if [o.shape for o in before] != [o.shape for o in after]:
         return True
     if beyond:

@@ -1,4 +1,4 @@
-"""All that a callable holds: the tensors, modules and generators behind closures, attributes, partials and the globals it names.
+"""Find everything that a callable holds: tensors, modules and generators in closures, attributes, partials and used globals.
 
 Owns: the walk over Python objects, with a readable path to each tensor.
 Must not: change or call anything it meets.
@@ -58,7 +58,7 @@ def held_leaves(fn: Any) -> dict[str, torch.Tensor]:
 
 
 def _children(value: Any) -> list[tuple[str, Any]]:
-    """Return what a value holds, by name; names that only Python sees are left empty."""
+    """Return the objects that a value holds, with their names; names that users do not write are empty."""
     if isinstance(value, (torch.Tensor, *_NOTHING)):
         return []
     if isinstance(value, functools.partial):

@@ -1,7 +1,7 @@
-"""How much of a picture a warp could reach: between which pixels its samples lie, and which pixels it would read when antialiased.
+"""How much of a picture a warp could reach: the pixels around its samples, and the pixels that it would read with antialiasing.
 
-Owns: moving the maps of known warps by a hair, and asking them for antialiasing.
-Must not: guess at callables whose map is not known.
+Owns: shifting the maps of known warps by a tiny step, and running them with antialiasing.
+Must not: guess about callables whose map is not known.
 Read next: ``checks/coverage.py``.
 """
 
@@ -21,25 +21,25 @@ from pellucid.audit.context import Context
 __all__ = ["reachable"]
 
 _HAIR = 2.0**-10
-"""Pixels: what has no weight here because a sample lies on a pixel centre has some there."""
+"""A shift in pixels: neighbours that have no weight because a sample lies on a pixel centre get some after the shift."""
 _PICTURES = ("image", "images", "batch", "input")
 
 Call = Callable[..., Any]
 
 
 def reachable(context: Context, name: str, seen: Tensor) -> tuple[int | None, int | None]:
-    """How many elements of a picture lie in the footprint of a sample, and how many the same call reaches with antialiasing.
+    """Count the elements of a picture in the footprint of a sample, and those that the same call reaches with antialiasing.
 
-    Known are the warps of ``pellucid.functional``, partials of them, pipelines, and the first figure of ``F.grid_sample``: the call
-    is repeated with its map moved by a thousandth of a pixel towards each corner, and once with ``antialias=True``.
+    This works for the warps of ``pellucid.functional``, partials of them and pipelines; ``F.grid_sample`` has the first count. The
+    call is repeated with its map shifted by a thousandth of a pixel towards each corner, and once with ``antialias=True``.
 
     Args:
-        context: of the audit.
-        name: of the input.
-        seen: which of its elements have a gradient.
+        context: the audit's context.
+        name: the input's name.
+        seen: a mask of its elements that have a gradient.
 
     Returns:
-        Two counts; None is not known.
+        Two counts; None where a count is not known.
     """
     value = context.given[name]
     if name.split(".")[-1] not in _PICTURES or value.dim() < 3 or name in context.subject.params:
@@ -51,13 +51,13 @@ def reachable(context: Context, name: str, seen: Tensor) -> tuple[int | None, in
 
 
 def _support(context: Context, name: str, calls: list[Call]) -> Tensor | None:
-    """Where the gradient of any of these calls is not zero; None where there are none, or where one raises."""
+    """A mask of the elements where any of these calls has a gradient; None if there are no calls, or if one raises."""
     found = torch.zeros_like(context.generic[name], dtype=torch.bool)
     for call in calls:
         try:
             with context.subject.calling(call):
                 slope = context.subject.gradient(context.generic)[1][name]
-        except Exception:  # a call that has no antialiasing here, for instance
+        except Exception:  # for instance, antialiasing is not possible here
             return None
         found = found if slope is None else found | (slope != 0)
     return found if calls else None
@@ -68,7 +68,7 @@ def _hairs() -> Iterator[tuple[float, float]]:
 
 
 def _warp(context: Context) -> tuple[list[Call], list[Call]]:
-    """Calls of a functional warp whose map is moved, and of one that antialiases."""
+    """Calls of a functional warp with shifted maps, and one with antialiasing."""
     from pellucid import functional
 
     subject: Any = context.subject.fn
@@ -128,7 +128,7 @@ def _move_grid(given: dict[str, Any], x: float, y: float) -> None:
 
 
 def _pipeline(context: Context) -> tuple[list[Call], list[Call]]:
-    """Replays of a pipeline's draw with a shift in it, and with antialiasing wherever it is an option."""
+    """Replays of a pipeline's draw with an added shift, and one with antialiasing in every transform that has this option."""
     import pellucid
 
     fn = context.subject.fn
@@ -141,11 +141,11 @@ def _pipeline(context: Context) -> tuple[list[Call], list[Call]]:
     plan, parts = record.plan, list[Any](fn)
     if len(parts) != len(plan.steps):  # choices
         return [], []
-    # What shows nothing outside of its source reads nothing there: the shift stands before the first step that does.
+    # Shift before the first step that shows pixels outside of its source; steps that show none read none there.
     at = next((k for k, segment in enumerate(plan.segments) if getattr(segment, "exposes", False)), len(parts))
 
     def again(changed: pellucid.Pipeline, more: int, batch: Any) -> Any:
-        """The same draw through other transforms; added transforms have a draw of their own."""
+        """Apply the same draw through other transforms; an added transform gets a draw of its own."""
         with torch.no_grad():
             other = changed.draw(batch)
         params = (*record.params[:at], *other.params[at : at + more], *record.params[at:])

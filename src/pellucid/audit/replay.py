@@ -1,7 +1,7 @@
 """Make two runs of a subject see the same random numbers.
 
-Owns: finding the generators a callable holds, rewinding all of them and the global ones, and telling whether they moved.
-Must not: change a random state that it does not put back.
+Owns: finding the generators a callable holds, rewinding them and the global ones, and detecting that they were used.
+Must not: leave a random state changed.
 Read next: ``subject.py``.
 """
 
@@ -52,7 +52,7 @@ class Replay:
 
     @contextmanager
     def preserved(self) -> Iterator[None]:
-        """Put all generators back where they were, whatever happens inside."""
+        """Restore all generators afterwards, even after an error."""
         kept = torch.get_rng_state(), np.random.get_state(), random.getstate()
         own = [_get(g) for g in self.generators]
         try:

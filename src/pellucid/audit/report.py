@@ -1,4 +1,4 @@
-"""The result of an audit: findings and measurements, with the questions one asks of them; and what every report can do.
+"""The result of an audit: findings and measurements, with the methods that filter and save them.
 
 Owns: ordering, filtering, exit code, JSON, and the hand-over to the terminal and HTML renderers.
 Must not: run checks or contain markup.
@@ -20,7 +20,7 @@ __all__ = ["AuditReport", "Reported"]
 
 
 class Reported:
-    """The common part of reports of audits and of trainings: findings, the worst first, and how they get into files."""
+    """The common part of the reports on audits and on trainings: findings, the worst first, and saving to files."""
 
     findings: list[Finding]
 
@@ -40,10 +40,10 @@ class Reported:
         raise NotImplementedError
 
     def to_json(self, path: str | Path | None = None, *, indent: int = 2) -> str:
-        """Return the report as JSON, and write it where a path is given.
+        """Return the report as JSON, and write it to a file if a path is given.
 
         Args:
-            path: where to, or None.
+            path: the file to write, or None.
             indent: spaces per level.
 
         Example:
@@ -57,10 +57,10 @@ class Reported:
         return text
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Return a self-contained HTML page (pictures included), and write it where a path is given.
+        """Return a self-contained HTML page (pictures included), and write it to a file if a path is given.
 
         Args:
-            path: where to, or None.
+            path: the file to write, or None.
 
         Example:
             >>> from pellucid.audit import AuditReport
@@ -78,13 +78,13 @@ class AuditReport(Reported):
     """The result of auditing one callable.
 
     Args:
-        name: of the callable.
+        name: the callable's name.
         findings: all defects that the audit found, the worst first.
-        measures: of each input and parameter.
-        seconds: how long it took.
-        versions: of Python, torch and the platform.
-        tried: the further conditions (digits, leaves, sizes, ranges), with the processor seconds that each took.
-        budget: the seconds they had.
+        measures: the measurements of each input and parameter.
+        seconds: how long the audit took.
+        versions: the versions of Python and torch.
+        tried: the further conditions (precisions, leaves, sizes, ranges), with the processor seconds that each took.
+        budget: the processor seconds that the further conditions were allowed.
 
     Example:
         >>> import torch
@@ -113,7 +113,7 @@ class AuditReport(Reported):
 
     @property
     def conditions(self) -> str:
-        """How many further conditions were tried in how much of their budget, in words; empty where none was.
+        """How many further conditions were tried, and the share of their budget that they took, in words; empty if none was.
 
         Example:
             >>> from pellucid.audit import AuditReport
@@ -127,7 +127,7 @@ class AuditReport(Reported):
         """Return the findings of this severity or worse.
 
         Args:
-            severity: the mildest that counts.
+            severity: the mildest severity to include.
         """
         return [f for f in self.findings if f.severity >= severity]
 
@@ -135,7 +135,7 @@ class AuditReport(Reported):
         """Return the findings of one category.
 
         Args:
-            category: or its word.
+            category: a `Category`, or its text.
         """
         return [f for f in self.findings if f.category == category]
 
@@ -163,8 +163,8 @@ class AuditReport(Reported):
 
     def _page(self) -> str:
         versions = ", ".join(f"{k} {v}" for k, v in self.versions.items())
-        told = "; ".join(part for part in (f"in {self.seconds:.2f} s", self.conditions, versions) if part)
-        return page(self.name, self.findings, self.measures, told)
+        details = "; ".join(part for part in (f"in {self.seconds:.2f} s", self.conditions, versions) if part)
+        return page(self.name, self.findings, self.measures, details)
 
     def __str__(self) -> str:
         """The findings as lines of plain text."""

@@ -1,6 +1,6 @@
-"""The gradient in fewer digits against the one in float64: differences larger than those digits explain.
+"""Compare the gradient in a lower precision with the one in float64: is the difference larger than rounding explains?
 
-Owns: a call in which every result is rounded to a dtype, the bound that it gives, and the comparison.
+Owns: a run in which every result is rounded to a dtype, the error bound from such runs, and the comparison.
 Must not: emit findings.
 Read next: ``checks/conditions.py``.
 """
@@ -19,22 +19,22 @@ from pellucid.audit.subject import Point, Subject
 
 __all__ = ["Difference", "Rounded", "differences", "representable"]
 
-_RUNS = 3  # rounded calls at neighbouring values, for one alone may be right by luck
-_AGAIN = (12, 4.0)  # so many at values so many units away before anything is said: they may lie on the other side of a kink
-_SLACK = 16.0  # of a few draws from the errors that rounding makes, the largest is still below the worst one
+_RUNS = 3  # rounded runs at neighbouring values; a single one may be right by luck
+_AGAIN = (12, 4.0)  # (runs, units): before a finding, more runs further away, which may lie on the other side of a kink
+_SLACK = 16.0  # factor on the bound: the largest error of a few runs is below the worst possible one
 _LEAST = 1e-300
-_MOST = 0.6  # where rounding explains more than that, nothing can be said
-_SMALL = 1e-2  # of the largest gradient of any leaf: one that cancels to nothing, as a bias before a normalisation has, is rounding
+_MOST = 0.6  # if rounding explains a larger relative difference than this, the leaf is not judged
+_SMALL = 1e-2  # share of the largest gradient: smaller ones, as of a bias before a normalisation, may be mere rounding
 _SUMS = re.compile(r"sum|mean|mm|mv|dot|conv|norm|var|std|grid_sampl|upsample|pool|linalg|lstm|gru|fft")
 
 Difference = tuple[float, float]  # the relative difference of a leaf's gradient, and the one that rounding explains
 
 
 class Rounded(TorchDispatchMode):
-    """Rounds the result of every operation, backward included, to a dtype and keeps it in float64.
+    """Rounds the result of every operation, backward included, to a dtype, and stores it as float64.
 
-    The terms of a sum are moved by a rounding unit, too; in float32 all together by as many as there are terms, since a kernel
-    rounds after every term, and equal terms always the same way. In half it sums in float32.
+    The terms of a sum are also perturbed by up to half a rounding unit each. In float32 the whole sum is perturbed by up to as many
+    half units as it has terms: a kernel rounds after every term, and equal terms in the same direction. Half sums in float32.
     """
 
     def __init__(self, dtype: torch.dtype, generator: torch.Generator) -> None:
@@ -56,30 +56,30 @@ class Rounded(TorchDispatchMode):
         return out
 
     def moved(self, value: Tensor, units: float = 1.0) -> Tensor:
-        """Return values moved by up to so many halves of the rounding unit."""
+        """Return values perturbed at random by up to ``units`` halves of the rounding unit."""
         noise = torch.rand(value.shape, generator=self._generator, dtype=torch.float64).to(value.device) - 0.5
         return value * (1 + units * torch.finfo(self._dtype).eps * noise)
 
 
 def _terms(args: Any, out: Any) -> float:
-    """Return how many elements go into the smallest result at most."""
+    """Return an estimate of how many elements each element of the result sums."""
     results = [t.numel() for t in (out if isinstance(out, tuple | list) else (out,)) if isinstance(t, Tensor) and t.numel()]
     return max(1.0, max((a.numel() for a in args if isinstance(a, Tensor)), default=0) / min(results, default=1))
 
 
 def representable(point: Point, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Return the nearest float64 point of which every value exists in a dtype."""
+    """Return the nearest float64 point whose values are exact in a dtype."""
     return {k: v.to(dtype).double() for k, v in point.items()}
 
 
 def differences(
     subject: Subject, point: Point, dtype: torch.dtype, truth: Mapping[str, Tensor | None]
 ) -> dict[str, Difference] | None:
-    """Compare the gradient in a dtype with ``truth``, the one at the same values in float64.
+    """Compare the gradient in a dtype with ``truth``, the float64 gradient at the same values.
 
-    The bound comes from float64 calls in which every result is rounded to the dtype, at values moved by its rounding unit: what the
-    formula loses in these digits. None where the outputs themselves are not the same to within such a bound (other random numbers,
-    an overflow), or where the call refuses the dtype.
+    The bound is the error of float64 runs in which every result is rounded to the dtype, at values perturbed by its rounding unit:
+    the precision that the formula loses in this dtype. Return None if the outputs themselves differ by more than such a bound (by
+    other random numbers or an overflow), or if the call refuses the dtype.
     """
     try:
         low = {k: v.to(dtype) for k, v in point.items()}
@@ -96,19 +96,19 @@ def differences(
     floor = _SMALL * max((_norm(truth[k]) for k in names), default=0.0)
     sizes = {k: max(_norm(truth[k]), floor) for k in names}
     gaps = {k: _gap(grads.get(k), truth[k]) for k in names}
-    apart = max((_gap(a, b) / max(_norm(b), _LEAST) for a, b in zip(outs, wide, strict=True)), default=0.0)
-    if apart <= eps and all(gaps[k] <= eps * sizes[k] for k in names):
+    error = max((_gap(a, b) / max(_norm(b), _LEAST) for a, b in zip(outs, wide, strict=True)), default=0.0)
+    if error <= eps and all(gaps[k] <= eps * sizes[k] for k in names):
         return {k: (gaps[k] / max(sizes[k], _LEAST), eps) for k in names}
     for runs, units in ((_RUNS, 1.0), _AGAIN):
         try:
             off, away = _explained(subject, point, dtype, weights, wide, truth, runs, units)
         except Exception:
             return None
-        told = {k: (gaps[k] / max(sizes[k], _LEAST), _SLACK * (max(away[k] / max(sizes[k], _LEAST), apart) + eps)) for k in names}
-        if apart <= _SLACK * (off + eps) and all(gap <= bound for gap, bound in told.values()):
+        pairs = {k: (gaps[k] / max(sizes[k], _LEAST), _SLACK * (max(away[k] / max(sizes[k], _LEAST), error) + eps)) for k in names}
+        if error <= _SLACK * (off + eps) and all(gap <= bound for gap, bound in pairs.values()):
             break
-    told = {k: pair for k, pair in told.items() if pair[1] <= _MOST}
-    return told if told and apart <= _SLACK * (off + eps) else None
+    pairs = {k: pair for k, pair in pairs.items() if pair[1] <= _MOST}
+    return pairs if pairs and error <= _SLACK * (off + eps) else None
 
 
 def _explained(
@@ -121,7 +121,7 @@ def _explained(
     runs: int,
     units: float,
 ) -> tuple[float, dict[str, float]]:
-    """Return by how much rounded calls at neighbouring values differ: the outputs relative to their size, each leaf's gradient."""
+    """Return the largest errors of rounded runs at neighbouring values: relative of the outputs, absolute of each gradient."""
     off, away = 0.0, {k: 0.0 for k, g in truth.items() if g is not None}
     generator = torch.Generator().manual_seed(50_021)
     mode = Rounded(dtype, generator)
@@ -135,7 +135,7 @@ def _explained(
 
 
 def _gap(got: Tensor | None, want: Tensor | None) -> float:
-    """Return the norm of a difference; that of ``want`` where nothing came, infinity where it cannot be told."""
+    """Return the norm of a difference; the norm of ``want`` if ``got`` is None, infinity for other shapes or non-finite values."""
     if got is None or want is None:
         return _norm(want)
     if got.shape != want.shape or not bool(torch.isfinite(got).all()):

@@ -1,6 +1,6 @@
 """The two entry points: ``audit`` a callable, or ``assert_clean`` in a test.
 
-Owns: the order of the checks, which findings a declaration excuses, and putting the report together.
+Owns: the order of the checks, the findings that a declaration excuses, and the assembly of the report.
 Must not: measure anything itself.
 Read next: ``checks/smoke.py``.
 """
@@ -40,12 +40,12 @@ def audit(
     settings: Settings | None = None,
     **options: Any,
 ) -> AuditReport:
-    """Find out where the gradients of a callable live, lie and die.
+    """Audit a callable: find out where its gradients are right, wrong or lost.
 
     Args:
         fn: Any callable on tensors, an ``nn.Module``, or an object with ``draw`` and ``apply`` (its draws are replayed).
-        inputs: One tensor, a tuple of positional arguments, or a dict of keyword arguments. Small is enough: 2x3x16x16.
-        params: Leaf tensors the callable reads besides its arguments, by name. A module's parameters are found by themselves.
+        inputs: One tensor, a tuple of positional arguments, or a dict of keyword arguments. Small inputs suffice: 2x3x16x16.
+        params: Leaf tensors the callable reads besides its arguments, by name. By default they are searched for.
         name: The subject's name in the report.
         settings: How thorough to be; single fields may be given as keywords instead (``compile=True``, ``declared={...}``).
         **options: Fields of :class:`Settings`.
@@ -81,8 +81,8 @@ def audit(
         else:
             run_here(stages, sink)
             subject.restore()
-    _tell_unjudged(subject, sink)
-    _tell_unregistered(subject, sink)
+    _report_unjudged(subject, sink)
+    _report_unregistered(subject, sink)
     findings = _judge([_placed(subject, f) for f in sink.findings], sink.measures, chosen)
     versions = {"torch": torch.__version__, "python": platform.python_version()}
     seconds = time.perf_counter() - began
@@ -109,7 +109,7 @@ def assert_clean(
         **options: As in :func:`audit`.
 
     Returns:
-        The report, for further questions.
+        The report.
 
     Errors:
         AssertionError with the findings; InvalidArgument for a level that does not exist, and as :func:`audit`.
@@ -132,7 +132,7 @@ def assert_clean(
 
 @cache
 def _warm() -> None:
-    """Import what torch imports on first use, once in the parent, so that every child need not. No backward pass here."""
+    """Make torch do its imports of first use once in the parent, so that children need not. Run no backward pass here."""
     from torch.utils.checkpoint import checkpoint
 
     x = torch.ones(2, requires_grad=True)
@@ -167,22 +167,22 @@ def _poison(context: Context, leaf: str, sink: Sink) -> None:
     degenerate.poison(context, sink, leaf)
 
 
-def _tell_unjudged(subject: Subject, sink: Sink) -> None:
-    """Never pass what was not judged: a leaf without a verdict is a warning, unless an error already says why."""
+def _report_unjudged(subject: Subject, sink: Sink) -> None:
+    """Warn of leaves that got no verdict, unless an error already says why."""
     stopped = any(f.severity == Severity.ERROR and (f.subject == "call" or f.category == Category.CRASH) for f in sink.findings)
-    told = {f.subject for f in sink.findings if f.category == Category.UNJUDGED}
+    reported = {f.subject for f in sink.findings if f.category == Category.UNJUDGED}
     open_ = [k for k in subject.judged if subject.base[k].numel()]
     open_ = [k for k in open_ if k not in sink.measures or sink.measures[k].gradient == "unknown"]
-    open_ = [k for k in open_ if k not in told]
-    if open_ and not stopped and "call" not in told:
+    open_ = [k for k in open_ if k not in reported]
+    if open_ and not stopped and "call" not in reported:
         shown = ", ".join(open_[:_SHOWN]) + (f" and {len(open_) - _SHOWN} more" if len(open_) > _SHOWN else "")
         text = f"The gradient of {shown} was not judged: the checks could not be completed."
-        advice = "See the notes of what was raised; make the call work for repeated runs at nearby values."
+        advice = "See the notes on errors; make the call work for repeated runs at nearby values."
         sink.emit(Finding(Category.UNJUDGED, Severity.WARNING, "call", text, {"leaves": len(open_)}, None, advice))
 
 
-def _tell_unregistered(subject: Subject, sink: Sink) -> None:
-    """Leaves that a module reads and does not own: no optimiser is given them, no ``to()`` moves them."""
+def _report_unregistered(subject: Subject, sink: Sink) -> None:
+    """Warn of leaves that a module reads but has not registered: ``parameters()`` and ``to()`` miss them."""
     if subject.module is None or not subject.unnamed:
         return
     names = ", ".join(list(subject.unnamed)[:_SHOWN])
@@ -193,14 +193,13 @@ def _tell_unregistered(subject: Subject, sink: Sink) -> None:
 
 
 def _placed(subject: Subject, finding: Finding) -> Finding:
-    """Give what no event of a run is to blame for a line: where the leaf was made, or where the call keeps something."""
+    """Add a line to findings that no event of a run explains: where the leaf is stored, or where the call keeps state."""
     if finding.place is not None or finding.category not in _KEPT:
         return finding
     fn = subject.fn.func if isinstance(subject.fn, partial) else subject.fn
     body = fn if hasattr(fn, "__code__") else getattr(type(fn), "forward" if isinstance(fn, nn.Module) else "__call__", None)
     if finding.category != Category.STATE and subject.module is not None:
-        made = type(subject.module).__init__
-        place = storing_place(made, finding.subject.split(".")[0])
+        place = storing_place(type(subject.module).__init__, finding.subject.split(".")[0])
     else:
         place = storing_place(body)
     return dataclasses.replace(finding, place=place or code_place(body))
@@ -227,7 +226,7 @@ _EXCUSED = {
 
 
 def _judge(findings: list[Finding], measures: Mapping[str, Measure], settings: Settings) -> list[Finding]:
-    """Weigh findings against declarations: what was promised is a note, a broken promise is a finding of its own."""
+    """Compare findings with declarations: a declared defect becomes a note, a broken promise a finding of its own."""
     judged = []
     for finding in findings:
         promise = settings.promise(finding.subject)

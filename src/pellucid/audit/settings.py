@@ -1,4 +1,4 @@
-"""The knobs of an audit.
+"""The settings of an audit.
 
 Owns: their defaults and the words a declaration may use.
 Must not: hold anything measured.
@@ -23,8 +23,8 @@ class Settings:
 
     Args:
         seed: Every generator starts from it in each run.
-        declared: The author's promise per leaf name (``"*"`` for all): one of :data:`DECLARATIONS`. A promise kept turns the
-            matching findings into notes; a promise broken is a finding.
+        declared: The author's promise per leaf name (``"*"`` for all): one of :data:`DECLARATIONS`. Findings that match a promise
+            become notes; a broken promise is a finding.
         degenerate: Also run on black, white, grey, constant, tied and saturated inputs, in half precision, and with NaN.
         quick: Leave out other layouts, shapes, signs, single outputs, a second call, the other mode of a module, and further
             conditions.
@@ -34,8 +34,8 @@ class Settings:
         isolate: Run in a forked child, so that a crash is reported and the caller's state stays untouched.
         timeout: Seconds a single check may take in the child.
         limit: Seconds that all checks in children may take; then the audit is stopped, which is an error.
-        budget: Processor seconds for further conditions: fewer digits, a gradient to some leaves only, larger sizes, values beyond
-            those given. The report says how many were tried in how long, and a note names those that were left out; 0 tries none.
+        budget: Processor seconds for further conditions: lower precisions, gradients to some leaves only, larger sizes, values
+            beyond the given ones. The report counts the conditions tried, and a note names those left out; 0 tries none.
 
     Errors:
         InvalidArgument for declarations that do not exist.
@@ -69,6 +69,6 @@ class Settings:
         """Return the declaration for a leaf.
 
         Args:
-            name: of the leaf.
+            name: the leaf's name.
         """
         return self.declared.get(name, self.declared.get("*"))

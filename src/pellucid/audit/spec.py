@@ -1,4 +1,4 @@
-"""The words of the command line turned into callables and tensors.
+"""Turn the arguments of the command line into callables and tensors.
 
 Owns: ``module:name`` and ``module:name(arguments)`` targets, and input specifications such as ``x=2x3x16x16,angle=scalar``.
 Must not: evaluate anything but literals.
@@ -27,7 +27,7 @@ _DEFAULT = "2x3x16x16"
 
 
 def resolve(target: str) -> Any:
-    """Return what ``module:name`` names; ``module:name(literals)`` is called; a module class without arguments is made.
+    """Return the object ``module:name``, or the result of ``module:name(literals)``; an ``nn.Module`` class is instantiated.
 
     ``path/to/file.py:name`` works too.
     """
@@ -45,8 +45,8 @@ def resolve(target: str) -> Any:
         return value() if isinstance(value, type) and issubclass(value, nn.Module) else value
     except InvalidArgument:
         raise
-    except Exception as error:  # the user's module and class may raise anything while they are imported and made
-        raise invalid("target", expected="something to import and make", got=f"{target!r}: {_what(error)}") from error
+    except Exception as error:  # importing and calling the user's code may raise anything
+        raise invalid("target", expected="a name that can be imported", got=f"{target!r}: {_what(error)}") from error
 
 
 def _what(error: Exception) -> str:
@@ -57,7 +57,7 @@ def _what(error: Exception) -> str:
 def parse_inputs(text: str | None, seed: int = 0) -> Any:
     """Return inputs for :func:`pellucid.audit.audit` from a specification.
 
-    Comma-separated items, each ``[name=]SHAPE[:KIND][:DTYPE]`` or a plain number. ``SHAPE`` is ``2x3x16x16`` or ``scalar``;
+    Items are separated by commas, each ``[name=]SHAPE[:KIND][:DTYPE]`` or a plain number. ``SHAPE`` is ``2x3x16x16`` or ``scalar``;
     ``KIND`` is ``rand`` (default), ``normal``, ``zeros``, ``ones`` or ``eye``; ``DTYPE`` is ``float32`` (default), ``float64``,
     ``float16``, ``bfloat16``. ``@module:function`` calls a function that returns the inputs.
     """

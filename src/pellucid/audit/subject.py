@@ -1,7 +1,7 @@
 """The callable under audit as a function of named tensors, with randomness and state rewound before every run.
 
 Owns: naming inputs and parameters, running at a chosen point and precision, reverse-mode gradients with fixed weights.
-Must not: judge a result; every number here is raw.
+Must not: judge a result.
 Read next: ``checks/agreement.py``.
 """
 
@@ -28,7 +28,7 @@ __all__ = ["Point", "Refused", "Subject"]
 Point = Mapping[str, Tensor]
 
 
-class Refused(RuntimeError):  # noqa: N818 - reads as what it says
+class Refused(RuntimeError):  # noqa: N818 - it says what happened
     """``torch.autograd.grad`` was refused; the next attempt goes through ``backward()``."""
 
 
@@ -68,7 +68,7 @@ class Subject:
         self.base: dict[str, Tensor] = {k: v.detach().clone() for k, v in {**self.inputs, **self.params}.items()}
         self._call = _replayed(fn, self.args, self.kwargs, self.replay)
         self.modes: list[AbstractContextManager[Any]] = []  # entered around every call
-        self.lift: AbstractContextManager[Any] | None = None  # entered around calls at float64 points, and sees a torch call first
+        self.lift: AbstractContextManager[Any] | None = None  # entered last around float64 calls, to see torch calls first
         self.returned: type | None = None  # the type of the last result
         self._wide = False
         self._plain_grad = True
@@ -92,24 +92,24 @@ class Subject:
         return max((t.dtype for t in self.base.values()), key=lambda d: torch.finfo(d).bits)
 
     def arguments(self, values: Mapping[str, Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return call arguments with the named inputs replaced."""
+        """Return the call's arguments with the named inputs replaced."""
         names = _names(self.fn, self.args)
         built = rebuild((names, self.kwargs), lambda k, t: values.get(_title(k), self.others.get(_title(k), t)))
         return tuple(built[0].values()), dict(built[1])
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the callable on these arguments with randomness and buffers rewound."""
+        """Rewind randomness and buffers, and run the callable on these arguments."""
         self.rewind()
         process = os.getpid()
         with self.within():
             result = self._call(*args, **kwargs)
         if os.getpid() != process:
-            os._exit(0)  # the call forked: the audit goes on in one process
+            os._exit(0)  # the call forked: only the original process goes on
         self.returned = type(result)
         return result
 
     def within(self) -> ExitStack:
-        """Enter the modes under which the callable runs."""
+        """Enter all modes under which the callable runs."""
         stack = ExitStack()
         for mode in self.modes:
             stack.enter_context(mode)
@@ -128,7 +128,7 @@ class Subject:
 
     @contextmanager
     def _having(self, name: str, value: Any) -> Iterator[None]:
-        """Give an attribute another value for a while."""
+        """Give an attribute another value inside a ``with`` block."""
         kept = getattr(self, name)
         setattr(self, name, value)
         try:
@@ -137,31 +137,31 @@ class Subject:
             setattr(self, name, kept)
 
     def calling(self, call: Callable[..., Any]) -> AbstractContextManager[None]:
-        """Call something else instead."""
+        """Replace the callable inside a ``with`` block."""
         return self._having("_call", call)
 
     def lifted(self, lift: AbstractContextManager[Any] | None) -> AbstractContextManager[None]:
-        """Run calls at float64 points with this lift instead."""
+        """Use this lift for calls at float64 points inside a ``with`` block."""
         return self._having("lift", lift)
 
     def laid_out(self, layout: Callable[[Tensor], Tensor]) -> AbstractContextManager[None]:
-        """Hand inputs over in another memory layout."""
+        """Pass inputs in another memory layout inside a ``with`` block."""
         return self._having("_layout", layout)
 
     def altered(self, others: Mapping[str, Tensor]) -> AbstractContextManager[None]:
-        """Hand over other integer or boolean inputs."""
+        """Pass other integer or boolean inputs inside a ``with`` block."""
         return self._having("others", dict(others))
 
     def by_backward(self) -> AbstractContextManager[None]:
-        """Differentiate as a training step does: through the whole graph, with the parts that an earlier call left behind."""
+        """Differentiate by ``backward()`` inside a ``with`` block, as training does: also through graphs of earlier calls."""
         return self._having("_plain_grad", False)
 
     def bare(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the callable as it is, without rewinding anything."""
+        """Run the callable without rewinding anything."""
         return self._call(*args, **kwargs)
 
     def rewind(self) -> None:
-        """Put generators and buffers back to where every run starts."""
+        """Set generators and buffers to the state in which every run starts."""
         self.replay.rewind()
         self._reset()
 
@@ -171,20 +171,20 @@ class Subject:
                 buffer.copy_(start)
 
     def restore(self) -> None:
-        """Give parameters and buffers the values they came with."""
+        """Restore the original values of parameters and buffers."""
         self._reset()
         with torch.no_grad():
             for name, parameter in self.params.items():
                 parameter.copy_(self.base[name])
 
     def run(self, point: Point) -> list[Tensor]:
-        """Return the floating-point outputs at a point. Inputs are handed over as clones."""
+        """Return the floating-point outputs at a point. The callable gets clones of the inputs."""
         with self.placed(point), torch.enable_grad():
             args, kwargs = self.arguments(self._handed({k: point[k] for k in self.inputs if k in point})[1])
             return [t.detach().clone() for t in floats(self.call(*args, **kwargs))]
 
     def graph(self, point: Point, *, asked: Collection[str] | None = None) -> tuple[list[Tensor], dict[str, Tensor]]:
-        """Return outputs with their graph, and the leaves to differentiate to. Call inside :meth:`placed`."""
+        """Return outputs with their graph, and the leaves to differentiate with respect to. Call inside :meth:`placed`."""
         with torch.enable_grad():
             roots, handed = self._handed({k: point[k] for k in self.inputs}, asked)
             args, kwargs = self.arguments(handed)
@@ -192,7 +192,7 @@ class Subject:
         return outs, {**roots, **self.params}
 
     def _handed(self, values: Point, asked: Collection[str] | None = None) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Return leaves, those asked for requiring a gradient, and the clones of them that the callable gets and may write to."""
+        """Return leaves, of which those in ``asked`` require a gradient, and clones of them, which the callable may write to."""
         roots = {k: v.detach().clone().requires_grad_(asked is None or k in asked) for k, v in values.items()}
         return roots, {k: self._layout(v.clone()) for k, v in roots.items()}
 
@@ -206,8 +206,8 @@ class Subject:
     ) -> tuple[list[Tensor], dict[str, Tensor | None]]:
         """Return outputs and the gradient of their weighted sum to every leaf, None where autograd has no path.
 
-        ``weights`` replaces the fixed ones (None leaves an output out); ``between`` is called between forward and backward;
-        only the leaves in ``asked`` require a gradient, all of them by default.
+        ``weights`` replaces the fixed weights (None leaves an output out); ``between`` is called between forward and backward;
+        only the leaves in ``asked`` require a gradient, by default all.
         """
         try:
             return self._gradient(point, weights, between, asked)
@@ -235,7 +235,7 @@ class Subject:
 
     @contextmanager
     def _frozen(self, asked: Collection[str] | None) -> Iterator[None]:
-        """Let no parameter that is not asked for require a gradient."""
+        """Freeze the parameters that are not in ``asked``."""
         frozen = [] if asked is None else [p for k, p in self.params.items() if k not in asked and p.requires_grad]
         for p in frozen:
             p.requires_grad_(False)
@@ -255,8 +255,8 @@ class Subject:
         """Return the gradient to every wanted leaf, through ``backward()`` where ``torch.autograd.grad`` is refused.
 
         Reentrant checkpoints refuse it: then :class:`Refused` is raised once, and the caller starts again. The ``grad`` fields
-        of the leaves are put back. The engine is called directly: torch.autograd.grad runs it with the modes switched off, and
-        what backward recomputes would not be seen.
+        of the leaves are restored. The engine is called directly, because torch.autograd.grad switches the modes off, which then
+        would not see the operations that backward recomputes.
         """
         with self.within():
             if self._plain_grad:
@@ -268,7 +268,7 @@ class Subject:
                     if "incompatible with .grad()" not in str(error):
                         raise
                     self._plain_grad = False
-                    raise Refused(str(error)) from None  # part of the graph is spent
+                    raise Refused(str(error)) from None  # part of the graph is freed already
             kept = {k: t.grad for k, t in wanted.items()}
             for t in wanted.values():
                 t.grad = None
@@ -280,7 +280,7 @@ class Subject:
                     t.grad = kept[k]
 
     def weights(self, outs: list[Tensor]) -> list[Tensor]:
-        """Return fixed normal weights for the outputs, zero where the output is not finite."""
+        """Return fixed, normally distributed weights for the outputs, zero where an output is not finite."""
         generator = torch.Generator().manual_seed(20_011)
         drawn = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o.device, o.dtype) for o in outs]
         return [torch.where(torch.isfinite(o.detach()), w, torch.zeros_like(w)) for o, w in zip(outs, drawn, strict=True)]
@@ -348,10 +348,10 @@ def _title(path: str) -> str:
 
 
 def _replayed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], replay: Replay) -> Callable[..., Any]:
-    """Return what to call: the callable itself, or a pipeline's ``apply`` with its draw repeated.
+    """Return the function to call: the callable itself or, for a pipeline, ``apply`` with one fixed draw.
 
-    A pipeline with parameters draws anew in every call, from the first record's ``key`` where ``draw`` takes one: its parameters
-    may act through the draw. Whatever does not fit this protocol is called as it is.
+    A pipeline with parameters draws anew in every call, because parameters may act through the draw; if ``draw`` takes a ``key``,
+    it gets the first record's. An object that does not follow this protocol is called as it is.
     """
     if not _is_pipeline(fn):
         return fn

@@ -55,7 +55,7 @@ def table(reports: Iterable[AuditReport], declared: Iterable[dict[str, str]]) ->
     head = ["transform", "argument", "declared", "measured", "coverage", "error", *_MODES, "findings above note"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for report, promises in zip(reports, declared, strict=True):
-        told = "; ".join(
+        found = "; ".join(
             f"{f.severity.label}: {f.category} ({f.subject}){f' at {f.place}' if f.place else ''}"
             for f in report.at_least(Severity.WARNING)
         )
@@ -64,8 +64,8 @@ def table(reports: Iterable[AuditReport], declared: Iterable[dict[str, str]]) ->
             promise = promises.get(name, promises.get("*", ""))
             cells = [report.name if first else "", name, promise, m.gradient, f"{100 * m.coverage:.0f} %", f"{m.error:.0e}"]
             cells += [m.modes.get(mode, "") for mode in _MODES]
-            lines.append("| " + " | ".join([*cells, told if first else ""]) + " |")
+            lines.append("| " + " | ".join([*cells, found if first else ""]) + " |")
             first = False
         if first:
-            lines.append("| " + " | ".join([report.name, *[""] * (len(head) - 2), told]) + " |")
+            lines.append("| " + " | ".join([report.name, *[""] * (len(head) - 2), found]) + " |")
     return "\n".join(lines) + "\n"

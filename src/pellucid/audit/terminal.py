@@ -1,7 +1,7 @@
 """The report in a terminal: one Rich table of findings, one of measurements.
 
 Owns: the layout of both tables.
-Must not: leave out anything that the report has.
+Must not: omit anything in the report.
 Read next: ``html.py``.
 """
 
@@ -45,7 +45,7 @@ def show(report: AuditReport, console: Console | None = None) -> None:
     else:
         out.print(Text("Nothing found.", style="green"))
     if report.measures:
-        # A column for digits that agree everywhere would only narrow the others.
+        # A mode that agrees for every leaf gets no column: it would only narrow the others.
         modes = list(dict.fromkeys(mode for m in report.measures.values() for mode, word in m.modes.items() if word != "agrees"))
         table = Table(
             *(
@@ -66,8 +66,8 @@ def show(report: AuditReport, console: Console | None = None) -> None:
             numbers = (*shares, f"{m.error:.0e}", f"{m.precision} to {m.tolerance:.0e}" if m.precision else "")
             table.add_row(Text(name), shape, m.gradient, *numbers, *(m.modes.get(mode, "") for mode in modes))
         out.print(table)
-    told = f", {report.conditions}" if report.conditions else ""
-    out.print(Text(f"{report.seconds:.2f} s{told}, exit code {report.exit_code}", style="dim"))
+    conditions = f", {report.conditions}" if report.conditions else ""
+    out.print(Text(f"{report.seconds:.2f} s{conditions}, exit code {report.exit_code}", style="dim"))
 
 
 def _evidence(finding: Finding) -> str:

@@ -1,7 +1,7 @@
-"""One run of the subject, watched call by call: where a path is cut, a tensor is written, a value is read on the host.
+"""Watch one run of the subject call by call: where a path is cut, a tensor is written, a value is read on the host.
 
-Owns: following which leaves every tensor depends on through the subject's own torch calls, and the line of each event.
-Must not: judge; an event is only evidence for a check that measured a defect.
+Owns: tracking through the subject's own torch calls which leaves every tensor depends on, and the line of each event.
+Must not: judge; an event is only evidence for a check that has measured a defect.
 Read next: ``checks/agreement.py`` (who uses the cuts), ``checks/hazards.py`` (who uses the rest).
 """
 
@@ -37,7 +37,7 @@ RANDOM = {
 _COMPARE = {"lt", "le", "gt", "ge", "eq", "ne", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "isclose"}
 _DETACH = {"detach", "detach_", "data.__get__"}
 _REBUILD = {"tensor", "as_tensor", "new_tensor", "asarray"}
-_LIKE_FIRST = {"to", "type_as", "expand_as", "view_as", "reshape_as"}  # of the other tensor they read dtype or shape
+_LIKE_FIRST = {"to", "type_as", "expand_as", "view_as", "reshape_as"}  # of the second tensor they read only dtype or shape
 _FROM_NUMBERS = {"tensor", "as_tensor", "asarray", "scalar_tensor", "full"}
 _INTEGERS = {"long", "int", "short", "char", "byte", "to", "type_as"}
 
@@ -48,8 +48,8 @@ class Event:
 
     ``kind`` is one of ``detach``, ``no-grad``, ``host``, ``rebuild``, ``to-integer``, ``compare``, ``hard-sample``, ``index``
     (all of them may cut the path), ``host-read``, ``write``, ``data-write``, ``stride-0``, ``draw``, ``hook``, ``narrow`` or
-    ``widen`` (``node`` is then the dtype that comes out). One that is ``late`` would cut, were no path cut before it; ``block`` is
-    the line that switched gradients off for it.
+    ``widen`` (``node`` is then the resulting dtype). A ``late`` event lies behind another cut, and would cut the path if that one
+    did not; ``block`` is the line that switched gradients off for a ``no-grad`` event.
     """
 
     kind: str
@@ -98,13 +98,13 @@ class Tracer(TorchFunctionMode):
         if kwargs.get("out") is None and "out" in kwargs:
             kwargs = {k: v for k, v in kwargs.items() if k != "out"}
         out = func(*args, **kwargs)
-        # A tensor without storage or version (fake, functorch) has nothing to tell.
+        # Tensors without storage or version (fake, functorch) are not tracked.
         with contextlib.suppress(RuntimeError, NotImplementedError):
             self._look(func, op, inputs, before, out, kwargs)
         return out
 
     def cuts(self, name: str, *, late: bool = False) -> list[Event]:
-        """Return the events that end a path from one leaf, or those that would, were it not cut before them."""
+        """Return the events that end a path from one leaf; with ``late``, those behind another cut that would end it."""
         return [e for e in self.events if e.cuts and name in e.sources and e.late == late]
 
     def of(self, kind: str) -> list[Event]:
@@ -142,7 +142,7 @@ class Tracer(TorchFunctionMode):
                 self._cut(func, op, tensor, [t for t in values if self._of(t)], inputs, late=True)
             self._width(func, tensor, inputs, sources)
             if op in _FROM_NUMBERS and not inputs and tensor.is_floating_point() and (reads := self.of("host")):
-                self.bits = min(self.bits, torch.finfo(tensor.dtype).bits)  # perhaps of a value that Python has read
+                self.bits = min(self.bits, torch.finfo(tensor.dtype).bits)  # its numbers may come from a value that Python has read
                 self._note("rebuild", func, frozenset[str]().union(*(e.sources for e in reads)), late=True)
 
     def _cut(self, func: Any, op: str, out: Tensor, attached: list[Tensor], inputs: list[Tensor], *, late: bool = False) -> None:
@@ -183,7 +183,7 @@ class Tracer(TorchFunctionMode):
             self._note("stride-0", func, target or sources)
 
     def _inherit(self, out: Tensor, inputs: list[Tensor], op: str, random: bool) -> None:
-        """Pass on what is known of an argument to a view of it."""
+        """Copy the marks of an argument to its views."""
         viewed = [t for t in inputs if _store(t) == _store(out)]
         if op in {"data.__get__", "detach"} or any(id(t) in self._marks["data"] for t in viewed):
             self._mark("data", out, id(out))
@@ -210,7 +210,7 @@ class Tracer(TorchFunctionMode):
             self.events.append(event)
 
     def _of(self, tensor: Tensor) -> frozenset[str]:
-        """Return the leaves a tensor depends on; unknown tensors (made by user backward code) are asked for their graph."""
+        """Return the leaves a tensor depends on; for unknown tensors (made by user backward code), read them from its graph."""
         try:
             known = self._sources.get(_store(tensor))
         except (RuntimeError, NotImplementedError):
@@ -246,7 +246,7 @@ def pretty(func: Any) -> str:
 
 
 def _read_values(op: str, inputs: list[Tensor], kwargs: Mapping[str, Any]) -> list[Tensor]:
-    """Return the tensors whose values an operation reads; of the others it reads shape, dtype or device, which cut nothing."""
+    """Return the tensors whose values an operation reads; of the others it reads only shape, dtype or device."""
     if op in _LIKE_FIRST:
         return inputs[:1]
     if op.endswith("_like") or (op.startswith("new_") and op != "new_tensor"):

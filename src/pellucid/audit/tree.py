@@ -1,7 +1,7 @@
 """Nested arguments and results as flat lists of named tensors.
 
-Owns: taking dicts, lists, tuples and dataclasses apart and putting arguments back together.
-Must not: touch anything but tensors.
+Owns: flattening dicts, lists, tuples and dataclasses, and rebuilding arguments.
+Must not: change anything but tensors.
 Read next: ``subject.py``.
 """
 

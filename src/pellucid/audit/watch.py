@@ -1,7 +1,7 @@
-"""A few steps of a user's own training, watched: which parameters learn, which never do, where gradients die, what differs.
+"""Watch a few steps of a user's training: which parameters learn, which never do, where gradients vanish, whether runs repeat.
 
-Owns: hooks on every parameter in reach of a step, the findings made of what they saw, and the report with a plot per layer.
-Must not: change the training; it runs in forked children, and the caller's model stays as it was.
+Owns: hooks on every parameter in reach of a step, the findings from them, and the report with a plot per layer.
+Must not: change the training; it runs in forked children, so the caller's model does not change.
 Read next: ``reach.py`` (how parameters are found), ``report.py``.
 """
 
@@ -28,18 +28,18 @@ from pellucid.errors import invalid, wrong_type
 
 __all__ = ["TrainingReport", "watch_training"]
 
-_VANISHED = 1e-7  # of the largest layer's gradient
-_CANCELLED = 1e-4  # of its weight's gradient: what rounding leaves of a bias that a normalisation subtracts
+_VANISHED = 1e-7  # share of the largest layer's gradient
+_CANCELLED = 1e-4  # share of the weight's gradient: rounding alone gives this to a bias that a normalisation subtracts
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _DECADES = 12.0
 
 
 @dataclass
 class TrainingReport(Reported):
-    """The fate of every parameter in a few training steps.
+    """The gradients of every parameter in a few training steps, and the defects found.
 
     Args:
-        name: of the module.
+        name: the training's name.
         gradients: for each parameter one norm per step; None where no gradient came.
         losses: the loss of each step.
         findings: all defects that were seen, the worst first.
@@ -83,14 +83,14 @@ class TrainingReport(Reported):
             f"<tr><td><code>{escape(name)}</code></td><td>{_middle(norms):.1e}</td><td>{_plot(norms)}</td></tr>"
             for name, norms in self.gradients.items()
         )
-        told = "".join(
+        items = "".join(
             f"<li><b>{f.severity.label} {f.category}</b> {escape(f.subject)}: {escape(f.message)} {escape(f.advice)}</li>"
             for f in self.findings
         )
         style = "body{font:15px/1.5 system-ui;margin:2rem auto;max-width:62rem}td{padding:.1rem .6rem}rect{fill:#2670c4}"
         return (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Training of {escape(self.name)}</title>'
-            f"<style>{style}</style><h1>Training of {escape(self.name)}</h1><ul>{told or '<li>Nothing found.</li>'}</ul>"
+            f"<style>{style}</style><h1>Training of {escape(self.name)}</h1><ul>{items or '<li>Nothing found.</li>'}</ul>"
             f"<table><tr><th>parameter</th><th>gradient</th><th>per step, logarithmic</th></tr>{rows}</table></html>\n"
         )
 
@@ -101,17 +101,17 @@ def watch_training(
     """Run some steps of a training loop and report every parameter's gradient.
 
     Args:
-        step: A callable without arguments that does one training step, backward and update included. Its model is found by
-            itself (closure, attributes, globals). It may return the loss.
-        steps: How many to run.
+        step: A callable without arguments that does one training step, with backward and update. Its model is searched for in its
+            closure, attributes and globals. It may return the loss.
+        steps: How many steps to run.
         name: The training's name in the report.
         seed: Every generator starts from it.
         patience: Seconds the steps may take.
 
     Returns:
-        Findings: parameters that never get a gradient, get NaN, get 0 or one that all but vanishes beside the other layers'; that
-        have a gradient and never move, or whose gradient is never cleared; two runs from the same state and seed that part. And the
-        gradient's norm per parameter and step.
+        A report with the gradient's norm per parameter and step. It finds parameters whose gradient is missing, NaN, zero or tiny
+        beside the other layers', those that have a gradient and never change, and those whose gradient is never cleared; and it
+        finds a difference between two runs from the same state and seed.
 
     Errors:
         ``InvalidArgument`` where no parameter is in reach of ``step``, or ``steps`` is not positive.
@@ -138,13 +138,13 @@ def watch_training(
     title = name or str(getattr(step, "__qualname__", type(step).__name__))
     first, second = (fresh_value(lambda: _run(step, steps, seed), patience) for _ in range(2))
     if first is None or second is None:
-        text = "The training died or hung before the steps were done."
+        text = "The training died or hung before all steps were done."
         return TrainingReport(title, {}, [], [Finding(Category.CRASH, Severity.ERROR, "step", text)])
     gradients, losses, error = first.norms, first.losses, first.error
     findings = [_raised(error)] if error else [*_findings(gradients, steps), *_unmoved(first, steps)]
     parted = _parting(first, second)
     if parted is not None:
-        text = f"Two runs from the same state and seed part at step {parted}."
+        text = f"Two runs from the same state and seed differ from step {parted} on."
         advice = "Seed every generator (workers of a DataLoader, too), and look for nondeterministic kernels."
         findings.append(Finding(Category.NONDETERMINISM, Severity.WARNING, "step", text, {"step": parted}, None, advice))
     return TrainingReport(title, gradients, losses, findings)
@@ -152,7 +152,7 @@ def watch_training(
 
 @dataclass
 class _Seen:
-    """What one run of the steps saw: gradients' norms and losses, how each parameter was updated, and what was raised."""
+    """The record of one run: norms of gradients, losses, the updates of each parameter, and the error, if any."""
 
     norms: dict[str, list[float | None]]
     updates: dict[str, _Update]
@@ -162,13 +162,13 @@ class _Seen:
 
 @dataclass
 class _Update:
-    """The updates of one parameter: whether it moved, step by step, and whether its gradient was still there when the next came."""
+    """The updates of one parameter, step by step."""
 
-    rates: list[float]  # of every optimiser that holds it
-    optimisers: int  # in reach of the step
-    moved: list[bool] = field(default_factory=list)
-    kept: list[bool] = field(default_factory=list)
-    cleared: bool = True  # nothing was left of its gradient after any step
+    rates: list[float]  # learning rates in the optimisers that hold it
+    optimisers: int  # number of optimisers in reach of the step
+    moved: list[bool] = field(default_factory=list)  # whether the step changed it
+    kept: list[bool] = field(default_factory=list)  # whether it still had a gradient when the next one arrived
+    cleared: bool = True  # whether no gradient was left after any step
 
 
 def _run(step: Callable[[], Any], steps: int, seed: int) -> _Seen:
@@ -202,13 +202,13 @@ def _run(step: Callable[[], Any], steps: int, seed: int) -> _Seen:
                 update = seen.updates[key]
                 update.moved.append(not torch.equal(before[key], p.detach()))
                 update.cleared &= p.grad is None or not bool((p.grad != 0).any())
-    except Exception as error:  # told as a finding
+    except Exception as error:  # becomes a finding
         seen.error = f"{type(error).__name__}: {str(error)[:300]}"
     return seen
 
 
 def _unmoved(seen: _Seen, steps: int) -> list[Finding]:
-    """The parameters that have a gradient and never move, and those whose gradient is never cleared between updates."""
+    """Report parameters that have a gradient and never change, and parameters whose gradient is never cleared between updates."""
     findings = []
     largest = max((_middle(n) for n in seen.norms.values()), default=0.0)
     for name, update in seen.updates.items():
@@ -216,12 +216,12 @@ def _unmoved(seen: _Seen, steps: int) -> list[Finding]:
         if not norm > _CANCELLED * largest:
             continue
         if not any(update.moved):
-            text = f"{name} has a gradient and did not move in {steps} steps: {_reason(update)}."
+            text = f"{name} has a gradient and did not change in {steps} steps: {_reason(update)}."
             advice = "Give it to the optimiser, and update between backward and zero_grad; freeze it if that is meant."
             findings.append(Finding(Category.UNMOVED, Severity.ERROR, name, text, {"norm": norm}, None, advice))
         stepped = [kept for moved, kept in zip(update.moved, update.kept[1:], strict=False) if moved]
         if len(update.kept) == steps and len(stepped) > 1 and all(stepped):
-            text = f"The gradient of {name} is never cleared: every update still has that of all {steps} steps before it."
+            text = f"The gradient of {name} is never cleared: every update adds the gradients of all steps before it."
             advice = "Call zero_grad() once for every update."
             findings.append(Finding(Category.ACCUMULATED, Severity.ERROR, name, text, {"updates": len(stepped)}, None, advice))
     return findings
@@ -234,7 +234,7 @@ def _reason(update: _Update) -> str:
         return "its learning rate is 0"
     if update.cleared:
         return "its gradient is cleared within the step, perhaps before the update"
-    return "no update came, or one below its rounding"
+    return "no update came, or updates were smaller than its rounding"
 
 
 def _raised(error: str) -> Finding:
@@ -259,21 +259,21 @@ def _findings(gradients: dict[str, list[float | None]], steps: int) -> list[Find
             findings.append(Finding(Category.NON_FINITE, Severity.ERROR, name, text, {"step": start}, None, advice))
         elif all(n == 0 for n in came):
             text = f"The gradient of {name} is exactly 0 in every step."
-            advice = "Look for a clamp that it lies behind, a factor of zero, or a unit that never fires."
+            advice = "Look for a clamp after it, a factor of zero, or a unit that never fires."
             findings.append(Finding(Category.COVERAGE, Severity.WARNING, name, text, {"steps": len(came)}, None, advice))
         elif name.endswith("bias") and _middle(norms) < _CANCELLED * _middle(gradients.get(f"{name[:-4]}weight", [])):
-            text = f"The gradient of {name} is rounding beside its weight's: what follows cancels it, as a normalisation does."
-            advice = "Harmless; bias=False saves it."
+            text = f"The gradient of {name} is rounding beside its weight's: a later layer cancels it, as a normalisation does."
+            advice = "Harmless; bias=False removes it."
             findings.append(Finding(Category.COVERAGE, Severity.NOTE, name, text, {"norm": _middle(norms)}, None, advice))
         elif largest > 0 and _middle(norms) < _VANISHED * largest:
-            text = f"The gradient of {name} all but vanishes: {_middle(norms):.1e}, {largest:.1e} in the layer where it is largest."
+            text = f"The gradient of {name} nearly vanishes: {_middle(norms):.1e}; the largest of any layer is {largest:.1e}."
             advice = "Look between the two for saturation, a factor of zero, or missing residual connections."
             findings.append(Finding(Category.COVERAGE, Severity.WARNING, name, text, {"norm": _middle(norms)}, None, advice))
     later = {k: step for k, step in spoilt.items() if step > start}
     if later:
         name, step = min(later.items(), key=lambda item: item[1])
         text = f"The gradient of {name} and of {len(later) - 1} other parameters is NaN or infinite later, from step {step} on."
-        advice = "Most likely an update carried it there: mend what was named first."
+        advice = "Most likely an update spread it: repair the parameter that was named first."
         findings.append(Finding(Category.NON_FINITE, Severity.ERROR, name, text, {"step": step}, None, advice))
     return findings
 

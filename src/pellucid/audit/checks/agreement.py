@@ -1,4 +1,4 @@
-"""Autograd against finite differences for every input and parameter, and the reason where they differ.
+"""Compare autograd with finite differences for every input and parameter, and find the reason where they differ.
 
 Owns: the verdicts detached, zero, wrong, surrogate, staircase, kink and jump per leaf.
 Must not: look at single elements (``coverage.py``) or at other inputs than the given ones (``degenerate.py``).
@@ -28,8 +28,8 @@ __all__ = ["check", "measured"]
 _HIDDEN = 1.2e-7
 _FLOAT64 = 1e-10
 _SINGLES = 12
-_ROUNDING = 4  # a gradient below so many times the noise is zero
-_LITTLE = 1e3  # rounding units: what a leaf that cancels leaves of itself
+_ROUNDING = 4  # a gradient below so many times the noise counts as zero
+_LITTLE = 1e3  # rounding units that may remain of a leaf that cancels
 _CURE = {
     "detach": "Remove the detach, or declare the gradient as a surrogate.",
     "no-grad": "Run it outside torch.no_grad().",
@@ -82,7 +82,7 @@ def _leaf(context: Context, sink: Sink, name: str, value: Tensor, grad: Tensor |
         assert grad is not None
         dense = directions(value, 1)[0]
         if measure_slope(context, context.generic, name, grad, dense * (grad != 0)).verdict != "agree":
-            _wrong(context, sink, name, measure, wrong)  # else only the zeros are wrong: coverage says so
+            _wrong(context, sink, name, measure, wrong)  # else only the zeros are wrong, which coverage reports
     else:
         measure.gradient = _agreed(measure, slopes)
         if not settled:
@@ -102,10 +102,10 @@ def measured(context: Context, sink: Sink, name: str) -> Measure:
 
 
 def _slopes(context: Context, name: str, value: Tensor, grad: Tensor | None, measure: Measure) -> tuple[list[Slope], bool]:
-    """Measure along random directions; where they meet jumps, along single elements. Return also whether it is a staircase.
+    """Measure along random directions or, if these meet jumps, along single elements; also return whether it is a staircase.
 
-    A dense direction of a large image crosses some jump at any step, so it cannot tell a staircase from a slope with a few jumps.
-    One element alone crosses next to none: it is flat, or it has a slope.
+    A dense direction of a large image crosses some jump at any step, so it cannot distinguish a staircase from a slope with a few
+    jumps. A single element crosses almost none: it is flat, or it has a slope.
     """
     slopes = [measure_slope(context, context.generic, name, grad, v) for v in directions(value)]
     if all(s.verdict in {"agree", "wrong", "kink"} for s in slopes) and len({s.moves for s in slopes}) == 1:
@@ -119,30 +119,29 @@ def _slopes(context: Context, name: str, value: Tensor, grad: Tensor | None, mea
     if len(rising) * 2 > len(alone):
         return rising, False
     if context.eps < _HIDDEN and all(s.verdict == "unsettled" for s in slopes):
-        # Something inside may compute in float32 without telling: look again with steps that float32 resolves.
+        # An operation inside may compute in float32 unnoticed: measure again with steps that float32 resolves.
         measure.precision, measure.tolerance = "float32", tolerance_for(_HIDDEN)
         slopes = [measure_slope(context, context.generic, name, grad, v, eps=_HIDDEN) for v in directions(value)]
     return slopes, False
 
 
 def _agreed(measure: Measure, slopes: list[Slope]) -> str:
-    """The word for a gradient that agrees: to the digits of float64, to fewer, or next to jumps."""
+    """The verdict for a gradient that agrees: ``exact``, ``unverified`` (to lower precision), or ``almost_everywhere`` (jumps)."""
     if measure.tolerance > tolerance_for(_FLOAT64):
         return "unverified"
     return "almost_everywhere" if any(s.verdict == "jump" for s in slopes) else "exact"
 
 
 def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bool, measure: Measure, slopes: list[Slope]) -> None:
-    """The function does not move at a small step: a staircase, a plateau, or a leaf without effect."""
+    """Judge a leaf whose small steps do not change the output: a staircase, a plateau, or no effect at all."""
     drawn = any(e.kind == "hard-sample" and name in e.sources for e in context.trace.events)
     part = drawn or takes_part(context, context.generic, name)
     first = context.first[1].get(name)
     if part and not drawn and grad is not None and _cancels(context, name, grad):
         measure.gradient = "exact"
-        text = f"{name} cancels: its gradient is rounding beside the others', and no value of it moves the output by more."
-        sink.emit(
-            Finding(Category.COVERAGE, Severity.NOTE, name, text, advice="As a bias before a normalisation does: leave it out.")
-        )
+        text = f"{name} cancels out: its gradient and its effect on the output are mere rounding."
+        advice = "A bias before a normalisation cancels like this: leave it out."
+        sink.emit(Finding(Category.COVERAGE, Severity.NOTE, name, text, advice=advice))
         return
     live = live or (not part and first is not None and bool((first != 0).any()))
     measure.gradient = "surrogate" if live and part else "none"
@@ -159,7 +158,7 @@ def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bo
         text = f"The output is a staircase in {name}; its gradient is a surrogate."
         sink.emit(Finding(Category.SURROGATE, Severity.NOTE, name, text, numbers, _custom(context), "Declare it as a surrogate."))
     elif part and _live_elsewhere(context, name):
-        measure.gradient = "exact"  # zero by both accounts
+        measure.gradient = "exact"  # zero by autograd and by finite differences
         text = f"{name} sits on a plateau at the given inputs (saturated or clipped): its gradient is zero here, not elsewhere."
         severity = Severity.WARNING if parameter else Severity.NOTE  # an optimiser never brings it back
         sink.emit(Finding(Category.COVERAGE, severity, name, text, numbers, None, "Audit with values inside the range, too."))
@@ -168,7 +167,7 @@ def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bo
     elif not drawn:
         if grad is None:
             text = f"{name} has no effect on the output."
-            advice = "Use it, or take it out of the signature; declare it as none where only its shape or dtype is read."
+            advice = "Use it, or remove it from the signature; declare it as none if only its shape or dtype is read."
         else:
             text = f"{name} is read, but no value near the given one changes the output: it is saturated, or multiplied by zero."
             advice = "Audit with inputs inside the range; look for a factor of zero or a result that is overwritten."
@@ -176,20 +175,20 @@ def _flat(context: Context, sink: Sink, name: str, grad: Tensor | None, live: bo
 
 
 def _cancels(context: Context, name: str, grad: Tensor) -> bool:
-    """Whether a leaf takes part by rounding only, in the output and beside the rest of the gradient."""
+    """Whether a leaf's gradient and its effect on the output are no larger than rounding."""
     little = _LITTLE * context.eps
     rest = max((float(g.double().norm()) for k, g in context.run[1].items() if g is not None and k != name), default=0.0)
     return float(grad.double().norm()) <= little * rest and not takes_part(context, context.generic, name, beyond=little)
 
 
 def _stale(context: Context, sink: Sink, name: str, live: bool, attached: bool, numbers: dict[str, Evidence]) -> None:
-    """A parameter whose change does not change the output."""
+    """Report a parameter whose change does not change the output."""
     advice = "Read the parameter itself in every call: a copy taken at construction or cached goes stale."
     severity = Severity.WARNING
     if live:
         severity, text = Severity.ERROR, "gets a gradient, yet changing it does not change the output"
     elif attached:
-        text = "is read, but has no effect on the output: what it feeds is multiplied by zero, dead or thrown away"
+        text = "is read, but has no effect on the output: its result is multiplied by zero, dead or discarded"
         advice = "Look at what follows it: a unit that never fires, a factor of zero, a result that is overwritten."
     else:
         text = "has no effect on the output"
@@ -198,7 +197,7 @@ def _stale(context: Context, sink: Sink, name: str, live: bool, attached: bool, 
 
 
 def _live_elsewhere(context: Context, name: str) -> bool:
-    """Whether the gradient is alive at some value further away: then the function is saturated here and no staircase."""
+    """Whether the gradient is not zero at some value further away: then the function is saturated here, not a staircase."""
     for other in large_changes(context.generic[name], None):
         try:
             grad = context.subject.gradient({**context.generic, name: other})[1][name]
@@ -210,7 +209,7 @@ def _live_elsewhere(context: Context, name: str) -> bool:
 
 
 def _staircase(context: Context, sink: Sink, name: str, grad: Tensor | None, numbers: dict[str, Evidence]) -> None:
-    """A staircase without gradient: inherent, unless somebody made it one by sampling, casting or returning None."""
+    """Report a staircase without gradient: inherent, unless it comes from sampling, a cast or a backward that returns None."""
     hard = [e for e in context.trace.events if e.kind in {"hard-sample", "to-integer"} and name in e.sources]
     hard = [e for e in hard if e.kind == "hard-sample" or not takes_part_without(context, name, e)]
     if grad is None and context.suspects and context.reachable(name):
@@ -225,8 +224,8 @@ def _staircase(context: Context, sink: Sink, name: str, grad: Tensor | None, num
     else:
         cuts = context.trace.cuts(name)
         place = cuts[0].place if cuts else None
-        text = f"The output is piecewise constant in {name}: it takes part by jumps and has no derivative."
-        advice = "Inherent; declare the gradient as none, or use a smooth stand-in where you need one."
+        text = f"The output is piecewise constant in {name}: it changes by jumps and has no derivative."
+        advice = "Inherent; declare the gradient as none, or use a smooth substitute where you need one."
         sink.emit(Finding(Category.JUMP, Severity.NOTE, name, text, numbers, place, advice))
 
 
@@ -250,14 +249,14 @@ def _detached(context: Context, sink: Sink, name: str, measure: Measure, slopes:
 
 
 def _dead(context: Context, sink: Sink, name: str, measure: Measure, slopes: list[Slope]) -> None:
-    """The path exists and carries nothing but zeros."""
+    """Report a path that exists but carries only zeros."""
     measure.gradient = "wrong"
     step = first_dead(watched(context.subject, context.generic)[0])
     numbers: dict[str, Evidence] = {"finite_difference": slopes[0].central, "autograd": 0.0, "node": step.node if step else ""}
     along = directions(context.generic[name], 2)
     if cuts := blamed(context, name, None, along):
         cuts += carriers(context, name, cuts, along[0])
-        text = f"{name} takes part, but the path that matters is cut by {cuts[0].op}; what is left carries zeros."
+        text = f"{name} takes part, but its path is cut by {cuts[0].op}; the remaining path carries only zeros."
         sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, cuts[1:]))
         return
     place = step.place if step else _custom(context)
@@ -296,8 +295,8 @@ def _wrong(context: Context, sink: Sink, name: str, measure: Measure, wrong: lis
         sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, cuts[1:]))
     elif several := _several(context, name, grad, along[0]):
         places = [f"{what} at {place}" for what, place in several]
-        text += f" What changes it: {', '.join(places)}."
-        advice = "Mend them one by one and audit again."
+        text += f" Several lines change it: {', '.join(places)}."
+        advice = "Repair them one by one and audit again."
         sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, several[0][1], advice))
     elif drawn := context.drawn_in_backward:
         text = f"Backward draws random numbers again: the recomputed forward differs, and the gradient of {name} is wrong."
@@ -309,16 +308,16 @@ def _wrong(context: Context, sink: Sink, name: str, measure: Measure, wrong: lis
 
 
 def _several(context: Context, name: str, grad: Tensor | None, along: Tensor) -> list[tuple[str, str]]:
-    """Backwards, hooks and cuts that are each proved to take a part of a disagreement which none of their kind explains alone."""
+    """Return the custom backwards, hooks and cuts that each cause a part of a disagreement that none of them explains alone."""
     found = [(node, place) for node, place in context.guilty if place]
     found += [("a hook", place) for place in changing_hooks(context, name, grad)]
     found += [(e.op, e.place) for e in carriers(context, name, [], along) if e.place]
-    told = len(found) > 1 or not (context.guilty or context.drawn_in_backward)  # one alone has a finding of its own
-    return list({place: (what, place) for what, place in reversed(found)}.values())[::-1] if told else []
+    several = len(found) > 1 or not (context.guilty or context.drawn_in_backward)  # a single cause gets a finding of its own
+    return list({place: (what, place) for what, place in reversed(found)}.values())[::-1] if several else []
 
 
 def _given_point(context: Context, sink: Sink, name: str, measure: Measure) -> None:
-    """At a generic point all is well; say what happens at the given one if it is special."""
+    """Judge the given point, after the gradient at the generic point next to it was found right."""
     if context.given is context.generic:
         return
     outs, grads = context.subject.gradient(context.given)
@@ -330,7 +329,7 @@ def _given_point(context: Context, sink: Sink, name: str, measure: Measure) -> N
     s = slopes[0]
     numbers: dict[str, Evidence] = {"autograd": s.autograd, "forward": s.forward, "backward": s.backward}
     if verdicts == {"wrong"}:
-        text = f"The gradient of {name} is wrong at the given point, though right next to it."
+        text = f"The gradient of {name} is wrong at the given point, but right next to it."
         advice = "Check the branch that handles this special value."
         sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, _custom(context), advice))
         measure.gradient = "wrong"
@@ -347,7 +346,7 @@ def _given_point(context: Context, sink: Sink, name: str, measure: Measure) -> N
 
 def _unsettled(sink: Sink, name: str, measure: Measure, slopes: list[Slope]) -> None:
     measure.gradient = "unknown"
-    text = f"The gradient of {name} was not judged: finite differences do not settle, it is too rough, too noisy, or raises nearby."
+    text = f"The gradient of {name} was not judged: finite differences do not settle (rough, noisy, or raising nearby)."
     numbers: dict[str, Evidence] = {"autograd": slopes[0].autograd, "fine_step": slopes[0].central, "coarse_step": slopes[0].coarse}
     advice = "Audit with smoother inputs or in float64."
     sink.emit(Finding(Category.UNJUDGED, Severity.WARNING, name, text, numbers, None, advice))
@@ -358,12 +357,12 @@ def _cut_finding(
 ) -> Finding:
     text = f"{text} Last attached: {event.node or 'unknown'}; cut by {event.op}."
     if also:
-        text += f" So is the path through {', '.join(dict.fromkeys(f'{e.op} at {e.place}' for e in also))}."
+        text += f" Also cut: the path through {', '.join(dict.fromkeys(f'{e.op} at {e.place}' for e in also))}."
     evidence = {**numbers, "last_attached": event.node, "cut": event.op}
     return Finding(Category.DETACHED, severity, name, text, evidence, event.place, _CURE[event.kind])
 
 
 def _custom(context: Context) -> str | None:
-    """The line of a custom backward: of one that is wrong by itself, or else of the only one there is."""
+    """The line of a custom backward that is wrong by itself, or else of the only custom backward."""
     guilty = context.guilty or (context.suspects if len(context.suspects) == 1 else [])
     return guilty[0][1] if guilty else None

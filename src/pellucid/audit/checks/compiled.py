@@ -1,4 +1,4 @@
-"""Does torch.compile take the call: in one graph or with breaks and their reasons, how many recompiles, the same gradient?
+"""Does torch.compile accept the call: in one graph, or with which breaks, with how many recompiles, with the same gradient?
 
 Owns: compiling with a counting backend and comparing with eager.
 Must not: run unless asked for; it takes seconds.
@@ -22,10 +22,10 @@ from pellucid.audit.tree import floats
 
 __all__ = ["check"]
 
-_STATIC_AND_DYNAMIC = 2  # what any function costs: one graph for the first shape, one for all others
+_STATIC_AND_DYNAMIC = 2  # graphs of any function: one for the first shape, one for all others
 _SIZES = 5
 _LIFTED = 1.2e-7
-"""The rounding unit of the widest cast that is lifted elsewhere."""
+"""The rounding unit of float32, the widest cast that other checks lift to float64."""
 
 
 def check(context: Context, sink: Sink) -> None:
@@ -73,13 +73,13 @@ def _whole(context: Context, sink: Sink, dynamo: Any) -> bool:
             subject.rewind()
             reasons = [(_reason(r.reason), "".join(map(str, _stack(r)))) for r in _breaks(subject.bare, args, kwargs, dynamo)]
         if len(reasons) == 1:
-            reasons = [(first_line(error), reasons[0][1])]  # the error says it in plainer words
-        told = reasons or [(first_line(error), str(error))]
-        for reason, stack in dict.fromkeys(told):
+            reasons = [(first_line(error), reasons[0][1])]  # the error's own words are plainer
+        breaks = reasons or [(first_line(error), str(error))]
+        for reason, stack in dict.fromkeys(breaks):
             place = traceback_place(stack)
             text = f"torch.compile cannot make one graph of it: {reason}"
             advice = "Replace the construct by torch operations (torch.where for branches, tensors for Python numbers)."
-            sink.emit(Finding(Category.GRAPH_BREAK, Severity.WARNING, "call", text, {"breaks": len(told)}, place, advice))
+            sink.emit(Finding(Category.GRAPH_BREAK, Severity.WARNING, "call", text, {"breaks": len(breaks)}, place, advice))
         return False
     return True
 
@@ -112,7 +112,7 @@ def _gradient(context: Context, sink: Sink, dynamo: Any, whole: bool) -> None:
         sink.emit(Finding(Category.COMPILED_GRADIENT, severity, "call", text, {}, None, "Run this part eagerly."))
         return
     truth, truth_outs, eps = context.run[1], context.run[0], context.eps
-    if subject.lift is not None:  # the compiled call has its casts still, and so must what it is compared with
+    if subject.lift is not None:  # the compiled call keeps its casts, so compare with an eager call that keeps them
         truth, truth_outs = _reverse(context, subject.bare, point)
         eps = max(eps, _LIFTED)
     tolerance = 1e5 * eps
@@ -183,7 +183,7 @@ def _recompiles(context: Context, sink: Sink, dynamo: Any) -> None:
 
 
 def _count(context: Context, dynamo: Any, points: list[dict[str, Tensor]]) -> tuple[int, int]:
-    """Return the number of graphs after the first call and after all; (0, 0) where the subject refuses."""
+    """Return the number of graphs after the first call and after all calls; (0, 0) if a call raises."""
     subject = context.subject
     dynamo.reset()
     counter = _Counter("eager")

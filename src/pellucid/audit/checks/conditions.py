@@ -1,10 +1,10 @@
-"""Conditions that the given inputs do not meet: fewer digits, a gradient to some leaves only, larger sizes, values further out.
+"""Check conditions beyond the given inputs: lower precisions, gradients to some leaves only, larger sizes, larger values.
 
-Fused kernels have a path of their own for each of these, and the audit judges in float64, with a gradient to all leaves, in the
-size and the range that it is shown. Only leaves whose gradient was confirmed there are looked at.
+Fused kernels have separate code paths for each of these, while the other checks run in float64, with gradients to all leaves, at
+the given sizes and values. Only leaves whose gradient was confirmed there are checked here.
 
 Owns: building these conditions, and the budget that they share.
-Must not: say anything of a condition that the call refuses.
+Must not: report a condition under which the call raises.
 Read next: ``../rounding.py``.
 """
 
@@ -27,18 +27,18 @@ from pellucid.audit.rounding import differences, representable
 __all__ = ["digits", "ranges", "sizes", "subsets"]
 
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
-_FEW = 3  # leaves of which every subset is asked for; of more, each alone, all but each, inputs and parameters
+_FEW = 3  # up to so many leaves, every subset is tried; of more, each alone, all but each, all inputs, all parameters
 _ALONE = 6
 _COLUMNS, _SAMPLES = (33, 65, 129), (9, 33)
-_ELEMENTS = 1 << 20  # no more than that are tried
+_ELEMENTS = 1 << 20  # the largest input that is tried
 _FACTORS = (4.0, -4.0, 32.0)
-_ADVICE = "Look for a path of its own that this condition takes: a fused kernel, a fallback, a fast case."
+_ADVICE = "Look for separate code that only this condition runs: a fused kernel, a fallback, a fast path."
 
 _Try = tuple[str, Callable[[], None]]
 
 
 def digits(context: Context, sink: Sink) -> None:
-    """Every narrower dtype at the given inputs, against float64."""
+    """Compare every narrower dtype at the given inputs with float64."""
     names = confirmed(context, sink)
     if not names or context.dtype != torch.float64:
         return
@@ -60,7 +60,7 @@ def digits(context: Context, sink: Sink) -> None:
 
 
 def subsets(context: Context, sink: Sink) -> None:
-    """A gradient asked of some leaves only, in float64 and in the given dtype, against that asked of all."""
+    """Compare gradients to some leaves only with gradients to all leaves, in float64 and in the given dtype."""
     names, subject = confirmed(context, sink), context.subject
     if not names or len(subject.judged) < 2:
         return
@@ -88,7 +88,7 @@ def subsets(context: Context, sink: Sink) -> None:
 
 
 def sizes(context: Context, sink: Sink) -> None:
-    """More columns and more samples than are shown: beyond blocks of 8, 32, 64 and 128."""
+    """Check more columns and more samples than were given: beyond blocks of 8, 32, 64 and 128."""
     names, subject = confirmed(context, sink), context.subject
     lead = next((v for k, v in context.generic.items() if k in subject.inputs and v.ndim > 1), None)
     if not names or lead is None:
@@ -103,7 +103,7 @@ def sizes(context: Context, sink: Sink) -> None:
                 try:
                     subject.run(point)
                 except Exception:
-                    continue  # perhaps other axes of this size belong to it
+                    continue  # perhaps other axes of this size must grow with it
                 _meet(context, sink, Category.SHAPE, label, point, names)
                 return
 
@@ -120,7 +120,7 @@ def sizes(context: Context, sink: Sink) -> None:
 
 
 def ranges(context: Context, sink: Sink) -> None:
-    """All inputs several times as large and of either sign, then one leaf at a time."""
+    """Check all inputs scaled by several factors, of either sign, then one leaf at a time."""
     names, subject = confirmed(context, sink), context.subject
     if not names or not subject.inputs:
         return
@@ -137,7 +137,7 @@ def ranges(context: Context, sink: Sink) -> None:
 
 
 def _try(context: Context, sink: Sink, tries: Iterator[_Try]) -> None:
-    """Try one condition after the other while the budget lasts, and tell which were left out."""
+    """Try one condition after the other while the budget lasts, and report which were left out."""
     left = []
     for label, attempt in tries:
         if context.spent >= context.settings.budget:
@@ -174,23 +174,23 @@ def _in_fewer(
     names: list[str],
     dtype: torch.dtype,
 ) -> bool | None:
-    """Report the leaf whose gradient in fewer digits is another one than these digits explain; None where it cannot be told."""
+    """Compare gradients in a dtype with float64, and report the worst leaf if rounding does not explain it; None if not judged."""
     subject = context.subject
     found = differences(subject, point, dtype, {k: truth[k] for k in names})
     if found is None:
         return _by_slopes(context, sink, where, point, names, dtype)
-    told = {k: pair for k, pair in found.items() if pair[0] > pair[1]}
-    if not told:
+    wrong = {k: pair for k, pair in found.items() if pair[0] > pair[1]}
+    if not wrong:
         return True
-    name = max(told, key=lambda k: told[k][0] / told[k][1])
-    _tell(context, sink, category, name, where, dtype, {"relative_difference": told[name][0], "explained": told[name][1]})
+    name = max(wrong, key=lambda k: wrong[k][0] / wrong[k][1])
+    _report(context, sink, category, name, where, dtype, {"relative_difference": wrong[name][0], "explained": wrong[name][1]})
     return False
 
 
 def _by_slopes(
     context: Context, sink: Sink, where: str, point: dict[str, Tensor], names: list[str], dtype: torch.dtype
 ) -> bool | None:
-    """Judge the given dtype by its own finite differences where it computes something else than float64, as calls that draw do."""
+    """Judge float32 by its own finite differences if its outputs differ from float64's, as those of calls that draw do."""
     if dtype != torch.float32 or dtype != context.subject.native:
         return None
     low = {k: v.to(dtype) for k, v in point.items()}
@@ -206,12 +206,12 @@ def _by_slopes(
         slopes = [measure_slope(other, low, name, grads[name], v) for v in directions(low[name], 2)]
         if all(s.verdict == "wrong" for s in slopes):
             numbers: dict[str, Evidence] = {"autograd": slopes[0].autograd, "finite_difference": slopes[0].central}
-            _tell(context, sink, Category.WRONG, name, where, dtype, numbers)
+            _report(context, sink, Category.WRONG, name, where, dtype, numbers)
             return False
     return None
 
 
-def _tell(
+def _report(
     context: Context, sink: Sink, category: Category, name: str, where: str, dtype: torch.dtype, numbers: dict[str, Evidence]
 ) -> None:
     severity = Severity.ERROR if dtype == context.subject.native else Severity.WARNING
@@ -225,7 +225,7 @@ def _asked(context: Context, point: dict[str, Tensor], asked: tuple[str, ...]) -
 
 
 def _subsets(leaves: list[str], inputs: set[str]) -> list[tuple[str, ...]]:
-    """Return the choices of leaves to ask for, those of one kind first."""
+    """Return the subsets of leaves to ask for: first all parameters, all inputs."""
     kinds = [tuple(k for k in leaves if (k in inputs) == kind) for kind in (False, True)]
     if len(leaves) <= _FEW:
         rest = [chosen for size in range(1, len(leaves)) for chosen in combinations(leaves, size)]
@@ -236,7 +236,7 @@ def _subsets(leaves: list[str], inputs: set[str]) -> list[tuple[str, ...]]:
 
 
 def _grown(value: Tensor, axis: int, old: int, count: int, everywhere: bool) -> Tensor:
-    """Repeat a tensor with small changes along the axes that have a size: the one asked for, or every one."""
+    """Grow the given axis (or ``everywhere``) from size ``old`` to ``count``, by repeating the tensor with small changes."""
     if value.ndim == 0:
         return value
     axes = [i for i, n in enumerate(value.shape) if n == old and (everywhere or i == axis % value.ndim)]

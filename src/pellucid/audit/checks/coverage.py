@@ -1,6 +1,6 @@
-"""Which elements receive a gradient, and whether those that do not could have used one.
+"""Which elements receive a gradient, and whether the others affect the output, so that they should.
 
-Owns: the fraction covered, the class of every element, and the proof by perturbation.
+Owns: the fraction covered, the class of every element, and the test by perturbation.
 Must not: judge the size of a gradient.
 Read next: ``stale`` in ``agreement.py``, then ``degenerate.py``.
 """
@@ -23,7 +23,7 @@ _AWAY, _PLATEAU, _LIVE, _DEFECT = 0, 1, 2, 3
 
 
 def cover(context: Context, sink: Sink, name: str, value: Tensor, grad: Tensor | None, measure: Measure) -> None:
-    """Fill in coverage and the class of every element; report zero gradients on elements that take part smoothly."""
+    """Measure coverage and the class of every element; report zero gradients on elements that change the output smoothly."""
     magnitude = torch.zeros_like(value) if grad is None else grad.abs()
     zero = magnitude == 0
     dead = int(zero.sum())
@@ -40,7 +40,7 @@ def cover(context: Context, sink: Sink, name: str, value: Tensor, grad: Tensor |
 def _classify(
     context: Context, sink: Sink, name: str, value: Tensor, grad: Tensor | None, zero: Tensor, measure: Measure
 ) -> Tensor:
-    """Perturb the elements without gradient: all at once, then a sample of them one by one."""
+    """Classify elements by perturbing those without gradient: all at once, then a sample of them one by one."""
     dense = directions(value, 1)[0]
     group = measure_slope(context, context.generic, name, grad, dense * zero)
     smooth = group.moves and group.verdict == "wrong"
@@ -84,10 +84,10 @@ def _report(
     along: list[Tensor],
 ) -> None:
     share = f"{100 * (1 - measure.coverage):.0f} %"
-    told = any(f.subject == name and f.severity == Severity.ERROR for f in sink.findings)
+    reported = any(f.subject == name and f.severity == Severity.ERROR for f in sink.findings)
     known = any(f.subject == name and f.category == Category.COVERAGE for f in sink.findings)
     if kind == _DEFECT:
-        if told:
+        if reported:
             return
         measure.gradient = "wrong"
         text = f"{share} of {name} receives no gradient although moving it changes the output smoothly."

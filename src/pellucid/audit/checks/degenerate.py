@@ -1,7 +1,7 @@
-"""The inputs that break formulas: black, white, grey, constant, tied, saturated, half precision, NaN.
+"""Check inputs that break formulas: black, white, grey, constant, tied, saturated, half precision, NaN.
 
-Owns: building them, non-finite gradients on them (first node by name and line), and the gain on flat inputs.
-Must not: call a gradient non-finite a defect where the function's own value is not finite.
+Owns: building them, reporting non-finite gradients (first node by name and line), and the gain on flat inputs.
+Must not: call a non-finite gradient a defect where the function's own value is not finite.
 Read next: ``modes.py``.
 """
 
@@ -20,9 +20,9 @@ from pellucid.audit.subject import Point
 
 __all__ = ["check", "eligible", "poison"]
 
-_GAIN = 1e3  # what a normalisation with eps = 1e-5 stays below (316), and one with eps = 1e-7 does not (3162)
+_GAIN = 1e3  # a normalisation with eps = 1e-5 stays below this (316), one with eps = 1e-7 does not (3162)
 _GROWTH = 100.0
-_ONE_LEVEL = 10.0  # how much worse it must be where only black or only white is bad: there steep functions are legitimate
+_ONE_LEVEL = 10.0  # factor on the limit where only black or only white is bad: steep functions are legitimate there
 _FLAT = ("black", "white", "constant")
 _ADVICE = {
     "gain": "Add a larger eps under the root (var + 1e-5), or smooth the floor.",
@@ -79,7 +79,7 @@ def check(context: Context, sink: Sink) -> None:
 
 
 def poison(context: Context, sink: Sink, name: str) -> None:
-    """Run with NaN and inf in one input. Only a crash matters, and the parent process notices that."""
+    """Run with NaN and inf in one input. Only a crash matters, which the parent process reports."""
     value = context.subject.base[name]
     for bad in (float("nan"), float("inf"), float("-inf")):
         point = {**context.subject.point(), name: torch.full_like(value, bad)}
@@ -91,7 +91,7 @@ def poison(context: Context, sink: Sink, name: str) -> None:
 
 
 def eligible(value: Tensor) -> bool:
-    """Whether degenerate values make sense: data, not a small matrix or a scalar."""
+    """Whether degenerate values make sense for an input: it is data, not a small matrix or a scalar."""
     return value.ndim >= 2 and value.numel() >= 32 and max(value.shape[-2:]) > 4
 
 
@@ -118,7 +118,7 @@ def _image(value: Tensor) -> bool:
 def _look(
     context: Context, point: Point, what: str, spoilt_at: dict[tuple[str, str, str | None], _Spoilt], refused: list[str]
 ) -> dict[str, Tensor | None] | None:
-    """Run at one point and file non-finite gradients under the node that made them."""
+    """Run at one point, and record non-finite gradients by the node that made them."""
     try:
         outs, grads = context.subject.gradient(point)
     except Exception:
@@ -139,9 +139,9 @@ def _look(
 
 
 def _report(sink: Sink, spoilt_at: dict[tuple[str, str, str | None], _Spoilt]) -> None:
-    told = {f.subject for f in sink.findings if f.category == Category.NON_FINITE and f.severity == Severity.ERROR}
+    reported = {f.subject for f in sink.findings if f.category == Category.NON_FINITE and f.severity == Severity.ERROR}
     for (name, node, place), spoilt in spoilt_at.items():
-        if name in told:
+        if name in reported:
             continue
         spectral = any(word in node for word in ("Eigh", "Svd", "SVD", "Eig"))
         half = all("float16" in p for p in spoilt.patterns)
@@ -174,6 +174,6 @@ def _report_gain(context: Context, sink: Sink, name: str, worst: tuple[float, st
     if jump is None or jump.growth <= _GAIN:
         return  # a product of moderate gains, as in a stack of normalisation layers
     gain *= 1.0 if pattern == "constant" else _ONE_LEVEL
-    text = f"The gradient of {name} explodes on a {pattern} input: gain {gain:.3g}, {normal:.3g} at the given one."
+    text = f"The gradient of {name} explodes on a {pattern} input: gain {gain:.3g}, against {normal:.3g} at the given input."
     numbers: dict[str, Evidence] = {"gain": gain, "gain_at_given": normal, "node": jump.node}
     sink.emit(Finding(Category.GAIN, Severity.WARNING, name, text, numbers, jump.place, _ADVICE["gain"]))

@@ -1,6 +1,6 @@
-"""Side effects of the call: writes, aliases, host reads, hidden randomness, changes of dtype.
+"""Find side effects of the call: writes, aliases, host reads, hidden randomness, changes of dtype.
 
-Owns: everything that makes a correct gradient wrong later, in somebody else's code.
+Owns: checks for effects that make a correct gradient wrong later, in other code.
 Must not: differentiate numerically.
 Read next: ``agreement.py``.
 """
@@ -16,13 +16,13 @@ from pellucid.audit.finding import Category, Evidence, Finding, Severity, Sink
 from pellucid.audit.trace import Event
 from pellucid.audit.tree import leaves
 
-_FEW_BITS = 32  # float32 inside float64 is how many kernels work; half inside anything is a decision
+_FEW_BITS = 32  # many kernels compute in float32 inside a float64 call; only half precision is reported
 
 __all__ = ["downcasts", "drift", "redraws", "repeats", "traced", "writes"]
 
 
 def writes(context: Context, sink: Sink) -> None:
-    """Inputs and parameters before and after one call, and outputs that share their memory."""
+    """Report inputs and parameters that one call changes, and outputs that share memory with an input."""
     subject = context.subject
     point = subject.point()
     with subject.placed(point), torch.enable_grad():
@@ -54,7 +54,7 @@ def writes(context: Context, sink: Sink) -> None:
 
 
 def traced(context: Context, sink: Sink) -> None:
-    """Events of the watched run that are defects by themselves."""
+    """Report events of the watched run that are defects by themselves."""
     for event in context.trace.of("data-write"):
         text = f"{event.op} writes to values behind autograd's back."
         advice = "Use an out-of-place operation on the tensor itself; autograd cannot see writes through .data or detach()."
@@ -68,14 +68,14 @@ def traced(context: Context, sink: Sink) -> None:
 
 
 def repeats(context: Context, sink: Sink) -> None:
-    """Two runs from the same random state must agree in every bit, forward and backward."""
+    """Check that two runs from the same random state agree in every bit, forward and backward."""
     subject, point = context.subject, context.subject.point()
     try:
         with subject.by_backward():
             first, second = subject.gradient(point), subject.gradient(point)
-    except Exception as error:  # the same call ran once
+    except Exception as error:  # the first step worked
         text = f"A second step raises {type(error).__name__}: {first_line(error)}"
-        advice = "Keep nothing of a call that still has its graph: detach what the next call reads."
+        advice = "Store no tensor with its graph between calls: detach what the next call reads."
         sink.emit(Finding(Category.STATE, Severity.ERROR, "call", text, {}, None, advice))
         return
     worst = max((_gap(a, b) for a, b in zip(first[0], second[0], strict=False)), default=0.0)
@@ -93,7 +93,7 @@ def repeats(context: Context, sink: Sink) -> None:
 
 
 def redraws(context: Context, sink: Sink) -> None:
-    """Random numbers drawn during backward: a recomputed region sees other values than the forward pass did."""
+    """Report random numbers drawn during backward: a recomputed region then sees other values than the forward pass."""
     names, place = context.redrawn
     if names:
         text = f"Backward draws random numbers again ({', '.join(names)}): the recomputed forward differs from the first."
@@ -106,7 +106,7 @@ def redraws(context: Context, sink: Sink) -> None:
 
 
 def drift(context: Context, sink: Sink) -> None:
-    """Outputs whose dtype or device is not that of the inputs."""
+    """Report outputs whose dtype or device differs from the inputs'."""
     subject = context.subject
     for dtype in dict.fromkeys((subject.native, context.dtype)):
         with subject.lifted(None):
@@ -115,7 +115,7 @@ def drift(context: Context, sink: Sink) -> None:
 
 
 def _drifts(context: Context, sink: Sink, dtype: torch.dtype) -> bool:
-    """Compare what goes in with what comes out, in one dtype; return whether the dtype changes."""
+    """Compare the dtype and device of inputs and outputs for one dtype; return whether the dtype changes."""
     subject, point = context.subject, context.subject.point(dtype)
     inputs = [v for k, v in point.items() if k in subject.inputs] or list(point.values())
     try:
@@ -123,7 +123,7 @@ def _drifts(context: Context, sink: Sink, dtype: torch.dtype) -> bool:
     except Exception:
         if dtype == subject.native:
             raise
-        return False  # it takes the given dtype only
+        return False  # the call accepts the given dtype only
     odd = [o.dtype for o in outs if torch.finfo(o.dtype).bits != torch.finfo(dtype).bits]
     devices = {str(o.device) for o in outs} - {str(v.device) for v in inputs}
     if devices:
@@ -141,13 +141,13 @@ def _drifts(context: Context, sink: Sink, dtype: torch.dtype) -> bool:
 
 
 def downcasts(context: Context, sink: Sink) -> None:
-    """Steps that compute with fewer digits than the call was given and returns."""
+    """Report steps in a lower precision than that of the call's inputs and outputs."""
     subject = context.subject
     bits = torch.finfo(subject.native).bits
     for event in context.look(subject.point()).of("narrow"):
         if torch.finfo(getattr(torch, event.node)).bits < min(bits, _FEW_BITS):
             text = f"{event.op} computes in {event.node} inside a {str(subject.native).removeprefix('torch.')} call."
-            advice = "Gradients lose the same digits: keep this step in the input's dtype, or leave the choice to autocast outside."
+            advice = "Gradients lose precision, too: keep this step in the input's dtype, or leave casts to the caller's autocast."
             names = ", ".join(sorted(event.sources)) or "call"
             evidence: dict[str, Evidence] = {"operation": event.op, "computes_in": event.node}
             sink.emit(Finding(Category.PRECISION, Severity.WARNING, names, text, evidence, event.place, advice))
@@ -164,7 +164,7 @@ def _same(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _gap(a: Tensor | None, b: Tensor | None) -> float:
-    """Return the largest difference of two results, 0 where every bit agrees."""
+    """Return the largest difference of two results, 0 if every bit agrees."""
     if a is None or b is None:
         return 0.0 if a is b else float("inf")
     if a.shape != b.shape:

@@ -1,7 +1,7 @@
-"""Other ways to run the same function: forward mode, double backward, vmap, checkpoint. Works, raises, or silently wrong.
+"""Try other ways to run the same function: forward mode, double backward, vmap, checkpoint. Each works, raises, or is wrong.
 
-Owns: trying each, comparing its gradient with that of reverse mode or of finite differences.
-Must not: treat an honest exception as a defect; only silence is.
+Owns: trying each, and comparing its gradient with reverse mode or with finite differences.
+Must not: treat an exception as a defect; only a silently wrong result is one.
 Read next: ``compiled.py``.
 """
 
@@ -48,7 +48,7 @@ def check(context: Context, sink: Sink) -> None:
 
 
 def _file(context: Context, sink: Sink, category: Category, name: str, attempt: Any) -> None:
-    """Run one attempt and turn its outcome into a word per leaf and, where worth telling, a finding."""
+    """Run one attempt; record its outcome for each leaf, and report it if it raises or is wrong."""
     numbers: dict[str, Evidence] = {}
     try:
         wrong = attempt(context, sink, name, numbers)
@@ -71,7 +71,7 @@ def _file(context: Context, sink: Sink, category: Category, name: str, attempt: 
 
 
 def _trusted(sink: Sink, name: str) -> bool:
-    """Whether reverse mode was confirmed by finite differences, so that it can serve as the truth."""
+    """Whether finite differences confirmed reverse mode, so that it can serve as the reference."""
     measure = sink.measures.get(name)
     return measure is not None and measure.gradient in {"exact", "almost_everywhere"}
 
@@ -157,7 +157,7 @@ def _arguments(context: Context, point: dict[str, Tensor]) -> tuple[tuple[Any, .
 
 
 def _checkpoint(context: Context, _sink: Sink, _name: str, numbers: dict[str, Evidence]) -> str | None:
-    """Compare gradients with and without recomputing the whole call in backward, both with the casts that the call has."""
+    """Compare gradients with and without recomputing the whole call in backward, both without lifting the call's casts."""
     subject, point, truth = context.subject, context.generic, context.run[1]
     lifts = subject.lift is not None
     with subject.lifted(None), subject.placed(point):

@@ -1,4 +1,4 @@
-"""Many parameters at once: one random projection through all of them settles a large module in the time of a small one.
+"""Check many parameters at once: a random projection through all of them audits a large module in the time of a small one.
 
 Owns: joint finite differences over groups of leaves, and halving a group that disagrees until the leaf is found.
 Must not: judge a single leaf (``agreement.py`` does).
@@ -21,7 +21,7 @@ _MANY = 24  # parameters above which they are audited together
 
 
 def settled(context: Context, sink: Sink) -> set[str]:
-    """Judge the live parameters of a large module along joint directions; return the names that need no look of their own."""
+    """Judge the live parameters of a large module along joint directions; return the names that need no check of their own."""
     grads = context.run[1]
     live = [k for k in context.subject.judged if k in context.subject.params and _live(grads[k])]
     if len(live) <= _MANY or context.eps > tolerance_for(1e-10):
@@ -49,7 +49,7 @@ def _live(grad: Tensor | None) -> bool:
 
 
 def _agreeing(context: Context, names: list[str]) -> list[str]:
-    """Halve the group until every part agrees or is a single leaf."""
+    """Return the leaves that agree: halve the group until each part agrees or is a single leaf."""
     point, grads = context.generic, context.run[1]
     if all(joint_slope(context, point, grads, v).verdict == "agree" for v in joint_directions(point, grads, names)):
         return names

@@ -1,6 +1,6 @@
-"""Does it run at all: forward and backward at the given inputs, in the given dtype.
+"""Check that the call runs: forward and backward at the given inputs, in the given dtype.
 
-Owns: exceptions at the given inputs, NaN or inf there, and the line behind them.
+Owns: reporting exceptions, NaN and inf at the given inputs, and the line that causes them.
 Must not: perturb anything.
 Read next: ``hazards.py``.
 """
@@ -23,7 +23,7 @@ _IN_PLACE = ("modified by an inplace operation", "is being modified inplace", "i
 
 
 def check(context: Context, sink: Sink) -> bool:
-    """Run forward, then backward; return whether both work, so that further checks make sense."""
+    """Run forward, then backward; return whether both work, which the other checks require."""
     subject = context.subject
     sink.mark("forward at the given inputs")
     try:
@@ -55,7 +55,7 @@ def check(context: Context, sink: Sink) -> bool:
 
 
 def raised(error: BaseException, stage: str, place: str | None) -> Finding:
-    """Word an exception as a finding: in-place trouble by its own category, anything else as raises."""
+    """Turn an exception into a finding: in-place errors and numpy conversions get their own category, others ``raises``."""
     category, what = Category.RAISES, f"raises {type(error).__name__}"
     advice = "Make the call work for tensors that require a gradient, or audit with inputs it accepts."
     if any(mark in str(error) for mark in _IN_PLACE):
@@ -73,7 +73,7 @@ def first_line(error: BaseException) -> str:
 
 
 def _last_write(context: Context) -> str | None:
-    """Return the line of the last write in place of a watched forward run."""
+    """Return the line of the last in-place write in a watched forward run."""
     try:
         tracer = context.watch(context.subject.point())
     except Exception:

@@ -1,10 +1,10 @@
-"""The same function under other conditions: other layouts, shapes and signs, one output at a time, a second call, the other mode.
+"""Check the function under other conditions: other layouts, shapes and signs, single outputs, a second call, the other mode.
 
-What is right for one contiguous square batch of positive numbers may be wrong for the next. Only leaves whose gradient was
-confirmed at the given input are compared, so that nothing is told twice.
+A gradient that is right for one contiguous square batch of positive numbers may be wrong for another. Only leaves whose gradient
+was confirmed at the given input are compared, so that no defect is reported twice.
 
 Owns: building these conditions and comparing gradients under them.
-Must not: report a condition under which the call itself raises; only its gradient is at stake.
+Must not: report a condition under which the call itself raises; only gradients are compared.
 Read next: ``degenerate.py``.
 """
 
@@ -31,15 +31,15 @@ __all__ = [
 ]  # fmt: skip
 
 _CONFIRMED = {"exact", "almost_everywhere", "unverified"}
-_PARTS = 4  # outputs looked at one by one
-_SMALL = 1e-2  # of the largest gradient of any leaf
+_PARTS = 4  # up to so many outputs are checked one by one
+_SMALL = 1e-2  # share of the largest gradient of any leaf
 _EDGE = 5  # the smallest height or width that is cropped
 
 Gradients = dict[str, Tensor | None]
 
 
 def layouts(context: Context, sink: Sink) -> None:
-    """The output's gradient expanded (as from ``sum()``) and transposed, and the inputs transposed and channels-last."""
+    """Check an expanded (as from ``sum()``) and a transposed output gradient, and transposed and channels-last inputs."""
     names = confirmed(context, sink)
     if not names:
         return
@@ -52,7 +52,7 @@ def layouts(context: Context, sink: Sink) -> None:
         changed = attempted(
             sink,
             Category.LAYOUT,
-            "an expanded output gradient, as sum() hands it down,",
+            "an expanded output gradient, as from sum(),",
             lambda: subject.gradient(point, expanded)[1],
         )
         compare(context, sink, Category.LAYOUT, "an expanded output gradient (as from sum())", names, changed, flat)
@@ -63,7 +63,7 @@ def layouts(context: Context, sink: Sink) -> None:
     _untouched(context, sink)
     for what, layout in (("transposed inputs", _turned), ("channels_last inputs", _channels_last)):
         if context.random:
-            break  # torch fills tensors "like" another one in memory order: another layout, other noise
+            break  # torch fills rand_like in memory order, so another layout gets other noise
         sink.mark(what)
         with subject.laid_out(layout):
             try:
@@ -76,7 +76,7 @@ def layouts(context: Context, sink: Sink) -> None:
 
 
 def outputs(context: Context, sink: Sink) -> None:
-    """One output at a time: each alone must give its share; and outputs that nothing moves."""
+    """Check that the gradients of single outputs add up to the gradient of all; report outputs that depend on nothing."""
     subject, point = context.subject, context.generic
     names = confirmed(context, sink)
     sink.mark("constant outputs")
@@ -99,7 +99,7 @@ def outputs(context: Context, sink: Sink) -> None:
 
 
 def order(context: Context, sink: Sink) -> None:
-    """The first call of the audit against the same call after another one, in a process of its own."""
+    """Compare the audit's first call with the same call after a different one, which runs in another process."""
     subject = context.subject
     point = subject.point()
     other = {k: 0.9 * v + 0.01 if k in subject.inputs else v for k, v in point.items()}
@@ -115,17 +115,17 @@ def order(context: Context, sink: Sink) -> None:
     try:
         outs = subject.run(point)
     except Exception:
-        return  # the next check tells it
+        return  # the next check reports it
     gaps = [_gap(a, b, _norm(b)) for a, b in zip(later, outs, strict=False)]
     if len(later) == len(outs) and max(gaps, default=0.0) > 1e5 * torch.finfo(subject.native).eps:
         text = "The output depends on earlier calls: after a call with other inputs, the same call gives another result."
-        advice = "Cache nothing that depends on values; key a cache by everything its content depends on."
+        advice = "Cache nothing that depends on values, or key the cache by everything that its content depends on."
         evidence: dict[str, Evidence] = {"relative_difference": max(gaps)}
         sink.emit(Finding(Category.STATE, Severity.WARNING, "call", text, evidence, None, advice))
 
 
 def second_call(context: Context, sink: Sink) -> None:
-    """Another call between forward and backward."""
+    """Check the gradient if another call runs between forward and backward."""
     names = confirmed(context, sink)
     if not names:
         return
@@ -141,7 +141,7 @@ def second_call(context: Context, sink: Sink) -> None:
 
 
 def other_shapes(context: Context, sink: Sink) -> None:
-    """One sample; one more sample, of odd and unequal height and width."""
+    """Check a single sample, one sample more, and an odd, non-square size."""
     names = confirmed(context, sink)
     if not names:
         return
@@ -156,7 +156,7 @@ def other_shapes(context: Context, sink: Sink) -> None:
 
 
 def other_sign(context: Context, sink: Sink) -> None:
-    """Every input with the opposite sign: the branch that images in [0, 1] never enter."""
+    """Check every input with the opposite sign, for branches that images in [0, 1] never enter."""
     names = confirmed(context, sink)
     inputs = {k: -v for k, v in context.generic.items() if k in context.subject.inputs}
     if names and inputs:
@@ -164,7 +164,7 @@ def other_sign(context: Context, sink: Sink) -> None:
 
 
 def other_mode(context: Context, sink: Sink) -> None:
-    """The module in evaluation mode where it came in training mode, and the other way round."""
+    """Check the module in evaluation mode if it came in training mode, and in training mode if it came in evaluation mode."""
     module = context.subject.module
     names = confirmed(context, sink)
     if module is None or not names:
@@ -194,7 +194,7 @@ def confirmed(context: Context, sink: Sink) -> list[str]:
 
 
 def attempted(sink: Sink, category: Category, what: str | None, attempt: Callable[[], Gradients]) -> Gradients | None:
-    """Run one backward pass; an exception is a finding, unless there is nothing to say about it."""
+    """Run one backward pass; report an exception as a finding, unless ``what`` is None."""
     try:
         return attempt()
     except Exception as error:
@@ -228,19 +228,19 @@ def compare(
     truth: Gradients,
     eps: float | None = None,
 ) -> None:
-    """Report the leaves whose gradient is another one under a condition that must not change it."""
+    """Report the leaf whose gradient changes most under a condition that must not change it."""
     if grads is None or not names:
         return
     limit = 1e5 * (context.eps if eps is None else eps)
     sizes = {k: max(_norm(truth[k]), _norm(context.run[1][k])) for k in names}
-    floor = _SMALL * max(sizes.values())  # a gradient that cancels to nothing, as a bias before a normalisation has, is rounding
+    floor = _SMALL * max(sizes.values())  # a smaller gradient may be mere rounding
     gaps = {k: _gap(grads.get(k), truth[k], max(sizes[k], floor)) for k in names}
     worst = max(gaps, key=lambda k: gaps[k])
     if gaps[worst] <= limit:
         return
     lost = grads.get(worst) is None
     numbers: dict[str, Evidence] = {"relative_difference": gaps[worst], "leaves": sum(g > limit for g in gaps.values())}
-    text = f"The gradient of {worst} {'is lost' if lost else 'is another one'} when given {what}."
+    text = f"The gradient of {worst} {'is lost' if lost else 'changes'} when given {what}."
     text = text.replace("when given the", "when the").replace("when given only", "when only")
     guilty = context.guilty or context.suspects
     sink.emit(Finding(category, Severity.ERROR, worst, text, numbers, guilty[0][1] if guilty else None, _ADVICE[category]))
@@ -249,9 +249,9 @@ def compare(
 def variant(
     context: Context, sink: Sink, category: Category, label: str, point: dict[str, Tensor], names: list[str]
 ) -> Gradients | None:
-    """Compare with finite differences at another point; leaves that agreed before and do not agree here are told.
+    """Compare gradients with finite differences at another point; report a leaf that agreed before and does not agree here.
 
-    Return the gradients there, None where the call refuses the point or something was told.
+    Return the gradients there, or None if the call refuses the point or a leaf was reported.
     """
     other = Context(context.subject, context.settings)
     other.__dict__.update(dtype=context.dtype, generic=point, given=point, eps=context.eps)
@@ -289,7 +289,7 @@ def _disagree(context: Context, point: dict[str, Tensor], grads: Gradients, name
 
 
 def _constant(context: Context, sink: Sink) -> None:
-    """Outputs that no leaf moves."""
+    """Report outputs that no leaf changes."""
     still, ran = [i for i, o in enumerate(context.outs) if o.numel()], False
     for name in context.subject.judged:
         for value in large_changes(context.generic[name], None):
@@ -312,14 +312,14 @@ def _constant(context: Context, sink: Sink) -> None:
 
 
 def _untouched(context: Context, sink: Sink) -> None:
-    """Backward must not write to the gradient it is handed: other branches of the graph read it, too."""
+    """Check that backward does not write to the gradient it is given, which other branches of the graph read, too."""
     handed = [w.clone() for w in context.weights]
     try:
         context.subject.gradient(context.generic, handed)
     except Exception:
         return
     if moved(handed, context.weights):
-        text = "Backward writes in place to the gradient it is handed: other branches of the graph read the changed values."
+        text = "Backward writes in place to the gradient it is given: other branches of the graph read the changed values."
         guilty = context.suspects[0][1] if context.suspects else None
         sink.emit(Finding(Category.IN_PLACE, Severity.ERROR, "call", text, {}, guilty, _ADVICE[Category.LAYOUT]))
 
@@ -350,7 +350,7 @@ def _channels_last(value: Tensor) -> Tensor:
 
 
 def _batch(context: Context) -> int:
-    """The leading size that all batched inputs share, 0 where they do not."""
+    """The leading size that all batched inputs share, or 0 if they differ."""
     sizes = {v.shape[0] for k, v in context.generic.items() if k in context.subject.inputs and v.ndim > 1}
     return sizes.pop() if len(sizes) == 1 else 0
 
