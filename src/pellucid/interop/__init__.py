@@ -1,6 +1,6 @@
 """Pipelines of other libraries: torchvision, albumentations, kornia, MONAI, TorchIO.
 
-Owns: the public importers and adapters, and `Unsupported`, the list of what has no equal here.
+Owns: the public importers and adapters, and `Unsupported`, which lists operations without an equal.
 Must not: import another library, or run what it reads.
 Read next: ``reading.py``.
 """
@@ -26,15 +26,15 @@ __all__ = [
 ]  # fmt: skip
 
 _OPTIONS = {
-    "match": "``nearest`` takes every operation that exists here, and a warning says what differs; ``exact`` refuses what has not "
-    "the same results for the same drawn values.",
-    "unknown": "``refuse`` operations without a stand-in, or ``wrap`` each in a `Lambda`, where it changes pictures alone and "
+    "match": "``nearest`` replaces an operation without an equal by the nearest one, and a warning says how they differ; ``exact`` "
+    "accepts only operations with the same results for the same drawn values.",
+    "unknown": "``refuse`` operations without any substitute, or ``wrap`` each in a `Lambda`, if it changes only pictures and "
     "its library is installed.",
 }
-"""What docstrings of importers need not repeat."""
+"""Descriptions of options that all importers share; they are added to the importers' docstrings."""
 
 for _one in (globals()[name] for name in __all__ if name.startswith(("from_", "read_")) and name != "from_source"):
-    _lacking = "InvalidArgument for another word than these, InvalidType for anything but a description of transforms."
+    _invalid = "InvalidArgument for another word than these, InvalidType for anything but a description of transforms."
     _refused = "Unsupported, with a list of every transform and option that has no equal."
-    _told = {name: _OPTIONS[name] for name in inspect.signature(_one).parameters if name in _OPTIONS}
-    _one.__doc__ = completed(_one.__doc__, _told, {"Errors": _refused if _one.__name__.startswith("from_") else _lacking})
+    _shared = {name: _OPTIONS[name] for name in inspect.signature(_one).parameters if name in _OPTIONS}
+    _one.__doc__ = completed(_one.__doc__, _shared, {"Errors": _refused if _one.__name__.startswith("from_") else _invalid})

@@ -1,6 +1,6 @@
-"""albumentations' pipelines, of versions 1 and 2, from an object, ``A.to_dict`` or the same as a file.
+"""Import albumentations' pipelines, of versions 1 and 2, from an object, from ``A.to_dict`` or from a file with its result.
 
-Owns: what each of its transforms and options is called here.
+Owns: the translation of each of its transforms and options.
 Must not: import albumentations.
 Read next: ``kornia.py``.
 """
@@ -23,7 +23,7 @@ from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
 from pellucid.random.arguments import is_number, plain
 
-ours: Any = transforms  # whose options are only known when they are read
+ours: Any = transforms  # untyped: options are known only at run time
 
 __all__ = ["KNOWN", "described", "from_albumentations", "read_albumentations"]
 
@@ -34,13 +34,13 @@ def from_albumentations(
     """Import a pipeline of albumentations.
 
     Args:
-        source: a ``Compose``, a transform, or what ``A.to_dict`` makes of it, for which albumentations need not be installed.
-            Defaults of options that are left out are those of version 2, unless ``__version__`` says 1 or names of version 1 occur.
-        size: (height, width) of the pictures, by which options in pixels become fractions; (256, 256) is assumed where neither
-            this nor a resize says so.
+        source: a ``Compose``, a transform, or the result of ``A.to_dict``, for which albumentations need not be installed.
+            Missing options get the defaults of version 2, unless ``__version__`` says 1 or names of version 1 occur.
+        size: (height, width) of the pictures, by which options in pixels become fractions; if neither this nor a resize gives a
+            size, (256, 256) is assumed.
 
     Returns:
-        A pipeline; its seed is not in ``A.to_dict``. Notes as for `read_albumentations`.
+        A pipeline. ``A.to_dict`` holds no seed. `read_albumentations` also returns the notes.
 
     Example:
         >>> from pellucid.interop import from_albumentations
@@ -53,10 +53,10 @@ def from_albumentations(
 def read_albumentations(
     source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
 ) -> Imported:
-    """Return what :func:`from_albumentations` imports, with notes, and with a list of missing operations instead of an error.
+    """Import as :func:`from_albumentations`, and return also notes, and a list of missing operations instead of an error.
 
     Args:
-        source, size: as there.
+        source, size: as for :func:`from_albumentations`.
 
     Example:
         >>> from pellucid.interop import read_albumentations
@@ -69,8 +69,8 @@ def read_albumentations(
 
 def _compose(given: Given, reader: Reader, where: str) -> Made:
     given.idle("it checks arguments", "is_check_shapes", "is_check_args", "strict")
-    given.idle("it says under which name draws are returned", "save_applied_params", "save_key")
-    given.noted("seed", None, default=None, text="Compose(seed=...): draws here are others, of Pipeline(seed=...)")
+    given.idle("it names the entry in which draws are returned", "save_applied_params", "save_key")
+    given.noted("seed", None, default=None, text="Compose(seed=...): draws differ here; pass Pipeline(seed=...)")
     given.only("mask_interpolation", None, 0, default=None, reason="masks take the nearest pixel here", nearest="INTER_NEAREST")
     read_targets(given, reader)
     if where == "pipeline":
@@ -81,7 +81,7 @@ def _compose(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _one_of(given: Given, reader: Reader, where: str) -> Made:
-    """The probabilities of the branches are their weights, and the chosen one is applied for certain."""
+    """The branches' probabilities become their weights, and the chosen branch is always applied."""
     branches = given("transforms") or ()
     if not branches and where != "pipeline":
         given.idle("there is nothing to choose from", "p")
@@ -91,7 +91,7 @@ def _one_of(given: Given, reader: Reader, where: str) -> Made:
     found = reader.each(sure, f"{where}.transforms")
     padded = any(isinstance(step, ours.PadIfNeeded) for row in found for step in row)
     if padded and any(isinstance(step, ours.RandomResizedCrop | ours.Resize) for row in found for step in row):
-        given.near("PadIfNeeded", "a choice between a pad and a resize would be two passes", "Resize to its size")
+        given.near("PadIfNeeded", "a choice between a pad and a resize would take two passes", "Resize to its size")
         found = [
             tuple(ours.Resize(s.size, antialias=False) if isinstance(s, ours.PadIfNeeded) else s for s in row) for row in found
         ]
@@ -104,7 +104,7 @@ def _some_of(given: Given, reader: Reader, where: str) -> Made:
     n, replace = given("n", 1), given("replace", False)
     branches = tuple(reader.each(given("transforms"), f"{where}.transforms"))
     if replace and n > 1:
-        given.near("replace=True", "it applies what was drawn in the list's order", "replace=False")
+        given.near("replace=True", "a transform may be drawn twice there", "replace=False")
     least, most = (n, n) if is_number(n) else n
     count = (min(least, len(branches)), min(most, len(branches)))
     n = count[0] if count[0] == count[1] else count
@@ -116,14 +116,14 @@ _NEAR_RESIZES = {0: ("nearest", False), 2: ("bicubic", False), 3: ("bilinear", T
 
 
 def _warp(given: Given, reader: Reader, *, border: int) -> dict[str, Any]:
-    """Interpolation, border and fills of a warp."""
+    """Read the interpolation, border and fills of a warp."""
     given.only("mask_interpolation", 0, default=0, reason="masks take the nearest pixel here", nearest="INTER_NEAREST")
     given.only("rotate_method", "largest_box", default="largest_box", reason="boxes are hulls of corners", nearest="largest_box")
     flag = given("interpolation", 1)
     mode = {0: "nearest", 1: "bilinear"}.get(flag)
     if mode is None:
         mode = "bicubic" if flag in (2, 4) else "bilinear"
-        given.near(f"interpolation={flag}", "of OpenCV's, INTER_NEAREST and INTER_LINEAR are the same here", mode)
+        given.near(f"interpolation={flag}", "only INTER_NEAREST and INTER_LINEAR have an equal here", mode)
     reader.note("Warps of OpenCV round coordinates to 1/32 pixel")
     return {
         "interpolation": mode,
@@ -136,16 +136,16 @@ def _warp(given: Given, reader: Reader, *, border: int) -> dict[str, Any]:
 def _border(given: Given, reader: Reader, default: int) -> str:
     flag = given("border_mode|mode", default)
     if flag not in BORDERS:
-        given.near(f"border_mode={flag}", "borders do not wrap in a run", "BORDER_REFLECT_101")
+        given.near(f"border_mode={flag}", "borders do not wrap here", "BORDER_REFLECT_101")
         flag = 4
     if flag in (2, 4) and reader.version >= 2:
-        seen = TARGETS if "drop_invalid" in reader.settings else ""  # where boxes or points are spoken of
-        reader.note(f"{seen}boxes and keypoints that a mirrored border shows again are added there, and not here")
+        seen = TARGETS if "drop_invalid" in reader.settings else ""  # the pipeline has boxes or points
+        reader.note(f"{seen}albumentations also adds the mirror images of boxes and keypoints at reflected borders")
     return BORDERS[flag]
 
 
 def _fill(given: Given) -> Any:
-    """In the image's own units, as ours."""
+    """Read a fill, which is in the image's own units, as here."""
     fill = given("fill|fill_value|value|cval", 0)
     if isinstance(fill, str):
         given.near(f"fill={fill!r}", "holes are filled with numbers here", "0")
@@ -154,7 +154,7 @@ def _fill(given: Given) -> Any:
 
 
 def _mask_fill(given: Given) -> float | None:
-    """What masks show outside, or under holes; None where nothing is said."""
+    """Read the fill of masks outside of the picture or under holes; None if there is none."""
     option = "fill_mask|mask_value|cval_mask|mask_fill_value"
     value = given(option)
     numbers = value if isinstance(value, tuple) else (value,)
@@ -182,26 +182,26 @@ def _shift_scale_rotate(given: Given, reader: Reader, where: str) -> Made:
         given.near(f"scale_limit={scale}", "a scale of 0 has no inverse", "0.01 and more")
     factors = (max(1.0 + scale[0], 0.01), 1.0 + scale[1])
     if reader.version >= 2:
-        reader.note("ShiftScaleRotate: shifts are cut off to whole pixels there")
+        reader.note("ShiftScaleRotate: albumentations truncates shifts to whole pixels")
     return ours.RandomAffine(
         pair(given("rotate_limit", 45), "rotate_limit", around=0.0),
         translate=(
             pair(both if x is None else x, "shift_limit", around=0.0),
             pair(both if y is None else y, "shift_limit", around=0.0),
         ),
-        scale=factors if reader.version < 2 or factors[0] == factors[1] else factors * 2,  # it draws two
+        scale=factors if reader.version < 2 or factors[0] == factors[1] else factors * 2,  # version 2 draws one scale for each axis
         p=given("p", 0.5),
         **_warp(given, reader, border=_old(reader, 4, 0)),
     )
 
 
 def _fixed(value: Any, option: str) -> tuple[float, float]:
-    """A range, or a number that is always the same."""
+    """Return a range, or (number, number) for a number."""
     return (float(value), float(value)) if is_number(value) else pair(value, option)
 
 
 def _by_axis(value: Any, option: str) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The two ranges of a number, a pair or a dict."""
+    """Return the ranges of x and y from a number, a pair or a dict."""
     x, y = (value.get("x", 0.0), value.get("y", 0.0)) if isinstance(value, Mapping) else (value, value)
     return _fixed(plain(x), option), _fixed(plain(y), option)
 
@@ -215,9 +215,9 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
     raw = given("shear", 0.0) or 0.0
     sheared = (_fixed(raw, "shear"), (0.0, 0.0)) if is_number(raw) else _by_axis(raw, "shear")
     if any(map(any, sheared)) and any(degrees):
-        given.near("shear", "it shears after turning, RandomAffine before", "shear before turning")
+        given.near("shear", "it shears after the rotation, RandomAffine before", "shear before the rotation")
     if all(map(any, sheared)):
-        given.near("shear", "its shear along both axes lacks the product of the two", "shear along both")
+        given.near("shear", "its shear along both axes lacks the product of both shears", "shear along both axes")
     pixels, share = given("translate_px"), given("translate_percent")
     if pixels is not None and any(map(any, _by_axis(pixels, "translate_px"))):
         given.near(f"translate_px={pixels}", "shifts are fractions of the size here", "fractions")
@@ -225,7 +225,7 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
         both = zip("xy", _by_axis(pixels, "translate_px"), size, strict=True)
         share = {axis: tuple(end / side for end in ends) for axis, ends, side in both}
     if share:
-        reader.note("Affine: shifts are cut off to whole pixels there")
+        reader.note("Affine: albumentations truncates shifts to whole pixels")
     return ours.RandomAffine(
         degrees,
         translate=_by_axis(share, "translate_percent") if share else None,
@@ -237,12 +237,12 @@ def _affine(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _size(given: Given) -> Any:
-    """``size``, or ``height`` and ``width``."""
+    """Read ``size``, or ``height`` and ``width``."""
     return given("size") if given.has("size") else (given("height"), given("width"))
 
 
 def _resizing(given: Given, reader: Reader) -> dict[str, Any]:
-    given.only("area_for_downscale", None, default=None, reason="pictures shrink as they grow there", nearest="INTER_LINEAR_EXACT")
+    given.only("area_for_downscale", None, default=None, reason="only without area averaging", nearest="INTER_LINEAR_EXACT")
     masks = given.only(
         "mask_interpolation", 0, 6, default=0, reason="masks take the nearest pixel here", nearest="INTER_NEAREST_EXACT"
     )
@@ -252,8 +252,8 @@ def _resizing(given: Given, reader: Reader) -> dict[str, Any]:
     flag = given("interpolation", 1)
     mode, antialias = {**_NEAR_RESIZES, **_RESIZES}.get(flag, ("bilinear", False))
     if flag not in _RESIZES:
-        alike = "of OpenCV's, INTER_LINEAR and INTER_NEAREST_EXACT are the same"
-        reason = "OpenCV's nearest reads half a pixel off" if flag == 0 else alike
+        others = "only INTER_LINEAR and INTER_NEAREST_EXACT have an equal here"
+        reason = "OpenCV's nearest reads half a pixel off" if flag == 0 else others
         given.near(f"interpolation={flag}", reason, f"{mode}, antialias={antialias}")
     return {"interpolation": mode, "antialias": antialias}
 
@@ -264,7 +264,7 @@ def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
     )
     size, scale, ratio = _size(given), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
     if isinstance(scale, tuple) and max(scale) > 1:
-        given.near(f"scale={scale}", "areas beyond the picture are drawn anew there", "areas up to the picture")
+        given.near(f"scale={scale}", "it draws again if a crop is larger than the picture", "areas up to the picture's")
         scale = clamped(0.0, 1.0)(scale)
     reader.ends(where, size if given("p", 1.0) == 1 else None)
     return ours.RandomResizedCrop(size, scale, ratio=ratio, p=given("p", 1.0), **_resizing(given, reader))
@@ -291,9 +291,9 @@ def _crop(given: Given, reader: Reader, where: str) -> Made:
     given.idle("of padding, which is refused", "fill_mask", "pad_position", "border_mode", "fill")
     padded = given("pad_if_needed", False)
     if padded:
-        given.near("pad_if_needed=True", "its padding has a place of its own", "PadIfNeeded before it")
+        given.near("pad_if_needed=True", "its padding is placed differently", "PadIfNeeded before it")
     if given.name == "CenterCrop":
-        reader.note("CenterCrop: half a pixel is cut off there, and rounded here")
+        reader.note("CenterCrop: an odd margin is rounded down there, and to the even side here")
     if given.name == "Crop":
         left, top, least = given("x_min", 0), given("y_min", 0), (given("y_max", 1024), given("x_max", 1024))
         crop = ours.Crop((least[0] - top, least[1] - left), top=top, left=left)
@@ -306,17 +306,17 @@ def _crop(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _least(given: Given, reader: Reader, axis: int, name: str) -> int:
-    """A side, or the next multiple of a divisor."""
+    """Read the least length of a side, or compute the next multiple of a divisor."""
     side, divisor = given(f"min_{name}", 1024), given(f"pad_{name}_divisor")
     if divisor is None:
         return side or 1
-    given.near(f"pad_{name}_divisor={divisor}", "a size that all have", "the next multiple")
+    given.near(f"pad_{name}_divisor={divisor}", "all pictures get one size here", "the next multiple")
     return -(-reader.pixels(given, f"pad_{name}_divisor")[axis] // divisor) * divisor
 
 
 def _pad(given: Given, reader: Reader, where: str) -> Made:
     reader.ends(where, None)
-    given.idle("of its base class: it computes its own", "padding")
+    given.idle("an option of its base class, which it ignores", "padding")
     given.only("position", "center", default="center", reason="padding is even on both sides here", nearest="Pad")
     border = _border(given, reader, _old(reader, 4, 0))
     size = tuple(_least(given, reader, axis, name) for axis, name in enumerate(("height", "width")))
@@ -325,7 +325,7 @@ def _pad(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _ends(given: Given, reader: Reader, old: str, new: str, usual: Any) -> tuple[Any, Any]:
-    """The least and the most of a number, by the names of version 1, which win where a file has both, or as a range."""
+    """Read the least and the most of a number: by the names of version 1, which win if both exist, or as a range."""
     if not given.has(f"max_{old}") and (reader.version >= 2 or given.has(new)):
         value = given(new, usual)
         return value if isinstance(value, tuple) else (value, value)
@@ -335,7 +335,7 @@ def _ends(given: Given, reader: Reader, old: str, new: str, usual: Any) -> tuple
 
 
 def _dropout(given: Given, reader: Reader, where: str) -> Made:
-    """A number of holes, and their sides in pixels or as fractions."""
+    """Read the number of holes, and their sides in pixels or as fractions."""
     counts = _ends(given, reader, "holes", "num_holes_range", (1, 2))
     sides = tuple(
         (new if given.has(new) else f"max_{side}", *_ends(given, reader, side, new, (0.1, 0.2)))
@@ -343,14 +343,14 @@ def _dropout(given: Given, reader: Reader, where: str) -> Made:
     )
     for option, low, high in sides:
         if any(isinstance(end, int) for end in (low, high)) and low != high:
-            given.near(f"{option}={(low, high)}", "sides are drawn as whole pixels there", "any part of one")
-    reader.note("CoarseDropout: holes, and what they leave of boxes, are of whole pixels there")
-    fills = {"fill": _fill(given), "mask_fill": _mask_fill(given)}  # boxes and points lie behind them
+            given.near(f"{option}={(low, high)}", "sides are drawn as whole pixels there", "a continuous range")
+    reader.note("CoarseDropout: holes, and the visible parts of boxes, are whole pixels there")
+    fills = {"fill": _fill(given), "mask_fill": _mask_fill(given)}
     return holes(given, reader, counts, sides, p=given("p", 0.5), **fills)
 
 
 def _normalize(given: Given, reader: Reader, where: str) -> Made:
-    given.only("normalization", "standard", default="standard", reason="by constants alone", nearest="Normalize")
+    given.only("normalization", "standard", default="standard", reason="by constants only", nearest="Normalize")
     mean, std = given("mean", (0.485, 0.456, 0.406)), given("std", (0.229, 0.224, 0.225))
     high = given("max_pixel_value", 255.0)
     if high not in (255, 1):
@@ -377,12 +377,12 @@ def _nothing(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _elastic(given: Given, reader: Reader, where: str) -> Made:
-    """Another field of the same deviation and smoothness."""
+    """Make a spline field of the same standard deviation and smoothness."""
     moved = given("alpha_affine", 50 if reader.version < 2 else 0)
     if moved:
-        given.near(f"alpha_affine={moved}", "it moves three points, too", "RandomAffine of as much before it")
-    given.only("same_dxdy", False, default=False, reason="the two axes move apart here", nearest="same_dxdy=False")
-    given.only("approximate", False, default=False, reason="a kernel of 17 taps whatever sigma is", nearest="approximate=False")
+        given.near(f"alpha_affine={moved}", "it also moves three points", "an equally strong RandomAffine before it")
+    given.only("same_dxdy", False, default=False, reason="both axes move independently here", nearest="same_dxdy=False")
+    given.only("approximate", False, default=False, reason="its kernel has 17 taps for every sigma", nearest="approximate=False")
     alpha, sigma = float(given("alpha", 1.0)), float(given("sigma", 50.0))
     if reader.version >= 2 and given("noise_distribution", "gaussian") != "uniform":
         reason = "normal noise is divided by its largest value, which depends on the picture's size"
@@ -397,7 +397,7 @@ def _elastic(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _three_points(pixels: float, given: Given, reader: Reader, options: dict[str, Any]) -> Any:
-    """Three points a third of the shorter side from the middle, each moved by up to so many pixels: an affine map of that size."""
+    """Approximate ``alpha_affine`` (three points near the centre, each moved by up to so many pixels) by a RandomAffine."""
     height, width = reader.pixels(given, "alpha_affine")
     part = min(3.0 * pixels / min(height, width), 1.0)
     turn = math.degrees(math.atan(part / 2.0))
@@ -415,13 +415,13 @@ def _gaussian(given: Given, reader: Reader, where: str) -> Made:
     reason = "its taps do not follow from its width"
     taps, widths = given("blur_limit", _old(reader, (3, 7), 0)), given("sigma_limit", _old(reader, 0, (0.5, 3.0)))
     if taps not in (0, (0, 0)):
-        given.near(f"blur_limit={taps!r}", reason, "each number of taps, and OpenCV's width for it")
+        given.near(f"blur_limit={taps!r}", reason, "a choice of kernels with OpenCV's widths")
         return gated(ours.OneOf([_taps(count, widths) for count in odd(taps)]), given("p", 0.5))
     return ours.RandomGaussianBlur(sigma=_fixed(widths, "sigma_limit"), p=given("p", 0.5))
 
 
 def _taps(count: int, widths: Any) -> Any:
-    """A kernel of so many taps; without widths, OpenCV's."""
+    """Make a blur of so many taps, with the given widths or else OpenCV's."""
     usual = 0.3 * ((count - 1) * 0.5 - 1) + 0.8
     sigma = (usual, usual) if widths in (0, (0, 0), None) else _fixed(widths, "sigma_limit")
     return ours.RandomGaussianBlur(count, sigma=(max(sigma[0], 1e-3), max(sigma[1], 1e-3)), p=1.0)
@@ -431,7 +431,7 @@ def _noise(given: Given, reader: Reader, where: str) -> Made:
     given.only("per_channel", True, default=True, reason="noise differs from channel to channel", nearest="RandomGaussianNoise")
     given.only("noise_scale_factor", 1, default=1, reason="noise of single pixels", nearest="RandomGaussianNoise")
     if reader.version < 2 or given.has("var_limit"):
-        given.near("var_limit", "it draws the variance, RandomGaussianNoise its root", "the roots of its ends")
+        given.near("var_limit", "it draws the variance, RandomGaussianNoise the standard deviation", "the roots of its ends")
         variance, mean = given("var_limit", (10.0, 50.0)), given("mean", 0) / 255.0
         low, high = (0.0, variance) if is_number(variance) else variance
         return ours.RandomGaussianNoise(mean, (math.sqrt(low) / 255.0, math.sqrt(high) / 255.0), p=given("p", 0.5))
@@ -444,7 +444,7 @@ _TABLE: Table = {
     "OneOf": _one_of,
     "SomeOf": _some_of,
     **{name: made(f"Random{name}") for name in ("HorizontalFlip", "VerticalFlip", "ChannelShuffle")},
-    "Flip": lambda given, reader, where: ours.Apply(  # of version 1: one axis or both, each as likely
+    "Flip": lambda given, reader, where: ours.Apply(  # version 1: one axis, the other or both, with equal chances
         [ours.OneOf([ours.RandomVerticalFlip(p=1.0), ours.RandomHorizontalFlip(p=1.0), ours.RandomRotation90((2,))])],
         p=given("p", 0.5),
     ),
@@ -475,4 +475,4 @@ _TABLE: Table = {
 }
 
 KNOWN = frozenset((*_TABLE, *NEAR, *NEAREST, "BboxParams", "KeypointParams"))
-"""Names that are read, or refused with a reason."""
+"""Names that the importer reads, or refuses with a reason."""

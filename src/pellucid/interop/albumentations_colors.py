@@ -1,6 +1,6 @@
-"""What albumentations' transforms of colour and tone are called here.
+"""The translation of albumentations' transforms of colour and tone.
 
-Owns: `COLORS`, a part of the table.
+Owns: `COLORS`, a part of the importer's table.
 Must not: import albumentations.
 Read next: ``albumentations.py``.
 """
@@ -16,15 +16,13 @@ from pellucid.random.arguments import is_number, plain
 
 __all__ = ["COLORS"]
 
-ours: Any = transforms  # whose options are only known when they are read
+ours: Any = transforms  # untyped: options are known only at run time
 
 
 def _brightness_contrast(given: Given, reader: Reader, where: str) -> Made:
-    """Additive, about black."""
-    given.only("brightness_by_max", True, default=True, reason="by the mean of each image", nearest="brightness_by_max=True")
-    given.only(
-        "ensure_safe_range", False, default=False, reason="ranges are not changed by images", nearest="RandomBrightnessContrast"
-    )
+    """Brightness is added, and contrast scales about black."""
+    given.only("brightness_by_max", True, default=True, reason="it scales by each image's mean", nearest="brightness_by_max=True")
+    given.only("ensure_safe_range", False, default=False, reason="images do not change ranges", nearest="RandomBrightnessContrast")
     sums = [pair(given(f"{name}_limit", 0.2), f"{name}_limit", around=0.0) for name in ("brightness", "contrast")]
     return ours.RandomBrightnessContrast(*sums, p=given("p", 0.5))
 
@@ -35,7 +33,7 @@ def _scaled(value: Any, option: str, by: float) -> tuple[float, float]:
 
 
 def _hsv(given: Given, reader: Reader, where: str) -> Made:
-    """Of 8-bit images: half degrees, and parts of 255."""
+    """Limits are read as for 8-bit images: hue in steps of two degrees, the others as parts of 255."""
     reader.note("HueSaturationValue, RGBShift: limits are read as those of 8-bit images")
     names = {
         "hue": ("hue_shift_limit", 20, 180.0),
@@ -48,8 +46,8 @@ def _hsv(given: Given, reader: Reader, where: str) -> Made:
 
 def _rgb(given: Given, reader: Reader, where: str) -> Made:
     reader.note("HueSaturationValue, RGBShift: limits are read as those of 8-bit images")
-    given.idle("of noise that differs from place to place, which is none of this", "approximation")
-    if given.has("noise_params"):  # as version 2 writes it
+    given.idle("it concerns only noise that varies across the picture", "approximation")
+    if given.has("noise_params"):  # version 2 writes this
         for name, value in (("noise_type", "uniform"), ("spatial_mode", "constant")):
             given.only(name, value, default=value, reason="one shift of each channel", nearest="RGBShift")
         given.idle("noise_params says the same", *(f"{c}_shift_limit" for c in "rgb"))
@@ -100,4 +98,4 @@ COLORS: Table = {
     "Solarize": _solarize,
     "Posterize": made("RandomPosterize", bits=whole("num_bits", 4)),
 }
-"""By their name there."""
+"""Builders by albumentations' names."""

@@ -1,6 +1,6 @@
-"""What stands in for albumentations' transforms that have no equal here.
+"""Substitutes for albumentations' transforms that have no equal here.
 
-Owns: `NEAR`, their table, and the reasons for what has no stand-in either.
+Owns: `NEAR`, their table, and the reasons why some transforms have no substitute.
 Must not: import albumentations.
 Read next: ``nearest.py``.
 """
@@ -19,7 +19,7 @@ from pellucid.random.arguments import is_number
 
 __all__ = ["NEAR", "NEAREST"]
 
-ours: Any = transforms  # whose options are only known when they are read
+ours: Any = transforms  # untyped: options are known only at run time
 
 
 def _cutout(given: Given, reader: Reader, where: str) -> Made:
@@ -36,22 +36,22 @@ def _compression(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _motion(given: Given, reader: Reader, where: str) -> Made:
-    """Lines of a kernel's width, as long as it; any direction."""
+    """Lines as long as the kernel, in any direction."""
     lengths = tuple(float(n) for n in odd(given("blur_limit", (3, 7))) if n < 64)
     return ours.RandomMotionBlur(lengths[0] if len(lengths) == 1 else Categorical(lengths), p=given("p", 0.5))
 
 
 def _perspective(given: Given, reader: Reader, where: str) -> Made:
-    """Corners move inward there, and what lies between them fills the frame: enlarged by as much here."""
+    """Corners move inward there, and the area between them fills the frame; so the warp is followed by an equal enlargement."""
     scale = given("scale", (0.05, 0.1))
     middle = min(float(scale) / 2 if is_number(scale) else sum(scale) / 2, 0.2)
-    reach = min(5.3 * middle, 0.8)  # of all pairs of the two numbers, these come nearest in what they change
+    reach = min(5.3 * middle, 0.8)  # fitted: these two numbers change pictures most similarly
     warp = ours.RandomPerspective(reach, p=1.0, **_shown(given))
     return gated([warp, ours.RandomScale((1.0 + reach, 1.0 + reach))], given("p", 0.5))
 
 
 def _shown(given: Given, reader: Reader | None = None) -> dict[str, Any]:
-    """What lies outside of a warp; mirrored, unless it says otherwise, in version 1 of what has a ``reader``."""
+    """Read the border of a warp. With a ``reader`` of version 1, it is mirrored by default."""
     default = 4 if reader and reader.version < 2 else 0
     fill = given("fill|fill_value|value|cval|pad_val", 0)
     flag = given("mode|border_mode" if given.name.startswith("IAA") else "border_mode|pad_mode", default)
@@ -69,13 +69,13 @@ def _grid(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _lens(given: Given, reader: Reader, where: str) -> Made:
-    """Its focal length is the width, ours half of the diagonal."""
+    """Its focal length is the width; here it is half of the diagonal."""
     low, high = pair(given("distort_limit", 0.05), "distort_limit", around=0.0)
     return ours.LensDistortion(k1=clamped(-0.3, 1.0)((low / 2, high / 2)), p=given("p", 0.5), **_shown(given, reader))
 
 
 def _sharpen(given: Given, reader: Reader, where: str) -> Made:
-    """Both are the picture and a multiple of its difference from its neighbours: 8 x - their sum, and a thirteenth of that."""
+    """Both add a multiple of the difference from the neighbours; there it is 8 x minus their sum, here a thirteenth of that."""
     low, high = up_to(0.0)(given("alpha", (0.2, 0.5)))
     dark, light = up_to(0.0)(given("lightness", (0.5, 1.0)))
     share, p = (low + high) / 2, given("p", 0.5)
@@ -115,7 +115,7 @@ def _sun(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _factor(given: Given, reader: Reader, where: str) -> Made:
-    """One factor for the picture, or one for each element."""
+    """Read one factor for the picture, or noise with a factor for each element."""
     factor = given("multiplier", (0.9, 1.1))
     low, high = (factor, factor) if is_number(factor) else pair(factor, "multiplier")
     if given("elementwise", False):
@@ -133,21 +133,21 @@ def _box_crop(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _rain(given: Given, reader: Reader, where: str) -> Made:
-    """Streaks, and a picture that is darker; in version 1 blurred, too."""
+    """Streaks and a darker picture; in version 1 also a blur."""
     dark = clamped(0.0, 1.0)(given("brightness_coefficient", 0.7))
     blur = [ours.RandomBoxBlur(float(given("blur_value", 7)), p=1.0)] if reader.version < 2 else []
     return gated([ours.RandomRain(), *blur, ours.RandomBrightness((dark, dark))], given("p", 0.5))
 
 
 def _fog(given: Given, reader: Reader, where: str) -> Made:
-    """Of all strengths, these come nearest in what they change."""
+    """The strengths are fitted to change pictures most similarly."""
     ends = given("fog_coef_range", (given("fog_coef_lower", 0.3), given("fog_coef_upper", 1.0)))
     strength = tuple(0.2 * end**1.5 if reader.version < 2 else max(end**2, 0.125) for end in ends)
     return ours.RandomPlasmaFog(strength=strength, p=given("p", 0.5))
 
 
 def _iso(given: Given, reader: Reader, where: str) -> Made:
-    """Hues turn by parts of a degree from version 2 on. Few of its pixels become lighter, all of ours by less."""
+    """From version 2 on, hues turn by fractions of a degree. Few pixels become lighter there; here all do, by less."""
     color, light = clamped(0.0, 0.5)(given("color_shift", (0.01, 0.05))), given("intensity", (0.1, 0.5))
     if reader.version >= 2:
         color, light = scaled(1.0 / 360.0)(color), tuple(0.73 * end ** (4.0 / 3.0) for end in light)
@@ -186,7 +186,7 @@ def _unsharp(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _grid_dropout(given: Given, reader: Reader, where: str) -> Made:
-    """Cells by their number, or by their size in pixels; ten across where neither is said."""
+    """Read cells by their number, or by their size in pixels; by default ten across."""
     cells: Any = 10.0
     if given.has("unit_size_range") or given.has("unit_size_min"):
         low, high = given("unit_size_range") or (given("unit_size_min"), given("unit_size_max"))
@@ -204,8 +204,9 @@ def _pad(given: Given, reader: Reader, where: str) -> Made:
     return gated(ours.Pad(given("padding", 0), **_shown(given)), given("p", 1.0))
 
 
-_PATCHES = "its cells are told in pixels"
-_IMGAUG = "imgaug's transforms left albumentations"
+_DRAWN = "its size is random; a batch gets one, unless a resize follows"
+_PATCHES = "its cells are given in pixels"
+_IMGAUG = "imgaug's transforms were removed from albumentations"
 
 
 def _from_float(given: Given, reader: Reader, where: str) -> Made:
@@ -215,7 +216,7 @@ def _from_float(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _light(given: Given, reader: Reader, where: str) -> Made:
-    """Light along a line, out of a corner, or about a spot."""
+    """Make light along a line, from a corner, or around a spot."""
     mode = given.only("mode", "linear", "corner", "gaussian", default="linear", reason="there is no such light")
     effect = given.only("effect_type", "both", "brighten", "darken", default="both", reason="there is no such effect")
     low, high = pair(given("intensity_range", (0.01, 0.2)), "intensity_range")
@@ -231,78 +232,78 @@ def _light(given: Given, reader: Reader, where: str) -> Made:
 
 
 NEAR: Table = {
-    "Equalize": near("its levels are up to 3 of 255 away from Pillow's", "RandomEqualize"),
+    "Equalize": near("its levels differ from Pillow's by up to 3 of 255", "RandomEqualize"),
     **dict.fromkeys(("ImageCompression", "JpegCompression"), Near(
-        "what it decodes is not what Pillow reads: 37 to 47 dB apart", "RandomJPEG", _compression)),
-    "GridDistortion": Near("its grid is a pixel off at rest, and its cells reach outside", "GridDistortion", _grid),
-    "OpticalDistortion": Near("its middle is half a pixel off, and its second coefficient left out", "LensDistortion", _lens),
-    "MotionBlur": Near("its lines are drawn with whole pixels, and off the middle", "RandomMotionBlur", _motion),
-    "CLAHE": near("it equalises lightness alone, and channels here", "RandomCLAHE",
+        "its decoder is not Pillow's: results are 37 to 47 dB apart", "RandomJPEG", _compression)),
+    "GridDistortion": Near("its undistorted grid is a pixel off, and its cells reach outside", "GridDistortion", _grid),
+    "OpticalDistortion": Near("its centre is half a pixel off, and its second coefficient is left out", "LensDistortion", _lens),
+    "MotionBlur": Near("its lines consist of whole pixels, and are off centre", "RandomMotionBlur", _motion),
+    "CLAHE": near("it equalises only lightness; here, each channel", "RandomCLAHE",
         clip_limit=("clip_limit", 4.0, up_to(1.0)), tiles=("tile_grid_size", (8, 8), asis)),
-    "Sharpen": Near("it darkens by its lightness, too, and its rim is sharpened", "RandomSharpness", _sharpen),
-    "Perspective": Near("its corners move by a normal distribution", "RandomPerspective", _perspective),
+    "Sharpen": Near("it also darkens by its lightness, and sharpens the border", "RandomSharpness", _sharpen),
+    "Perspective": Near("its corners move by normally distributed distances", "RandomPerspective", _perspective),
     "Cutout": Near("holes are fractions of the size here", "CoarseDropout", _cutout),
     "GridDropout": Near(_PATCHES, "GridDropout", _grid_dropout),
-    "RandomCropFromBorders": Near("its size is drawn; one for a batch, unless a resize follows", "RandomCropFromBorders", _borders),
-    "RandomSizedCrop": Near("its crops are of drawn heights in pixels", "RandomResizedCrop", _sized),
-    "RandomScale": Near("its size is drawn; one for a batch, unless a resize follows", "RandomRescale", _random_scale),
+    "RandomCropFromBorders": Near(_DRAWN, "RandomCropFromBorders", _borders),
+    "RandomSizedCrop": Near("its crops have random heights in pixels", "RandomResizedCrop", _sized),
+    "RandomScale": Near(_DRAWN, "RandomRescale", _random_scale),
     "SafeRotate": Near("it rounds its canvas to whole pixels", "RandomSafeRotation", lambda given, reader, where:
         ours.RandomSafeRotation(around(0.0)(given("limit|angle_range", 90)), p=given("p", 0.5), **_shown(given, reader))),
-    "Defocus": near("its disc is smoothed by a drawn width", "RandomDefocusBlur",
+    "Defocus": near("its disc is smoothed by a random width", "RandomDefocusBlur",
         radius=("radius", (3, 10), lambda value: clamped(0.0, 30.0)(up_to(3.0)(value)))),
-    "ZoomBlur": near("its steps are drawn", "RandomZoomBlur",
+    "ZoomBlur": near("its steps are random", "RandomZoomBlur",
         factor=("max_factor", (1.02, 1.31), lambda value: clamped(1.001, 4.0)(up_to(1.02)(value)))),
-    "ISONoise": Near("its noise is of a Poisson distribution", "ISONoise", _iso),
-    "Downscale": Near("its blocks are resampled as it is told", "RandomDownscale", _downscale),
-    "MultiplicativeNoise": Near("factors differ from element to element in another way", "RandomBrightness, or noise", _factor),
-    "AdvancedBlur": near("its kernel is noisy, too", "RandomAnisotropicBlur",
+    "ISONoise": Near("its noise has a Poisson distribution", "ISONoise", _iso),
+    "Downscale": Near("the interpolation of its blocks is an option", "RandomDownscale", _downscale),
+    "MultiplicativeNoise": Near("factors of single elements have another distribution", "RandomBrightness, or noise", _factor),
+    "AdvancedBlur": near("its kernel is also noisy", "RandomAnisotropicBlur",
         along=("sigma_x_limit|sigmaX_limit", (0.2, 1.0), lambda value: clamped(0.2, 8.0)(up_to(0.2)(value))),
         across=("sigma_y_limit|sigmaY_limit", (0.2, 1.0), lambda value: clamped(0.2, 8.0)(up_to(0.2)(value))),
         degrees=("rotate_limit", (-90, 90), around(0.0)),
         beta=("beta_limit", (0.5, 8.0), lambda value: clamped(0.5, 8.0)(up_to(0.5)(value)))),
-    "GlassBlur": near("its pixels are exchanged one after another", "RandomGlassBlur",
+    "GlassBlur": near("it exchanges pixels one after another", "RandomGlassBlur",
         sigma=("sigma", 0.7, clamped(0.1, 10.0)), reach=("max_delta", 4, lambda value: min(int(value), 16))),
-    "FancyPCA": near("its axes are those of each picture, and ImageNet's here", "FancyPCA", alpha=("alpha", 0.1, asis)),
-    "RandomToneCurve": near("its heights are drawn normally, around a quarter and three", "RandomToneCurve",
+    "FancyPCA": near("it uses each picture's own colour axes; here, ImageNet's", "FancyPCA", alpha=("alpha", 0.1, asis)),
+    "RandomToneCurve": near("its heights are normally distributed around 1/4 and 3/4", "RandomToneCurve",
         low=("scale", 0.1, lambda scale: around(0.25, 0.0, 1.0)(1.73 * float(scale))),
         high=("scale", 0.1, lambda scale: around(0.75, 0.0, 1.0)(1.73 * float(scale)))),
-    "RandomSunFlare": Near("its circles along the ray are left out", "RandomSunFlare", _sun),
-    "CropNonEmptyMaskIfExists": Near("it tries, and other pixels of masks count", "RandomMaskCrop", _box_crop),
+    "RandomSunFlare": Near("the circles along its ray are left out", "RandomSunFlare", _sun),
+    "CropNonEmptyMaskIfExists": Near("it tries several crops, and counts other mask pixels", "RandomMaskCrop", _box_crop),
     **dict.fromkeys(("RandomSizedBBoxSafeCrop", "BBoxSafeRandomCrop", "AtLeastOneBBoxRandomCrop"), Near(
-        "its rectangles are drawn in another way, and end in one size here", "RandomBoxSafeCrop", _box_crop)),
-    "AdditiveNoise": near("other distributions than the normal one", "RandomGaussianNoise",
+        "its rectangles have another distribution; here, results have one size", "RandomBoxSafeCrop", _box_crop)),
+    "AdditiveNoise": near("its noise may have other distributions", "RandomGaussianNoise",
         0.5, {"mean": 0.0, "sigma": (0.02, 0.1)}),
-    "PixelDropout": Near("its pixels drop in all channels at once", "SaltAndPepper without salt", made(
+    "PixelDropout": Near("it drops pixels in all channels at once", "SaltAndPepper without salt", made(
         "SaltAndPepper", 0.5, {"salt": 0.0}, amount=("dropout_prob", 0.01, clamped(0.0, 1.0)))),
-    "SaltAndPepper": near("it paints whole pixels, and single channels here", "SaltAndPepper",
+    "SaltAndPepper": near("it paints whole pixels; here, single channels", "SaltAndPepper",
         amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", (0.4, 0.6), asis)),
-    "ShotNoise": near("its scale is that of the light", "ShotNoise"),
-    "RandomFog": Near("its fog is of discs", "RandomPlasmaFog", _fog),
-    "RandomRain": Near("its drops are lines of one brightness, under a blur", "RandomRain and RandomBrightness", _rain),
-    "RandomSnow": near("it brightens what is dark", "RandomSnow", 0.5, {"severity": 1, "strength": (0.1, 0.5)}),
-    "RandomShadow": near("its shadows are polygons, and bands here", "RandomShadow",
+    "ShotNoise": near("its scale refers to the light", "ShotNoise"),
+    "RandomFog": Near("its fog consists of discs", "RandomPlasmaFog", _fog),
+    "RandomRain": Near("its drops are blurred lines of one brightness", "RandomRain and RandomBrightness", _rain),
+    "RandomSnow": near("it brightens dark pixels", "RandomSnow", 0.5, {"severity": 1, "strength": (0.1, 0.5)}),
+    "RandomShadow": near("its shadows are polygons; here, bands", "RandomShadow",
         darkness=("shadow_intensity_range", (0.5, 0.5), clamped(0.0, 1.0))),
     "PlasmaShadow": near("its clouds have other parameters", "RandomPlasmaShadow"),
-    "Illumination": Near("its light has other ends", "the light of this mode", _light),
-    "PlasmaBrightnessContrast": near("its light is uneven in another way", "RandomPlasmaBrightness"),
-    "PlanckianJitter": near("its colours are drawn from a table", "PlanckianJitter"),
-    "RandomGridShuffle": near("its cells are of whole pixels", "GridShuffle", grid=("grid", (3, 3), asis)),
-    "UnsharpMask": Near("it leaves small differences alone", "RandomUnsharpMask", _unsharp),
-    "AutoContrast": near("it stretches the distribution, not the range", "RandomAutoContrast"),
-    "Erasing": near("its rectangles are of whole pixels", "RandomErasing",
+    "Illumination": Near("its light has other end points", "the light of this mode", _light),
+    "PlasmaBrightnessContrast": near("its light has another pattern", "RandomPlasmaBrightness"),
+    "PlanckianJitter": near("its colours come from a table", "PlanckianJitter"),
+    "RandomGridShuffle": near("its cells are whole pixels", "GridShuffle", grid=("grid", (3, 3), asis)),
+    "UnsharpMask": Near("it does not change small differences", "RandomUnsharpMask", _unsharp),
+    "AutoContrast": near("it stretches the cumulative distribution, not the range", "RandomAutoContrast"),
+    "Erasing": near("its rectangles are whole pixels", "RandomErasing",
         scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis)),
-    "ThinPlateSpline": near("its points move by a normal distribution", "RandomThinPlateSpline",
+    "ThinPlateSpline": near("its points move by normally distributed distances", "RandomThinPlateSpline",
         magnitude=("scale_range", (0.2, 0.4), scaled(0.5, 0.0, 0.15))),
     **dict.fromkeys(("PiecewiseAffine", "IAAPiecewiseAffine"), Near(
-        "its mesh is bent at the points of a grid, and smooth here", "RandomThinPlateSpline", _piecewise)),
-    "GridElasticDeform": near("its mesh breaks where cells meet", "RandomElastic"),
-    "CropAndPad": Near("its sides are cut or padded one by one, and the middle is scaled here", "RandomScale", _crop_and_pad),
-    "Pad": Near("a pair of its numbers is of other sides", "Pad", _pad),
-    "FromFloat": Near("pictures come back with the dtype that they came with", "nothing", _from_float),
+        "its mesh bends sharply at grid points; here, it is smooth", "RandomThinPlateSpline", _piecewise)),
+    "GridElasticDeform": near("its mesh breaks between cells", "RandomElastic"),
+    "CropAndPad": Near("it cuts or pads each side; here, the picture is scaled about its centre", "RandomScale", _crop_and_pad),
+    "Pad": Near("a pair of numbers means other sides there", "Pad", _pad),
+    "FromFloat": Near("pictures keep their dtype here", "nothing", _from_float),
     "ToRGB": Near("pictures keep their channels here", "nothing", lambda given, reader, where: given.idle("nothing changes", "p")),
     "OneOrOther": Near("a choice of two", "OneOf", _one_or_other),
     **dict.fromkeys(("XYMasking", "TimeMasking", "FrequencyMasking", "MaskDropout", "ConstrainedCoarseDropout"), near(
-        "its stripes and holes have places of their own", "CoarseDropout", 0.5,
+        "its stripes and holes lie at other places", "CoarseDropout", 0.5,
         {"count": (1.0, 2.0), "height": (0.05, 0.25), "width": (0.05, 0.25), "hides": True})),
     "IAAAdditiveGaussianNoise": near(_IMGAUG, "RandomGaussianNoise",
         mean=("loc", 0, lambda value: float(value) / 255.0), sigma=("scale", (2.55, 12.75), up_to(0.0, 1 / 255.0))),
@@ -321,6 +322,6 @@ NEAREST = why(NEAR) | {
     "Lambda": ("a function of your own is not read", "a frozen dataclass, docs/own-transforms.md"),
     **dict.fromkeys(("FDA", "HistogramMatching", "PixelDistributionAdaptation", "TemplateTransform", "OverlayElements"), (
         "it reads other pictures", "CopyPaste, MixUp or CutMix, of the batch")),
-    "FilmGrain": ("its grains have a size", "RandomGaussianNoise"),
-    **dict.fromkeys(("TextImage", "Superpixels", "RandomGravel", "Spatter"), ("it draws what is not in the picture", "")),
+    "FilmGrain": ("its grains are larger than pixels", "RandomGaussianNoise"),
+    **dict.fromkeys(("TextImage", "Superpixels", "RandomGravel", "Spatter"), ("it draws new objects into the picture", "")),
 }  # fmt: skip

@@ -16,7 +16,7 @@ __all__ = ["BORDERS", "chance_of", "described", "read_targets"]
 
 
 def described(source: Any) -> tuple[int, Any]:
-    """The major version, and a pipeline as plain data."""
+    """Return the major version of albumentations, and a pipeline as plain data."""
     if not isinstance(source, Mapping):
         source = source.to_dict() if hasattr(source, "to_dict") else {"__class_fullname__": type(source).__name__}
     table = _named(source.get("transform", source))
@@ -34,7 +34,7 @@ _GONE = frozenset(["Flip", "Cutout", "RandomBrightness", "RandomContrast", "Jpeg
 
 
 def _looks(table: Any) -> str:
-    """The version that a description without one looks like: 1 where it has names that went away."""
+    """Guess the version of a description without one: 1 if it has names that version 2 removed."""
     if not isinstance(table, Mapping):
         return "2"
     inner = table.get("transforms")
@@ -56,13 +56,13 @@ def _named(table: Any) -> Any:
 
 
 BORDERS = {0: "constant", 1: "border", 2: "reflection", 4: "reflect_101"}
-"""Our names of OpenCV's borders."""
+"""Pellucid's names for OpenCV's border flags."""
 
 _CERTAIN = (
     *("Resize", "RandomCrop", "CenterCrop", "RandomResizedCrop", "LongestMaxSize", "SmallestMaxSize", "PadIfNeeded"),
     *("FromFloat", "Normalize", "ToFloat", "ToTensorV2", "SomeOf"),
 )
-"""What is applied for certain by default."""
+"""Transforms that are always applied by default."""
 
 
 def chance_of(name: Any) -> float:
@@ -74,7 +74,7 @@ _KINDS = {"image": "image", "mask": "mask", "masks": "mask", "bboxes": "boxes", 
 
 
 def read_targets(given: Given, reader: Reader) -> None:
-    """Set what a pipeline's options say of its targets."""
+    """Read a pipeline's options for targets: additional targets, boxes and keypoints."""
     named = {}
     for key, kind in (given("additional_targets") or {}).items():
         if kind not in _KINDS:
@@ -82,7 +82,7 @@ def read_targets(given: Given, reader: Reader) -> None:
         named[key] = _KINDS[kind]
     boxes, points = (_options(given(name), name, reader) for name in ("bbox_params", "keypoint_params"))
     if boxes is not None:
-        named |= {"masks": "mask", **_read_boxes(boxes, reader)}  # which stay there when boxes go
+        named |= {"masks": "mask", **_read_boxes(boxes, reader)}  # masks stay when their boxes are dropped
     if points is not None:
         named |= _read_points(points, reader, dropped=boxes is not None)
     reader.set(targets={**reader.settings.get("targets", {}), **named})
@@ -99,7 +99,7 @@ def _options(value: Any, name: str, reader: Reader) -> Given | None:
 
 
 def _labels(options: Given, kind: str) -> dict[str, str]:
-    """Labels that stand beside boxes or points, by the names that they have there."""
+    """Return the names of labels beside boxes or points, with their kind here."""
     fields = options("label_fields") or ()
     plain = ("labels", "label") if kind == "labels" else ()
     return {name: kind for name in ((fields,) if isinstance(fields, str) else fields) if name not in plain}
@@ -110,7 +110,7 @@ def _read_boxes(options: Given, reader: Reader) -> dict[str, str]:
     least = options("min_visibility") or 0.0
     sides = tuple(options(name) or 0.0 for name in ("min_height", "min_width"))
     reader.set(min_visibility=least, **({"min_size": sides} if any(sides) else {}))
-    options.idle("rows without size are no boxes here, whatever it says", "filter_invalid_bboxes")
+    options.idle("rows without size never count as boxes here", "filter_invalid_bboxes")
     kept = f"{TARGETS}bbox_params.max_accept_ratio: boxes that it leaves out there are kept here"
     options.noted("max_accept_ratio", None, default=None, text=kept)
     text = "bbox_params.clip: boxes are cut at the picture's edge after all transforms here, and before them there"
@@ -124,7 +124,7 @@ def _read_points(options: Given, reader: Reader, *, dropped: bool) -> dict[str, 
     form = options("format", "xy")
     if form not in ("xy", "xyz"):
         reader.note(f"{TARGETS}keypoint_params: keypoints are (x, y) here, not {form}")
-    options.idle("of keypoints with an angle, which is not imported", "angle_in_degrees")
+    options.idle("it concerns angles of keypoints, which are not imported", "angle_in_degrees")
     options.noted(
         "check_each_transform",
         True,

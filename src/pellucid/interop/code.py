@@ -1,4 +1,4 @@
-"""A pipeline as the Python that makes it.
+"""Write a pipeline as Python code.
 
 Owns: `as_code`.
 Must not: run anything.
@@ -19,10 +19,10 @@ __all__ = ["as_code"]
 
 
 def as_code(pipeline: Pipeline) -> str:
-    """Return the expression that makes a pipeline, without the options that are as by default.
+    """Return the Python expression that makes a pipeline; options with their default value are left out.
 
     Args:
-        pipeline: what is to be written; functions in a `Lambda` have no code.
+        pipeline: the pipeline; functions in a `Lambda` have no code.
 
     Example:
         >>> from pellucid import Pipeline, RandomInvert, RandomRotation
@@ -44,12 +44,12 @@ def as_code(pipeline: Pipeline) -> str:
 
 
 def _changed(value: Any) -> list[tuple[str, str]]:
-    """The fields that differ from their defaults."""
+    """Return (name, code) of the fields that differ from their defaults."""
     found = []
     for one in fields(value):
         usual = one.default_factory() if one.default_factory is not MISSING else one.default
         now = getattr(value, one.name)
-        if one.name == "interpolation" and isinstance(now, dict):  # kinds beside their own
+        if one.name == "interpolation" and isinstance(now, dict):  # only the kinds that differ
             now = {kind: mode for kind, mode in now.items() if type(value)().interpolation.get(kind) != mode}
         if not (type(now) is type(usual) and now == usual) and not (isinstance(now, int | float) and now == usual):
             found.append((one.name, _of(now)))

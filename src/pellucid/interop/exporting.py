@@ -1,7 +1,7 @@
-"""Our pipelines as torchvision's, albumentations', Hugging Face's or Ultralytics', where both do the same.
+"""Export pipelines to torchvision, albumentations, Hugging Face or Ultralytics, if both do the same.
 
-Owns: what each of our transforms is called there.
-Must not: export what would only look alike.
+Owns: the translation of each of Pellucid's transforms.
+Must not: export a transform whose results would only be similar.
 Read next: ``torchvision.py``.
 """
 
@@ -30,13 +30,13 @@ def to_torchvision(pipeline: Pipeline | Sequence[Transform], *, plain: bool = Fa
 
     Args:
         pipeline: or a list of transforms.
-        plain: give the description that :func:`pellucid.interop.from_torchvision` reads instead; torchvision need not be installed.
+        plain: return the description that :func:`pellucid.interop.from_torchvision` reads; torchvision need not be installed.
 
     Returns:
         The ``Compose``, or its description under ``plain``.
 
     Errors:
-        Unsupported, with a list of steps without an equal: learned ranges, interpolated warps (it mixes fills in twice), and more.
+        Unsupported, with a list of steps without an equal: learned ranges, interpolated warps (torchvision blends fills twice), ...
 
     Example:
         >>> import pellucid
@@ -53,10 +53,10 @@ def to_albumentations(pipeline: Pipeline | Sequence[Transform], *, plain: bool =
 
     Args:
         pipeline: or a list of transforms.
-        plain: give what ``A.to_dict`` gives instead; albumentations need not be installed.
+        plain: return the dictionary that ``A.to_dict`` would write; albumentations need not be installed.
 
     Returns:
-        ``A.Compose``, or the dictionary. On bytes it does the same for the same drawn values, within one grey level.
+        ``A.Compose``, or the dictionary. On bytes, results for the same drawn values agree within one grey level.
 
     Errors:
         Unsupported, with a list of steps without an equal: warps (OpenCV rounds coordinates), learned ranges, and more.
@@ -83,9 +83,9 @@ def to_huggingface(pipeline: Pipeline | Sequence[Transform]) -> dict[str, Any]:
         pipeline: Resize, CenterCrop and Normalize, in this order; each may be absent. Or a list of them.
 
     Returns:
-        What ``json.dump`` writes beside a model's ``config.json``. Its class is ``CLIPImageProcessor``, which knows these steps.
-        Pillow rounds and clips to bytes after each axis, ours at the end alone. Where the margins of a crop are odd, theirs
-        begins half a pixel before the middle, ours at the even one of the two places.
+        A dictionary to write by ``json.dump`` beside a model's ``config.json``. Its class is ``CLIPImageProcessor``, which knows
+        these steps. Pillow rounds and clips to bytes after each axis, Pellucid only at the end. If the margins of a crop are odd,
+        theirs begins half a pixel before the middle, Pellucid's at the even one of the two places.
 
     Errors:
         Unsupported for other steps, another order, a fill, and resizing that is not antialiased.
@@ -103,7 +103,7 @@ def to_huggingface(pipeline: Pipeline | Sequence[Transform]) -> dict[str, Any]:
     found = _exported(pipeline, "huggingface", _HUGGINGFACE)
     order = [next(iter(one)) for one in found]
     if order != sorted(set(order), key=list(_HUGGINGFACE_OFF).index):
-        reason = "each step stands once there, in this order: resize, crop, normalize"
+        reason = "it takes each step once, in this order: resize, crop, normalize"
         raise Unsupported([Missing("pipeline", ", ".join(order), "", reason, "")])
     always = {"image_processor_type": "CLIPImageProcessor", "do_convert_rgb": True, "do_rescale": True}
     return reduce(or_, found, always | _HUGGINGFACE_OFF)
@@ -116,15 +116,15 @@ def to_ultralytics(
 
     Args:
         pipeline: ``Letterbox(size, fill=114 / 255, antialias=False)`` alone, 114 for bytes. Or a list of it.
-        names: of the classes, in their order.
+        names: the names of the classes, in order.
         task: ``detect``, ``segment``, ``pose`` or ``obb``.
-        stride: of the network, which has to divide both sides.
+        stride: the network's stride, which must divide both sides.
 
     Returns:
-        What ``onnx.helper.set_model_props`` writes into the file. The network takes float32 in [0, 1].
+        Metadata to write into the file by ``onnx.helper.set_model_props``. The network takes float32 in [0, 1].
 
     Errors:
-        Unsupported for other steps and options. InvalidArgument for another task, and a size that the stride does not divide.
+        Unsupported for other steps and options. InvalidArgument for an unknown task or a size that ``stride`` does not divide.
 
     Source:
         ``ultralytics``, whose resize of bytes is within a level (``tests/interop/test_ultralytics.py``).
@@ -147,7 +147,7 @@ def to_ultralytics(
 
 
 class _Export(NamedTuple):
-    """One export: for whom, what each of ours is called there, and what is missing."""
+    """One export: the library, its table of translations, the list of missing steps, and the pipeline's fill of masks."""
 
     library: str
     table: Mapping[str, Callable[..., Described]]
@@ -165,7 +165,7 @@ def _exported(pipeline: Pipeline | Sequence[Transform], library: str, table: Map
 
 
 def _called(described: Described) -> Described:
-    """As ``A.to_dict`` names classes."""
+    """Rename a description's ``name`` to ``__class_fullname__``, as ``A.to_dict`` has it."""
     inner = {"transforms": [_called(one) for one in described["transforms"]]} if "transforms" in described else {}
     return {"__class_fullname__": described["name"], **{k: v for k, v in described.items() if k != "name"}, **inner}
 
@@ -176,7 +176,7 @@ def _row(transforms: Sequence[Transform], where: str, export: _Export) -> list[D
         name = type(one).__name__
         try:
             if name not in export.table:
-                raise Cannot("", f"{export.library} has nothing that does the same")
+                raise Cannot("", f"{export.library} has no equal of it")
             if getattr(one, "same_on_batch", False):
                 raise Cannot("same_on_batch=True", f"{export.library} draws for each picture")
             found.append(export.table[name](one, f"{where}[{i}]", export))
@@ -201,15 +201,15 @@ def _built(described: Described) -> Any:
 
 
 def _number(one: Any, name: str) -> Any:
-    """A plain number or pair of numbers."""
+    """Return an option that is a plain number or a tuple of numbers; refuse any other."""
     value = getattr(one, name)
     if is_number(value) or (isinstance(value, tuple) and all(map(is_number, value))):
         return value
-    raise Cannot(f"{name}={value!r}", "only numbers are known there", "Pipeline.frozen()")
+    raise Cannot(f"{name}={value!r}", "it takes only numbers", "Pipeline.frozen()")
 
 
 def _gate(one: Any, described: Described) -> Described:
-    """With the probability of ours, for what has none there."""
+    """Wrap a description in RandomApply with the transform's probability, unless that is 1."""
     return described if one.p == 1.0 else {"name": "RandomApply", "transforms": [described], "p": _number(one, "p")}
 
 
@@ -221,7 +221,7 @@ _PADDINGS = {"zeros": "constant", "constant": "constant", "border": "edge", "ref
 
 
 def _fill(one: Any, export: _Export) -> Any:
-    """One number goes for masks, too, there."""
+    """Return the fill for torchvision, where a plain fill counts for masks, too."""
     fill, mask = list(one.fill) if isinstance(one.fill, tuple) else one.fill, one.mask_fill
     mask = export.mask_fill if mask is None else mask
     return fill if fill == mask or one.padding_mode not in ("zeros", "constant") else {"Mask": mask, "others": fill}
@@ -229,7 +229,7 @@ def _fill(one: Any, export: _Export) -> Any:
 
 def _nearest(one: Any) -> None:
     if one.interpolation != "nearest" or one.padding_mode not in ("zeros", "constant"):
-        raise Cannot("interpolation", "torchvision mixes fills in twice, and knows no other border", "nearest")
+        raise Cannot("interpolation", "torchvision blends fills twice, and has no other borders", "nearest")
 
 
 def _center(one: Any) -> Any:
@@ -286,7 +286,7 @@ def _resize_there(one: Any, where: str, export: _Export) -> Described:
 
 def _center_crop_there(one: Any, where: str, export: _Export) -> Described:
     if one.fill != 0.0:
-        raise Cannot(f"fill={one.fill}", "what is too small is padded with zeros there", "fill=0.0")
+        raise Cannot(f"fill={one.fill}", "it pads small pictures with zeros", "fill=0.0")
     return {"do_center_crop": True, "crop_size": _sides(one.size)}
 
 
@@ -360,20 +360,20 @@ _TABLE: Mapping[str, Callable[..., Described]] = {
 
 
 def _ends(one: Any, name: str, scale: float = 1.0) -> list[float]:
-    """The ends of what is drawn uniformly, or always."""
+    """Return the ends of an option's uniform range, or a constant twice; refuse any other distribution."""
     distribution = one._fixed.get(name)
     if type(distribution) not in (Uniform, Constant) or distribution.learned():
-        raise Cannot(f"{name}={getattr(one, name)!r}", "numbers are drawn uniformly there", "Pipeline.frozen()")
+        raise Cannot(f"{name}={getattr(one, name)!r}", "it draws numbers uniformly", "Pipeline.frozen()")
     return [end * scale for end in distribution.span()]
 
 
 def _clipped(one: Any) -> None:
     if one.clip != "end":
-        raise Cannot(f"clip={one.clip!r}", "bytes are clipped", "clip='end'")
+        raise Cannot(f"clip={one.clip!r}", "it clips bytes", "clip='end'")
 
 
 def _ranges(name: str, **limits: tuple[str, float]) -> Callable[..., Described]:
-    """A transform whose options are ranges: from our name to theirs and its scale."""
+    """Export a transform whose options are ranges; ``limits`` maps each name to albumentations' name and a scale."""
 
     def described(one: Any, where: str, export: _Export) -> Described:
         if hasattr(one, "clip"):
@@ -393,7 +393,7 @@ def _gamma(one: Any, where: str, export: _Export) -> Described:
 
 def _whole_crop(one: Any, where: str, export: _Export) -> Described:
     if one.padding is not None or one.pad_if_needed or one.p != 1.0:
-        raise Cannot("padding", "its padding has a place of its own", "Pad before it")
+        raise Cannot("padding", "its padding is placed differently", "Pad before it")
     height, width = (one.size, one.size) if isinstance(one.size, int) else one.size
     return {"name": "RandomCrop", "height": height, "width": width, "p": 1.0}
 
@@ -410,7 +410,7 @@ def _together(one: Any, where: str, export: _Export) -> Described:
 
 
 def _weighed(one: Any, where: str, export: _Export) -> Described:
-    """What is chosen there is applied for certain, with the weight that its probability is."""
+    """Export OneOf: there the branches' probabilities are the weights, and the chosen branch is always applied."""
     weights = [1.0] * len(one.branches) if one.weights is None else list(_number(one, "weights"))
     branches = []
     for weight, row in zip(weights, (_row(branch, f"{where}.transforms", export) for branch in one.branches), strict=True):

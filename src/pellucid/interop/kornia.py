@@ -1,6 +1,6 @@
-"""kornia's augmentations, from objects or plain data.
+"""Import kornia's augmentations, from objects or plain data.
 
-Owns: what each of its augmentations and options is called here.
+Owns: the translation of each of its augmentations and options.
 Must not: import kornia.
 Read next: ``reading.py``.
 """
@@ -34,7 +34,7 @@ from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
 from pellucid.random.arguments import is_number
 
-ours: Any = transforms  # whose options are only known when they are read
+ours: Any = transforms  # untyped: options are known only at run time
 
 __all__ = ["described", "from_kornia", "read_kornia"]
 
@@ -50,7 +50,7 @@ def from_kornia(
         size: (height, width) of the pictures, by which displacements become pixels.
 
     Returns:
-        A pipeline. Notes as for :func:`read_kornia`.
+        A pipeline. :func:`read_kornia` also returns the notes.
 
     Example:
         >>> from pellucid.interop import from_kornia
@@ -63,10 +63,10 @@ def from_kornia(
 def read_kornia(
     source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
 ) -> Imported:
-    """Return what :func:`from_kornia` imports, with notes, and with a list of missing operations instead of an error.
+    """Import as :func:`from_kornia`, and return also notes, and a list of missing operations instead of an error.
 
     Args:
-        source, size: as there.
+        source, size: as for :func:`from_kornia`.
 
     Example:
         >>> from pellucid.interop import read_kornia
@@ -77,7 +77,7 @@ def read_kornia(
 
 
 def described(source: Any) -> Any:
-    """An augmentation of kornia's as plain data."""
+    """Describe an augmentation of kornia as plain data."""
     if isinstance(source, Mapping):
         return source
     name = type(source).__name__
@@ -92,25 +92,24 @@ def described(source: Any) -> Any:
 
 
 def _cells_of(source: Any) -> dict[str, Any]:
-    """A `PatchSequential`, which keeps how many are applied as a range without its end."""
+    """Describe a `PatchSequential`; it stores the number of applied transforms as a half-open range."""
     inner, some, weights = [described(one) for one in source.children()], source.random_apply, source.random_apply_weights
     if some:
         least, most = some[0], some[1] - 1
         some = True if source.patchwise_apply or least == most == len(inner) else (least, most)
     weights = None if weights is None or len(set(_plain(weights))) == 1 else _plain(weights)
-    told = {"random_apply": some, "random_apply_weights": weights}
     kept = {key: getattr(source, key) for key in ("grid_size", "padding", "patchwise_apply", "same_on_batch")}
-    return {"name": "PatchSequential", "transforms": inner, **kept, **told}
+    return {"name": "PatchSequential", "transforms": inner, **kept, "random_apply": some, "random_apply_weights": weights}
 
 
 def _masks(extra: Mapping[str, Any]) -> str:
-    """How a sequence resamples masks: as it says, or else as its augmentations resample pictures."""
+    """The interpolation of a sequence's masks; by default, masks are resampled like pictures."""
     mode = extra.get("MASK", {}).get("resample", "as pictures")
     return str(getattr(mode, "name", mode)).lower()
 
 
 def _kept(source: Any, name: str) -> Any:
-    """An argument where kornia keeps it: a probability of samples and of batches, flags, generators, or the object."""
+    """Find an argument in the places where kornia keeps it: samplers, flags, generators, or the object itself."""
     flags, generator = getattr(source, "flags", {}), getattr(source, "_param_generator", None)
     ranges = {one[1].removesuffix("_factor"): one[0] for one in getattr(generator, "samplers", ())}
     ranges |= {f"{name}_limit": value for name, value in ranges.items() if name.endswith("_shift")}
@@ -137,20 +136,20 @@ def _sequence(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _patches(given: Given, reader: Reader, where: str) -> Made:
-    """Transforms of each cell: all of them, or some, drawn for each cell."""
-    apart, some, grid = given("patchwise_apply", True), given("random_apply", False), given("grid_size", (4, 4))
+    """Read PatchSequential: all transforms for each cell, or some that are drawn for each cell."""
+    per_cell, some, grid = given("patchwise_apply", True), given("random_apply", False), given("grid_size", (4, 4))
     given.idle("it says how results are returned", "keepdim")
     given.only("padding", "same", default="same", reason="nothing of the picture is cut off here", nearest="same")
-    given.only("random_apply_weights", None, default=None, reason="some are drawn more often", nearest="None")
-    reader.note("PatchSequential: where the grid does not divide a picture, cells go on at its right and below with its edge here")
+    given.only("random_apply_weights", None, default=None, reason="all are equally likely here", nearest="None")
+    reader.note("PatchSequential: where the grid does not divide a picture, its right and lower cells repeat its edge here")
     inner = [one for branch in reader.each(given("transforms"), f"{where}.transforms") for one in branch]
-    if apart and not some:
+    if per_cell and not some:
         given.near("patchwise_apply=True", "each cell has a transform of its own", "one of them for each cell")
         inner = [ours.OneOf(inner)]
-    elif some is True and not apart:
+    elif some is True and not per_cell:
         inner = [ours.Shuffle(inner)]
     elif some:
-        least, most = (1, 4) if apart else (some, some) if is_number(some) else (*some, len(inner))[:2]
+        least, most = (1, 4) if per_cell else (some, some) if is_number(some) else (*some, len(inner))[:2]
         given.near(f"random_apply={some!r}", "they come in any order, and may come twice", "SomeOf, in the order of the list")
         counts = [ours.SomeOf(inner, n=n) for n in range(min(least, len(inner)), min(most, len(inner)) + 1)]
         inner = counts if len(counts) == 1 else [ours.OneOf(counts)]
@@ -170,28 +169,28 @@ def _common(given: Given, default: float) -> dict[str, Any]:
 
 
 def _warp(given: Given) -> dict[str, Any]:
-    """Interpolation and border of a warp."""
+    """Read the interpolation and border of a warp."""
     mode = str(given("resample", "bilinear")).lower()
     padding = str(given("padding_mode", "zeros")).lower()
     if mode not in ("bilinear", "nearest"):
         given.near(f"resample={mode!r}", "its bicubic has a = -0.75, ours a = -0.5", "bicubic")
         mode = "bicubic"
     if padding not in ("zeros", "border"):
-        given.near(f"padding_mode={padding!r}", "reflections turn at other places", "border")
+        given.near(f"padding_mode={padding!r}", "its reflections mirror at other places", "border")
         padding = "border"
     if padding == "zeros":
-        given.idle("the same map in other coordinates", "align_corners")
+        given.idle("both mean the same map", "align_corners")
     elif given("align_corners", False):
         given.near("align_corners=True", "half a pixel is kept at borders here", "align_corners=False")
     return {"interpolation": mode, "padding_mode": padding, "fill": 0.0}
 
 
 def _affine(given: Given, reader: Reader, where: str) -> Made:
-    """It turns clockwise."""
+    """Read RandomAffine, whose angles turn clockwise."""
     given.only("fill_value", None, default=None, reason="zeros outside", nearest="RandomAffine(fill=...)")
     low, high = pair(given("degrees"), "degrees", around=0.0)
     scale, shear, shift = given("scale"), given("shear"), given("translate")
-    shift = (0.0, shift) if is_number(shift) else shift  # one number moves up and down alone
+    shift = (0.0, shift) if is_number(shift) else shift  # a single number shifts only vertically
     if shear is not None:
         given.near("shear", "its shear has another order and sign", "the same range of shears")
     options = {**_warp(given), **_common(given, 0.5)}
@@ -203,7 +202,7 @@ def _rotation(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _jitter(given: Given, reader: Reader, where: str) -> Made:
-    """ColorJitter: its factors mean what torchvision's do, unlike those of kornia's single transforms."""
+    """Read ColorJitter, whose factors mean the same as torchvision's, unlike those of kornia's single transforms."""
     given.only("order", None, default=None, reason="the order is drawn here", nearest="order=None")
     reader.note("ColorJitter: one order for the batch there, one per sample here")
     parts = {name: given(name, 0.0) for name in ("brightness", "contrast", "saturation")}
@@ -212,16 +211,16 @@ def _jitter(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _blur(given: Given, reader: Reader, where: str) -> Made:
-    """Its kernel is (vertical, horizontal)."""
-    given.idle("the same weights by another way", "separable")
+    """Read RandomGaussianBlur, whose kernel is (vertical, horizontal)."""
+    given.idle("both compute the same weights", "separable")
     given.only("border_type", "reflect", "REFLECT", default="reflect", reason="borders mirror here", nearest="reflect")
     return ours.RandomGaussianBlur(given("kernel_size"), sigma=given("sigma"), **_common(given, 0.5))
 
 
 def _sliced(given: Given) -> None:
-    """A crop by slices; the other mode resamples."""
+    """Accept crops by slices; the other mode resamples."""
     given.only("cropping_mode", "slice", default="slice", reason="it resamples, off whole pixels", nearest="cropping_mode='slice'")
-    given.idle("of crops that resample", "resample", "align_corners")
+    given.idle("they concern crops that resample", "resample", "align_corners")
 
 
 def _crop(given: Given, reader: Reader, where: str) -> Made:
@@ -240,7 +239,7 @@ def _crop(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _certain(given: Given, reader: Reader, where: str) -> Made:
-    """A crop of the middle, or a change of units."""
+    """Read CenterCrop, Normalize and Denormalize, which are always applied."""
     given.idle("it says how results are returned", "keepdim")
     given.idle("nothing is drawn", "same_on_batch", "p_batch")
     given.only("p", 1, default=1.0, reason="all pictures of a batch have one size and unit", nearest="p=1")
@@ -259,7 +258,7 @@ def _solarize(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _made(name: str, p: float, always: Mapping[str, Any] | None = None, /, **options: Option) -> Build:
-    """One transform of ours: each of its fields from (their option, its default, the change of units)."""
+    """Return a reader that makes one transform; each of its fields comes from (kornia's option, its default, a conversion)."""
 
     def read(given: Given, reader: Reader, where: str) -> Made:
         kept: Made = getattr(ours, name)(**(always or {}), **fields_of(given, options), **_common(given, p))
@@ -269,7 +268,7 @@ def _made(name: str, p: float, always: Mapping[str, Any] | None = None, /, **opt
 
 
 def _chance(name: str, p: float = 0.5) -> Build:
-    """An augmentation that has a probability alone."""
+    """Return a reader for an augmentation whose only option is its probability."""
 
     def read(given: Given, reader: Reader, where: str) -> Made:
         given.only("max_val", 1, default=1.0, reason="1 is white here", nearest="max_val=1")
@@ -281,7 +280,7 @@ def _chance(name: str, p: float = 0.5) -> Build:
 
 
 def _factors(option: str, default: Any, less: float = 0.0) -> Option:
-    """An option that is a range of factors about 1, of which none is negative, each less a number."""
+    """Describe an option that is a range of non-negative factors around 1, from which ``less`` is subtracted."""
 
     def change(value: Any) -> tuple[float, float]:
         low, high = pair(value, option, around=1.0)
@@ -302,7 +301,7 @@ _TABLE: Table = {
     "RandomRotation": _rotation,
     "RandomCrop": _crop,
     "ColorJitter": _jitter,
-    # It adds the factor less 1, and scales about black, as our brightness does.
+    # kornia's brightness adds the factor minus 1; its contrast scales about black, as RandomBrightness does.
     "RandomBrightness": _made(
         "RandomBrightnessContrast", 1.0, {"contrast": 0.0}, brightness=_factors("brightness", (1.0, 1.0), 1.0), clip=_CLIP
     ),

@@ -1,8 +1,8 @@
 """albumentations' names, for a script that was written with them: ``import pellucid.interop.like_albumentations as A``.
 
-Each name that its importer knows makes plain data of a call, and ``Compose`` the pipeline that comes of it.
+Calling a name that the importer knows returns the transform as plain data; ``Compose`` builds the pipeline.
 
-Owns: calls in, and the call of what was made.
+Owns: turning calls into descriptions, and calling the pipeline with targets by name.
 Must not: import albumentations, or know what its transforms do.
 Read next: ``albumentations.py``.
 """
@@ -35,12 +35,12 @@ class Described(dict[str, Any]):
 
     @cached_property
     def pipeline(self) -> Pipeline:
-        """What comes of it; a warning says what differs."""
+        """The imported pipeline; a warning says what differs."""
         whole = self if self.get("name") in _WHOLE else {"name": "Compose", "transforms": [self]}
         return from_albumentations(whole)
 
     def __call__(self, *unnamed: Any, **targets: Any) -> Any:
-        """The targets by name, changed."""
+        """Apply the pipeline to targets, which are passed by name."""
         if unnamed:
             raise wrong_type("call", expected="targets by name, as image=...", got=f"a {type(unnamed[0]).__name__} without one")
         return self.pipeline(**targets)
@@ -50,7 +50,7 @@ def _called(name: str, *places: Any, **options: Any) -> Described:
     given = call_of("albumentations", name, places, options)
     found = Described(given if name in _PARAMS else {"name": name, **given})
     if name in _WHOLE:
-        _ = found.pipeline  # which raises where it stands in the script
+        _ = found.pipeline  # import now, so that an error names the script's line
     return found
 
 

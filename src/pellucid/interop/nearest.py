@@ -1,7 +1,7 @@
-"""What stands in for operations that have no equal here.
+"""Substitutes for operations that have no equal here.
 
-Owns: `Near`, which says so in a note, and the changes of units that its options go through.
-Must not: stand in for anything where ``match="exact"`` is asked for.
+Owns: `Near`, which makes a substitute and says so in a note, and the conversions of options.
+Must not: substitute anything under ``match="exact"``.
 Read next: ``albumentations_nearest.py``.
 """
 
@@ -30,12 +30,12 @@ Option = tuple[str, Any, Callable[[Any], Any]]
 
 @dataclass(frozen=True)
 class Near:
-    """An entry of the tables of what is only near.
+    """An entry of the tables of substitutes.
 
     Args:
-        reason: what differs.
-        nearest: what stands in.
-        build: makes it of the options.
+        reason: the difference between the original and the substitute.
+        nearest: the substitute.
+        build: makes the substitute from the original's options.
     """
 
     reason: str
@@ -43,7 +43,7 @@ class Near:
     build: Build
 
     def __call__(self, given: Given, reader: Reader, where: str) -> Made:
-        """Ours for theirs."""
+        """Make the substitute, and note the difference."""
         given.near("", self.reason, self.nearest)
         built = self.build(given, reader, where)
         given.rest()
@@ -51,12 +51,12 @@ class Near:
 
 
 def why(table: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """(the reason, what comes nearest), by name, of what is only near."""
+    """Return (reason, nearest) by name for the entries of a table that are substitutes."""
     return {name: (one.reason, one.nearest) for name, one in table.items() if isinstance(one, Near)}
 
 
 def made(name: str, p: Any = 0.5, always: Mapping[str, Any] | None = None, /, note: str = "", **options: Option) -> Build:
-    """One transform of ours: each of its fields from (their option, its default, the change of units)."""
+    """Return a builder of one transform; each of its fields comes from (their option, its default, a conversion)."""
 
     def build(given: Given, reader: Reader, where: str) -> Made:
         if note:
@@ -73,32 +73,32 @@ def made(name: str, p: Any = 0.5, always: Mapping[str, Any] | None = None, /, no
 
 
 def near(reason: str, name: str, p: Any = 0.5, always: Mapping[str, Any] | None = None, /, **options: Option) -> Near:
-    """One transform of ours that stands in, made as `made` says."""
+    """Return an entry whose substitute is one transform, built as by `made`."""
     return Near(reason, name, made(name, p, always, note="", **options))
 
 
 def fields_of(given: Given, options: Mapping[str, Option]) -> dict[str, Any]:
-    """The values of our fields, each from (their option, its default, the change of units)."""
+    """Compute the values of a transform's fields, each from (their option, its default, a conversion)."""
     return {ours: change(given(theirs, default)) for ours, (theirs, default, change) in options.items()}
 
 
 def spread(option: str, default: Any, around: float | None = None) -> Option:
-    """An option that is a range: two numbers, or one number m for (around - m, around + m)."""
+    """Describe an option that is a range: two numbers, or one number m for (around - m, around + m)."""
     return option, default, lambda value: pair(value, option, around=around)
 
 
 def whole(option: str, default: Any) -> Option:
-    """An option that is a range of whole numbers, each as likely."""
+    """Describe an option that is a range of equally likely whole numbers."""
     return option, default, lambda value: integers(value, option)
 
 
 def asis(value: Any) -> Any:
-    """The same."""
+    """Return the value unchanged."""
     return value
 
 
 def scaled(by: float, low: float = -math.inf, high: float = math.inf) -> Callable[[Any], Any]:
-    """Times a number, within bounds; a range stays one, from its least to its most."""
+    """Return a conversion that multiplies by a number and clamps to bounds; a range stays a sorted range."""
 
     def change(value: Any) -> Any:
         if isinstance(value, tuple):
@@ -109,33 +109,33 @@ def scaled(by: float, low: float = -math.inf, high: float = math.inf) -> Callabl
 
 
 def clamped(low: float, high: float) -> Callable[[Any], Any]:
-    """Within bounds."""
+    """Return a conversion that clamps to bounds."""
     return scaled(1.0, low, high)
 
 
 def around(middle: float, low: float = -math.inf, high: float = math.inf) -> Callable[[Any], Any]:
-    """A range, or a number m for (middle - m, middle + m), or the same about 0 as differences from the middle."""
+    """Return a conversion that adds ``middle`` to a range, or turns a number m into (middle - m, middle + m); clamped."""
     return lambda value: clamped(low, high)(tuple(middle + end for end in pair(value, "limit", around=0.0)))
 
 
 def up_to(least: float, by: float = 1.0) -> Callable[[Any], Any]:
-    """A range, or a number for (least, number)."""
+    """Return a conversion that keeps a range, or turns a number into (least, number); multiplied by ``by``."""
     return lambda value: scaled(by)((min(least, value), value) if is_number(value) else tuple(value))
 
 
 def rounded(low: float, high: float) -> Callable[[Any], Any]:
-    """Whole numbers of a range, each as likely, where what is drawn is rounded."""
+    """Return a conversion of a whole-number range for a draw that is rounded: widened, so that each number is equally likely."""
     return lambda value: clamped(low, high)((value, value) if is_number(value) else (min(value) - 0.499, max(value) + 0.499))
 
 
 def odd(value: Any) -> tuple[int, ...]:
-    """The odd numbers of a range, or from 3 to a number."""
+    """Return the odd numbers in a range, or from 3 to a number."""
     low, high = (3, value) if is_number(value) else pair(value, "blur_limit")
     return tuple(n for n in range(int(low), int(high) + 1) if n % 2) or (3,)
 
 
 def holes(given: Given, reader: Reader, counts: Any, sides: tuple[tuple[str, Any, Any], ...], **options: Any) -> Made:
-    """`CoarseDropout` with the least and most of a number of holes and of their two sides, in pixels or as fractions."""
+    """Make a `CoarseDropout` from ranges of the number of holes and of their two sides, in pixels or as fractions."""
     low, high = (counts, counts) if is_number(counts) else counts
     ends: list[Any] = []
     for axis, (option, least, most) in enumerate(sides):
@@ -152,7 +152,7 @@ def holes(given: Given, reader: Reader, counts: Any, sides: tuple[tuple[str, Any
 
 
 def elastic_of(given: Given, alpha: float, sigma: float, library: Any, **options: Any) -> Transform:
-    """`RandomElastic.from_alpha_sigma`, also where it has to fold, or knots would be closer than two pixels."""
+    """Call `RandomElastic.from_alpha_sigma`; allow folding, and enlarge sigma, where it would refuse the numbers."""
     if sigma < 1.2:
         given.near(f"sigma={sigma}", "knots are 2 pixels apart at least here", "sigma=1.2")
         sigma = 1.2
@@ -164,7 +164,7 @@ def elastic_of(given: Given, alpha: float, sigma: float, library: Any, **options
 
 
 def half_turn(given: Given, value: Any) -> Any:
-    """A hue: by half a turn at most."""
+    """Limit a hue to half a turn, and note it."""
     limit = clamped(-0.5, 0.5)(value) if value is not None else None
     if limit != value and (isinstance(value, tuple) or value > 0.5):
         given.near(f"hue={value}", "a hue turns by half at most", str(limit))

@@ -1,6 +1,6 @@
-"""What stands in for torchvision's and kornia's transforms that have no equal here.
+"""Substitutes for torchvision's and kornia's transforms that have no equal here.
 
-Owns: their tables, and the reasons for what has no stand-in either.
+Owns: their tables, and the reasons why some transforms have no substitute.
 Must not: import either library.
 Read next: ``nearest.py``.
 """
@@ -16,11 +16,11 @@ from pellucid.random.arguments import is_number
 
 __all__ = ["KORNIA", "KORNIA_NEAREST", "TORCHVISION", "TORCHVISION_NEAREST"]
 
-ours: Any = transforms  # whose options are only known when they are read
+ours: Any = transforms  # untyped: options are known only at run time
 
 
 def _fill(fill: Any) -> Any:
-    """Of pictures alone."""
+    """Return the fill of pictures."""
     if isinstance(fill, dict):
         named = {str(getattr(key, "__name__", key)): value for key, value in fill.items()}
         fill = next((named[kind] for kind in ("Image", "Tensor", "others") if kind in named), 0)
@@ -58,7 +58,7 @@ def _fixed_crop(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _normal_fields(given: Given, reader: Reader, where: str) -> Made:
-    """Fractions of half of the picture."""
+    """Read RandomElasticTransform, whose displacements are fractions of half the picture's size."""
     sigma, alpha = (given(name, default) for name, default in (("sigma", (32.0, 32.0)), ("alpha", (1.0, 1.0))))
     height, width = reader.pixels(given, "alpha")
     pixels, wide = (min(height, width) / 2 * float(alpha[0]) if isinstance(alpha, tuple) else float(alpha)), float(sigma[0])
@@ -70,18 +70,18 @@ def _resized(given: Given, reader: Reader, where: str) -> Made:
     return gated(ours.Resize(given("size")), given("p", 1.0))
 
 
-_DRAWN = "its size is drawn; one for a batch, unless a resize follows"
-_SIZE = "its size is drawn, and a batch keeps one"
-_MIXED = "labels are mixed with the pictures, by another key"
+_DRAWN = "its size is random; a batch gets one, unless a resize follows"
+_SIZE = "its size is random; a batch has one size"
+_MIXED = "it also mixes labels; here, they have another key"
 
 TORCHVISION: Table = {
-    "RandomZoomOut": Near("its canvas grows, and a batch keeps one size", "RandomZoomOut, which resizes the picture back", made(
+    "RandomZoomOut": Near("its canvas grows; a batch has one size", "RandomZoomOut, which resizes the picture back", made(
         "RandomZoomOut", side=("side_range", (1.0, 4.0), asis), fill=("fill", 0, _fill))),
     "ScaleJitter": Near(_SIZE, "ScaleJitter, which also crops or pads to one size", _scale_jitter),
     "RandomIoUCrop": Near(_SIZE, "RandomIoUCrop, which also resizes to one size", _iou_crop),
     "RandomShortestSize": Near(_DRAWN, "RandomShortestSize", _shortest),
     "RandomResize": Near(_DRAWN, "RandomShortestSize", _shortest),
-    "FixedSizeCrop": Near("a transform of the references", "RandomCrop", _fixed_crop),
+    "FixedSizeCrop": Near("it belongs to torchvision's reference scripts", "RandomCrop", _fixed_crop),
     "ConvertBoundingBoxFormat": Near("boxes keep their format here", "Pipeline(box_format=...)", lambda given, reader, where: None),
     "RGB": Near("pictures keep their channels here", "nothing", lambda given, reader, where: None),
     "MixUp": near(_MIXED, "MixUp", 1.0),
@@ -93,55 +93,55 @@ TORCHVISION_NEAREST = why(TORCHVISION) | {
     "TenCrop": ("several pictures from one", "functional.ten_crop"),
 }
 
-_ANOTHER = "its corners are drawn in another way"
+_ANOTHER = "its corners have another distribution"
 
 KORNIA: Table = {
-    "ColorJiggle": near("its brightness is added, its contrast about black, its saturation that of HSV", "ColorJitter",
+    "ColorJiggle": near("it adds brightness, scales contrast about black, and saturation in HSV", "ColorJitter",
         1.0, None, **{name: (name, 0.0, asis) for name in ("brightness", "contrast", "saturation", "hue")}),
     "RandomSaturation": Near("it scales the saturation of HSV", "RandomSaturation, about the luma", made(
         "RandomSaturation", 1.0, saturation=("saturation", (1.0, 1.0), asis))),
     "RandomResizedCrop": near(f"{_ANOTHER}; under p < 1 the others keep their size", "RandomResizedCrop",
         1.0, size=("size", 256, asis), scale=("scale", (0.08, 1.0), asis), ratio=("ratio", (0.75, 4 / 3), asis)),
     "RandomPerspective": near(_ANOTHER, "RandomPerspective", distortion_scale=("distortion_scale", 0.5, clamped(0.0, 0.99))),
-    "RandomErasing": near("its rectangles are of whole pixels", "RandomErasing", 0.5, {"mask_fill": 0.0},  # on masks, too
+    "RandomErasing": near("its rectangles are whole pixels", "RandomErasing", 0.5, {"mask_fill": 0.0},  # on masks, too
         scale=("scale", (0.02, 0.33), asis), ratio=("ratio", (0.3, 3.3), asis), fill=("value", 0.0, asis)),
     "RandomSharpness": near("its factor has another range", "RandomSharpness", sharpness=("sharpness", 0.5, up_to(0.0))),
-    "RandomElasticTransform": Near("its displacements are fractions of the picture", "RandomElastic", _normal_fields),
+    "RandomElasticTransform": Near("its displacements are fractions of the picture's size", "RandomElastic", _normal_fields),
     "RandomThinPlateSpline": near("its targets do not follow its images", "RandomThinPlateSpline",
         magnitude=("scale", 0.2, scaled(0.5, 0.0, 0.15))),
-    "RandomMotionBlur": near("its direction has no gradient, and its line other ends", "RandomMotionBlur",
+    "RandomMotionBlur": near("its direction has no gradient, and its line has other ends", "RandomMotionBlur",
         length=("kernel_size", 5, lambda value: tuple(v - 1 for v in value) if isinstance(value, tuple) else value - 1),
         degrees=("angle", 35.0, around(0.0))),
-    "Resize": Near("its default corners are aligned", "Resize", _resized),
-    "RandomBoxBlur": near("its borders are others", "RandomBoxBlur",
+    "Resize": Near("it aligns corners by default", "Resize", _resized),
+    "RandomBoxBlur": near("its borders differ", "RandomBoxBlur",
         width=("kernel_size", (3, 3), lambda value: float(value if is_number(value) else value[0]))),
-    "RandomJPEG": near("its codec is another one: 37 to 47 dB from what files hold", "RandomJPEG",
+    "RandomJPEG": near("its codec differs: 37 to 47 dB from real files", "RandomJPEG",
         1.0, quality=("jpeg_quality", 50.0, rounded(1.0, 100.0))),
     "RandomMedianBlur": near("it pads with zeros", "RandomMedianBlur", kernel_size=("kernel_size", (3, 3), asis)),
-    "RandomPosterize": near("it rounds levels in another way", "RandomPosterize", bits=("bits", 3, rounded(0.0, 8.0))),
-    "RandomClahe": near("its tiles meet in another way", "RandomCLAHE",
+    "RandomPosterize": near("it rounds levels differently", "RandomPosterize", bits=("bits", 3, rounded(0.0, 8.0))),
+    "RandomClahe": near("it blends tiles differently", "RandomCLAHE",
         clip_limit=("clip_limit", (40.0, 40.0), up_to(1.0)), tiles=("grid_size", (8, 8), asis)),
-    "RandomSaltAndPepperNoise": near("its grains are of all channels", "SaltAndPepper",
+    "RandomSaltAndPepperNoise": near("its grains cover all channels", "SaltAndPepper",
         amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", 0.5, asis)),
     "RandomShear": near("its shear has another sign", "RandomShear", shear=("shear", 10.0, asis)),
-    "RandomTranslate": near("its two axes are drawn apart", "RandomTranslate"),
-    "RandomPlanckianJitter": near("its colours are drawn from a table", "PlanckianJitter"),
+    "RandomTranslate": near("its axes are drawn separately", "RandomTranslate"),
+    "RandomPlanckianJitter": near("its colours come from a table", "PlanckianJitter"),
     "RandomChannelDropout": near("its number of channels is fixed", "ChannelDropout", count=("num_drop_channels", 1, float)),
     "RandomFisheye": near("its lens has other parameters", "RandomFisheye"),
     "RandomRain": near("its drops are lines", "RandomRain"),
-    "RandomSnow": near("it brightens what is dark", "RandomSnow"),
+    "RandomSnow": near("it brightens dark pixels", "RandomSnow"),
     "RandomPlasmaShadow": near("its clouds have other parameters", "RandomPlasmaShadow"),
     "RandomPlasmaBrightness": near("its clouds have other parameters", "RandomPlasmaBrightness"),
-    **{name: Near("it says its sides in another way", ours, made(ours, 1.0, size=("max_size", 256, int)))
+    **{name: Near("its option for the side differs", ours, made(ours, 1.0, size=("max_size", 256, int)))
        for name, ours in (("LongestMaxSize", "LongestMaxSize"), ("SmallestMaxSize", "Resize"))},
     "PadTo": near("it pads at the right and below, and cuts nothing", "CenterCrop", 1.0, size=("size", 256, asis)),
-    "RandomRotation90": near("it turns by interpolation", "RandomRotation90"),
+    "RandomRotation90": near("it rotates by interpolation", "RandomRotation90"),
     "RandomGaussianIllumination": near("its light has other parameters", "RandomSpotIllumination"),
     "RandomLinearIllumination": near("its light has other parameters", "RandomLinearIllumination"),
     "RandomPlasmaContrast": near("its clouds have other parameters", "RandomPlasmaContrast"),
-    "RandomJigsaw": near("its pieces are of whole pixels", "GridShuffle", grid=("grid", (4, 4), asis)),
+    "RandomJigsaw": near("its pieces are whole pixels", "GridShuffle", grid=("grid", (4, 4), asis)),
     "RandomMixUpV2": near(_MIXED, "MixUp", 1.0),
     "RandomCutMixV2": near(_MIXED, "CutMix", 1.0),
-    "RandomMosaic": near("its pieces are cut from whole pixels", "Mosaic", 0.7),
+    "RandomMosaic": near("its pieces are whole pixels", "Mosaic", 0.7),
 }  # fmt: skip
 KORNIA_NEAREST = why(KORNIA)

@@ -1,6 +1,6 @@
-"""Reading other libraries' pipelines: what every one of them is read with.
+"""The reader of other libraries' pipelines, which all importers share.
 
-Owns: options that are asked for by name, and the list of what cannot be read.
+Owns: reading options by name, and the list of operations that cannot be imported.
 Must not: import another library, or run anything that it reads.
 Read next: ``torchvision.py``.
 """
@@ -26,27 +26,27 @@ __all__ = [
 ]  # fmt: skip
 
 TARGETS = "Targets: "
-"""How notes begin that say what becomes of masks, boxes or points in another way, for all to see."""
+"""The beginning of notes on differences in masks, boxes or points; such notes also become warnings."""
 
 NEAR = "Nearest: "
-"""How notes begin that name what stands in for an operation or an option, and how it differs."""
+"""The beginning of notes that name a substitute for an operation or an option, and how it differs."""
 
 Match = Literal["nearest", "exact"]
 
 Unknown = Literal["refuse", "wrap"]
 
 ASSUMED = (256, 256)
-"""The size of pictures that nobody tells."""
+"""The size of pictures that is assumed if none is given."""
 
 LOST = object()
-"""An argument that an object does not keep: reading it is an error, and not its default."""
+"""The value of an argument that an object does not keep: reading it is an error."""
 
 Made = Transform | Sequence[Transform] | None
 
 
 @dataclass(frozen=True)
 class Unread:
-    """An expression of a file that spells out no value."""
+    """An expression in a file whose value cannot be read."""
 
     text: str
 
@@ -59,10 +59,10 @@ class Missing(NamedTuple):
 
     Args:
         where: its place, such as ``transforms[2].transforms[0]``.
-        name: of their transform.
-        option: of it, with its value; empty where all of it is meant.
-        reason: why.
-        nearest: what comes closest here; empty where nothing does.
+        name: the name of the library's transform.
+        option: the option that is the cause, with its value; empty if it is the whole transform.
+        reason: why it cannot be imported.
+        nearest: the nearest operation here; empty if there is none.
 
     Example:
         >>> from pellucid.interop import read_torchvision
@@ -82,7 +82,7 @@ class Missing(NamedTuple):
 
 
 class Unsupported(InvalidArgument):
-    """Some of a pipeline cannot be imported; `missing` lists all of it."""
+    """A part of a pipeline cannot be imported; `missing` lists every such operation."""
 
     def __init__(self, missing: Sequence[Missing]) -> None:
         self.missing = tuple(missing)
@@ -91,15 +91,15 @@ class Unsupported(InvalidArgument):
 
 
 class Imported(NamedTuple):
-    """A pipeline, and how far it is the other library's.
+    """An imported pipeline, and how it differs from the original.
 
     Args:
-        pipeline: of what could be imported.
-        notes: where draws or roundings differ in a way that results hardly show, in words. Those that begin with "Targets:" say
-            what becomes of masks, boxes or points in another way, and those that begin with "Nearest:" what stands in for an
-            operation or option that is not here; importers that give a pipeline alone warn of both.
+        pipeline: the operations that could be imported.
+        notes: differences in words. Most concern draws or rounding and hardly show in results. Notes that begin with "Targets:"
+            are about masks, boxes or points; notes that begin with "Nearest:" name the substitute for an operation or option
+            without an equal. Importers that return only a pipeline warn of these two.
         missing: the operations that could not be imported.
-        total: how many transforms theirs has, choices not counted.
+        total: how many transforms the original has, not counting choices.
 
     Example:
         >>> from pellucid.interop import read_torchvision
@@ -115,7 +115,7 @@ class Imported(NamedTuple):
 
 
 class Cannot(Exception):  # noqa: N818
-    """Raised while one transform is read."""
+    """Raised while a transform is read that cannot be imported."""
 
     def __init__(self, option: str, reason: str, nearest: str = "") -> None:
         super().__init__(reason)
@@ -123,9 +123,9 @@ class Cannot(Exception):  # noqa: N818
 
 
 class Given:
-    """The options of one of their transforms, by name.
+    """The options of one transform of the other library, by name.
 
-    Each is read, refused, noted, or idle, which takes a reason; one that nobody spoke of is refused at the end.
+    A builder must handle each option: read it, refuse it, note it, or declare it idle with a reason; others are refused at the end.
     """
 
     def __init__(self, name: str, options: Mapping[str, Any], reader: Reader) -> None:
@@ -134,7 +134,7 @@ class Given:
         self._reader = reader
 
     def __call__(self, option: str, default: Any = None) -> Any:
-        """The option's value, with sequences as tuples; of names given as ``"a|b"``, the one that is there, if only as a range."""
+        """Return an option's value, with sequences as tuples; ``"a|b"`` names alternatives, which also match as ``a_range``."""
         for name in (name for one in option.split("|") for name in (one, f"{one.removesuffix('_limit')}_range")):
             if name in self.options:
                 self.unused.discard(name)
@@ -146,7 +146,7 @@ class Given:
         return default
 
     def near(self, option: str, reason: str, nearest: str = "") -> None:
-        """What has no equal: a note where the nearest will do, and a refusal otherwise."""
+        """Note that an option has no equal and what replaces it; under ``match="exact"``, refuse it."""
         if self._reader.match == "exact":
             raise Cannot(option, reason, nearest)
         called = f"{self.name}({option})" if option else self.name
@@ -154,27 +154,27 @@ class Given:
         self._reader.noted |= {(self.name, option.partition("=")[0])}
 
     def rest(self) -> None:
-        """Options of an operation that is only near are named where nothing has asked for them."""
+        """Note the options of a substituted operation that were not read."""
         if self.unused:
             self._reader.note(f"{NEAR}{self.name}: {', '.join(sorted(self.unused))} are not read")
             self._reader.noted |= {(self.name, option) for option in self.unused}
             self.unused = set()
 
     def first(self, option: str) -> str:
-        """Of several names, ``"a|b"``, the one that is there."""
+        """Return the first of the alternative names ``"a|b"`` that the transform has."""
         return next((name for name in option.split("|") if name in self.options), option.partition("|")[0])
 
     def has(self, option: str) -> bool:
-        """Whether it is given and not None."""
+        """Whether the option is given and not None."""
         return self.options.get(option) is not None
 
     def idle(self, reason: str, *options: str) -> None:
-        """Options that change no result, there or here: no picture, mask, box, point or label. The tests try them there."""
+        """Declare options that change no picture, mask, box, point or label; tests check this in the other library."""
         self._reader.idle |= {(self.name, option): reason for option in options}
         self.unused -= set(options)
 
     def only(self, option: str, *allowed: Any, default: Any, reason: str, nearest: str = "") -> Any:
-        """The option's value, one of a few; the first of them where the nearest will do."""
+        """Return an option's value if it is one of ``allowed``; otherwise note or refuse it, and return the first of them."""
         value = self(option, default)
         if value not in allowed:
             self.near(f"{self.first(option)}={value!r}", reason, nearest)
@@ -182,7 +182,7 @@ class Given:
         return value
 
     def noted(self, option: str, *same: Any, default: Any, text: str) -> None:
-        """An option that is not imported: a note says so, but for the values that mean the same here."""
+        """Note that an option is not imported, unless its value means the same here."""
         if self(option, default) not in same:
             self._reader.note(text)
             self._reader.noted |= {(self.name, option)}
@@ -193,16 +193,16 @@ Table = Mapping[str, Callable[[Given, "Reader", str], Made]]
 
 @dataclass
 class Reader:
-    """One import: the tables of a library, and what was found.
+    """One import: the tables of a library, and the results so far.
 
     Args:
-        table: from the name of a transform to a function of (options, reader, place) that gives ours.
-        nearest: for transforms without one, (the reason, what comes closest).
-        version: the library's major version that the options' defaults are of.
-        match: whether what has no equal is taken as the nearest, or refused.
-        near: as `table`, of what is only near.
-        size: (height, width) of the pictures, where that is known.
-        wraps: the library whose originals are steps where nothing else is; empty for none.
+        table: by name of a transform, a function of (options, reader, place) that returns Pellucid's transform.
+        nearest: for transforms that are not in ``table``, (reason, nearest operation).
+        version: the library's major version, which decides the options' defaults.
+        match: whether operations without an equal are replaced by the nearest, or refused.
+        near: like `table`, for substitutes.
+        size: (height, width) of the pictures, if known.
+        wraps: the library whose original transforms become steps if there is no substitute; empty for none.
     """
 
     table: Table
@@ -225,13 +225,14 @@ class Reader:
         check_choice("match", self.match, get_args(Match))
 
     def pixels(self, given: Given, option: str) -> tuple[int, int]:
-        """(height, width) that an option in pixels becomes a fraction of."""
+        """Return the (height, width) by which an option in pixels is divided; note it if the size is only assumed."""
         if self.size is None:
-            given.near(option, "it is in pixels, and fractions of the size here, which is not known", f"of {ASSUMED}; say size=")
+            reason = "it is in pixels there, and a fraction of the unknown size here"
+            given.near(option, reason, f"a fraction of {ASSUMED}; pass size=")
         return self.size or ASSUMED
 
     def at_times(self, made: Sequence[Transform], p: Any, given: Given) -> Made:
-        """What changes the size with a probability, where a batch keeps one: brought to the next size that is known, either way."""
+        """Import a step that changes the size with probability p: a batch needs one size, so both cases end in a known size."""
         if p == 1 or self.match == "exact":
             return gated(made, p)
         known = self.size or self.later
@@ -242,31 +243,31 @@ class Reader:
         return transforms.OneOf(((*made, back), (back,)), weights=(p, 1.0 - p))
 
     def comes(self, steps: Any) -> None:
-        """Look for the first size that a row of steps brings pictures to."""
+        """Find the size that each step of a list sets, and the first of these sizes."""
         self.steps = [_ends_in(step) for step in steps] if isinstance(steps, list | tuple) else []
         self.later = next(filter(None, self.steps), None)
 
     def follows(self, where: str) -> tuple[int, int] | None:
-        """The first size that a step after this one brings pictures to."""
+        """Return the first size that a later step sets, or None."""
         place = where.partition(".transforms[")[2].partition("]")[0]
         return next(filter(None, self.steps[int(place) + 1 :]), None) if place else None
 
     def ends(self, where: str, size: Any) -> None:
-        """A picture is (height, width) from here on; None where that is not known, as after anything inside a choice."""
+        """Set the size that pictures have from here on; None if it is unknown, as it is after a step inside a choice."""
         certain = where.count(".transforms[") <= 1 and isinstance(size, tuple) and len(size) == 2
         self.size = (int(size[0]), int(size[1])) if certain else None
 
     def note(self, text: str) -> None:
-        """Say once where something differs in a way that results hardly show, or, after ``TARGETS``, that targets do."""
+        """Add a note, unless it was added before."""
         if text not in self.notes:
             self.notes.append(text)
 
     def set(self, **settings: Any) -> None:
-        """Options of the pipeline."""
+        """Set options of the pipeline."""
         self.settings |= settings
 
     def one(self, described: Any, where: str) -> tuple[Transform, ...]:
-        """Ours for one of theirs; none where it is missing."""
+        """Import one transform; return no steps, and list it as missing, if that is not possible."""
         if isinstance(described, Unread):
             self.count += 1
             self.missing.append(Missing(where, str(described), "", "the file does not spell it out", ""))
@@ -289,17 +290,17 @@ class Reader:
         except Cannot as error:
             self.missing.append(Missing(where, name, error.option, error.reason, error.nearest))
             return ()
-        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:  # of odd options, of any kind
-            if "transforms" in described and isinstance(error, InvalidArgument | InvalidType):  # a description that is none
+        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:  # odd options raise any of these
+            if "transforms" in described and isinstance(error, InvalidArgument | InvalidType):  # the description is malformed
                 raise
             words = ", ".join(f"{key}={value!r}" for key, value in given.options.items())[:100]
-            said = error if isinstance(error, InvalidArgument | InvalidType) else words  # Python's own say nothing of them
-            self.missing.append(Missing(where, name, "", f"its options have no meaning here ({said})", ""))
+            cause = error if isinstance(error, InvalidArgument | InvalidType) else words  # Python's own errors do not name options
+            self.missing.append(Missing(where, name, "", f"its options have no meaning here ({cause})", ""))
             return ()
         return () if made is None else (made,) if isinstance(made, Transform) else tuple(made)
 
     def _original(self, given: Given) -> tuple[Transform, ...]:
-        """The original as a step."""
+        """Wrap the library's own transform as a step."""
         from pellucid.interop.wrapping import wrapped
 
         found = wrapped(self.wraps, given.name, {key: given(key) for key in given.options})
@@ -309,13 +310,13 @@ class Reader:
         return (found,)
 
     def each(self, described: Any, where: str) -> list[tuple[Transform, ...]]:
-        """Ours for each of several."""
+        """Import each transform of a list."""
         if not isinstance(described, list | tuple):
             raise wrong_type(where, expected="a list of transforms", got=repr(described))
         return [self.one(one, f"{where}[{i}]") for i, one in enumerate(described)]
 
     def _sorted(self, steps: tuple[Transform, ...]) -> tuple[Transform, ...]:
-        """What draws by the boxes or masks of the batch stands first."""
+        """Move steps that draw by the boxes or masks of the batch to the front."""
         first = tuple(one for one in steps if type(one).__name__ in ("RandomIoUCrop", "RandomBoxSafeCrop", "RandomMaskCrop"))
         rest = tuple(one for one in steps if one not in first)
         if first and (*first, *rest) != steps:
@@ -323,19 +324,19 @@ class Reader:
         return (*first, *rest)
 
     def imported(self, described: Any) -> Imported:
-        """A whole pipeline."""
+        """Import a whole pipeline."""
         steps = self._sorted(self.one(described, "pipeline"))
         return Imported(Pipeline(steps, **self.settings), tuple(self.notes), tuple(self.missing), self.count)
 
 
 def wraps(unknown: str, library: str) -> str:
-    """The library whose originals are steps, by the word that callers say."""
+    """Return the library if ``unknown`` is ``wrap``, and an empty text if it is ``refuse``."""
     check_choice("unknown", unknown, get_args(Unknown))
     return library if unknown == "wrap" else ""
 
 
 def whole(imported: Imported) -> Pipeline:
-    """The pipeline, or the list of what it lacks; a warning says what is only near, and what becomes of targets in another way."""
+    """Return the pipeline, or raise `Unsupported`; warn of substitutes and of differences in targets."""
     if imported.missing:
         raise Unsupported(imported.missing)
     for note in imported.notes:
@@ -347,7 +348,7 @@ def whole(imported: Imported) -> Pipeline:
 
 
 def _unread(value: Any) -> Unread | None:
-    """The first part of a value that a file does not spell out; transforms look after themselves."""
+    """Return the first part of a value that the file does not spell out; nested transforms are checked on their own."""
     if isinstance(value, Unread):
         return value
     parts = (
@@ -357,7 +358,7 @@ def _unread(value: Any) -> Unread | None:
 
 
 def arguments_of(value: object, lookup: Callable[[object, str], Any] = getattr) -> dict[str, Any]:
-    """An object's class and the constructor's arguments as it keeps them."""
+    """Return the name of an object's class, and its constructor's arguments as the object keeps them."""
     names = [name for name in inspect.signature(type(value).__init__).parameters if name not in ("self", "args", "kwargs")]
     found: dict[str, Any] = {"name": type(value).__name__}
     for name in names:
@@ -369,7 +370,7 @@ def arguments_of(value: object, lookup: Callable[[object, str], Any] = getattr) 
 
 
 def fractions(value: Any) -> Any:
-    """A fill, or several, in [0, 1]: what is above 1 is of bytes."""
+    """Convert a fill, or a tuple of fills, to [0, 1]; if one is above 1, all are bytes and divided by 255."""
     numbers = value if isinstance(value, tuple) else (value,)
     if not all(map(is_number, numbers)) or max(numbers) <= 1:
         return value
@@ -378,7 +379,7 @@ def fractions(value: Any) -> Any:
 
 
 def mask_fill_of(fill: Any, reader: Reader) -> float | None:
-    """What a fill of pictures and masks alike is for masks; None for 0, and for several numbers, which fit no mask."""
+    """Return the fill of masks, from a fill of pictures and masks; None for 0 and for several numbers, which fit no mask."""
     number = fill[0] if isinstance(fill, tuple) and len(fill) == 1 else fill
     cut = int(number) if is_number(number) else 0
     if is_number(number) and cut != number:
@@ -387,7 +388,7 @@ def mask_fill_of(fill: Any, reader: Reader) -> float | None:
 
 
 def _ends_in(step: Any) -> tuple[int, int] | None:
-    """The size that a resize or crop brings pictures to for certain."""
+    """Return the size that a step sets for all pictures, or None."""
     if not isinstance(step, Mapping) or step.get("p", 1) != 1:
         return None
     size = step.get("size", step.get("target_size", (step.get("height"), step.get("width"))))
@@ -397,7 +398,7 @@ def _ends_in(step: Any) -> tuple[int, int] | None:
 
 
 def gated(made: Made, p: Any) -> Made:
-    """All of several transforms with a probability."""
+    """Apply several transforms together with a probability."""
     several = (made,) if isinstance(made, Transform) else tuple(made or ())
     if p == 1 or not several:
         return several
@@ -405,7 +406,7 @@ def gated(made: Made, p: Any) -> Made:
 
 
 def pair(value: Any, option: str, *, around: float | None = None) -> tuple[float, float]:
-    """A range: two numbers, or one number m for (around - m, around + m)."""
+    """Return a range: two numbers, or one number m as (around - m, around + m)."""
     if is_number(value) and around is not None:
         return (around - value, around + value)
     if isinstance(value, tuple) and len(value) == 2 and all(map(is_number, value)):
@@ -414,7 +415,7 @@ def pair(value: Any, option: str, *, around: float | None = None) -> tuple[float
 
 
 def integers(value: Any, option: str, step: int = 1) -> Categorical | float:
-    """Whole numbers from a range, each as likely."""
+    """Return a choice among the whole numbers of a range, all equally likely."""
     low, high = (value, value) if is_number(value) else pair(value, option)
     numbers = tuple(float(n) for n in range(int(low), int(high) + 1, step))
     if not numbers:

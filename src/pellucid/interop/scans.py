@@ -1,6 +1,6 @@
-"""MONAI's and TorchIO's transforms of volumes, from objects or plain data.
+"""Import MONAI's and TorchIO's transforms of volumes, from objects or plain data.
 
-Owns: what the commonest of their transforms and options are called here.
+Owns: the translation of their commonest transforms and options.
 Must not: import either library.
 Read next: ``reading.py``.
 """
@@ -23,9 +23,9 @@ from pellucid.random.arguments import is_number, plain
 
 __all__ = ["from_monai", "from_torchio", "read_monai", "read_torchio"]
 
-ours: Any = transforms  # whose options are only known when they are read
+ours: Any = transforms  # untyped: options are known only at run time
 
-_AXES = "xyz"  # theirs are 0, 1, 2, of arrays as nibabel reads them
+_AXES = "xyz"  # their axes 0, 1, 2, for arrays that nibabel reads
 
 
 def from_monai(source: Any, *, match: Match = "nearest") -> Pipeline:
@@ -35,8 +35,8 @@ def from_monai(source: Any, *, match: Match = "nearest") -> Pipeline:
         source: a ``Compose`` or a transform, of arrays or of dicts, or the same as plain data,
             ``{"name": "RandFlipd", "prob": 0.5, "spatial_axis": 0}``, for which MONAI need not be installed.
 
-    Their axes 0, 1 and 2 are x, y and z here, as of arrays that nibabel reads; sizes turn round. What reads, orients, resamples or
-    standardises before anything is drawn is left out, and a note says so.
+    Their axes 0, 1 and 2 are x, y and z here, as in arrays that nibabel reads, and sizes are reversed. Steps that read, orient,
+    resample or standardise volumes before the first draw are left out, and a note says so.
 
     Returns:
         A pipeline of volumes.
@@ -50,10 +50,10 @@ def from_monai(source: Any, *, match: Match = "nearest") -> Pipeline:
 
 
 def read_monai(source: Any, *, match: Match = "nearest") -> Imported:
-    """Return what :func:`from_monai` imports, with notes, and with a list of missing operations instead of an error.
+    """Import as :func:`from_monai`, and return also notes, and a list of missing operations instead of an error.
 
     Args:
-        source: as there.
+        source: as for :func:`from_monai`.
 
     Example:
         >>> from pellucid.interop import read_monai
@@ -71,7 +71,7 @@ def from_torchio(source: Any, *, match: Match = "nearest") -> Pipeline:
             which TorchIO need not be installed.
 
     Returns:
-        A pipeline of volumes; axes, sizes and what comes before draws are as for :func:`from_monai`.
+        A pipeline of volumes; axes, sizes and left-out steps are as for :func:`from_monai`.
 
     Example:
         >>> from pellucid.interop import from_torchio
@@ -82,10 +82,10 @@ def from_torchio(source: Any, *, match: Match = "nearest") -> Pipeline:
 
 
 def read_torchio(source: Any, *, match: Match = "nearest") -> Imported:
-    """Return what :func:`from_torchio` imports, with notes, and with a list of missing operations instead of an error.
+    """Import as :func:`from_torchio`, and return also notes, and a list of missing operations instead of an error.
 
     Args:
-        source: as there.
+        source: as for :func:`from_torchio`.
 
     Example:
         >>> from pellucid.interop import read_torchio
@@ -107,7 +107,7 @@ def _noted(one: Near, given: Given, reader: Reader, where: str) -> Made:
 
 
 def _described(source: Any, library: str) -> Any:
-    """A transform as plain data, without options that have the value of their default."""
+    """Describe a transform as plain data; options with their default value are left out."""
     if isinstance(source, list | tuple):
         return {"name": "Compose", "transforms": [_described(one, library) for one in source]}
     if isinstance(source, Mapping):
@@ -120,16 +120,16 @@ def _described(source: Any, library: str) -> Any:
         odds = getattr(source, "transforms_dict", None)  # TorchIO's
         inner = list(odds or source.transforms)
         weights = list(odds.values()) if odds else list(getattr(source, "weights", None) or ())
-        told = {"weights": weights} if len(set(weights)) > 1 else {}
-        return {"name": name, "transforms": [_described(one, library) for one in inner], **told}
+        odd = {"weights": weights} if len(set(weights)) > 1 else {}
+        return {"name": name, "transforms": [_described(one, library) for one in inner], **odd}
     found: dict[str, Any] = {"name": name}
     known = inspect.signature(type(source).__init__).parameters
     for option in (*known, *(("pos_ratio",) if "pos" in known else ())):
         value = _kept(source, option, library)
-        said = any(one is not None for one in value) if isinstance(value, tuple) else value is not None
-        if option not in _FRAME and said and (option not in known or value != known[option].default):
+        given = any(one is not None for one in value) if isinstance(value, tuple) else value is not None
+        if option not in _FRAME and given and (option not in known or value != known[option].default):
             found[option] = value
-    chance = getattr(source, "probability", None)  # TorchIO's, among other arguments
+    chance = getattr(source, "probability", None)  # TorchIO keeps p under this name
     return found if chance in (None, 1) else found | {"p": chance}
 
 
@@ -138,7 +138,7 @@ def _bare(name: str, library: str) -> str:
 
 
 def _kept(source: Any, option: str, library: str) -> Any:
-    """An argument where an object keeps it, or one of the objects inside of it."""
+    """Find an argument in an object, or in one of the library's objects inside it."""
     for holder in (source, *(one for one in vars(source).values() if type(one).__module__.startswith(library))):
         inside = [
             holder,
@@ -158,11 +158,11 @@ _FRAME = ("self", "args", "kwargs", "keys", "label_key", "image_key", "fg_indice
           "image", "allow_missing_keys", "dtype", "meta_keys", "meta_key_postfix", "lazy", "device", "cache_grid", "include",
           "exclude", "copy", "keep", "parse_input", "label_keys", "image_threshold", "allow_smaller", "map_items",
           "unpack_items")  # fmt: skip
-"""What says on which entries a transform works, and where."""
+"""Arguments that choose the entries and devices of a transform; they are ignored."""
 
 
 def _each(value: Any, count: int = 3) -> tuple[Any, ...]:
-    """A value for each axis: fewer leave the others as they are."""
+    """Return a value for each axis; missing ones are 0."""
     several = value if isinstance(value, tuple) else (value,)
     return (*several, *(0.0 for _ in range(count - len(several))))[:count]
 
@@ -208,11 +208,11 @@ def _quarter_turn(given: Given, reader: Reader, where: str) -> Made:
 def _monai_affine(given: Given, reader: Reader, where: str) -> Made:
     for option in ("shear_range", "translate_range", "spatial_size"):
         if given.has(option):
-            given.near(option, "it is in voxels, or shears", "none")
+            given.near(option, "shears, and options in voxels, are not imported", "none")
             given(option)
     outside = given("padding_mode", "reflection")
     if (outside[0] if isinstance(outside, tuple) else outside) != "border":
-        given.near("padding_mode", "outside is the nearest voxel, or the fill, here", "border")
+        given.near("padding_mode", "outside of a volume is the nearest voxel, or the fill, here", "border")
     degrees = tuple(_around(one, math.degrees(1.0)) for one in _each(given("rotate_range", 0.0)))
     scale = tuple(_around(one, middle=1.0) for one in _each(given("scale_range", 0.0)))
     mode = given("mode", "bilinear")
@@ -227,7 +227,7 @@ def _monai_crop(foreground: Any, size: str) -> Build:
         if given("num_samples", 1) != 1:
             given.near("num_samples", "one window of each volume", "1")
         given.only("random_size", False, default=False, reason="windows have one size", nearest="False")
-        given.idle("it says which size and place are drawn", "random_center", "max_roi_size")
+        given.idle("windows have one size and random places", "random_center", "max_roi_size")
         part = foreground if foreground is not None else share if share is not None else pos / (pos + neg)
         return ours.RandomCrop3(_reversed(given(size)), foreground=part)
 
@@ -256,7 +256,7 @@ def _smooth(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _prob(name: str, p: float = 0.1, always: Mapping[str, Any] | None = None, /, **options: Any) -> Build:
-    """One of ours, whose probability is called prob there."""
+    """Return a builder of one transform, whose probability is called ``prob`` there."""
     build = made(name, p, always, **options)
 
     def read(given: Given, reader: Reader, where: str) -> Made:
@@ -288,16 +288,16 @@ _MONAI: Table = {
     ),
 }
 _NEAR_MONAI: Mapping[str, Near] = {
-    "RandAffine": Near("its turns come in another order", "RandomAffine3", _monai_affine),
+    "RandAffine": Near("it rotates about the axes in another order", "RandomAffine3", _monai_affine),
     "RandCropByPosNegLabel": Near(
-        "its voxel lies in the middle of the window", "RandomCrop3(foreground=...)", _monai_crop(None, "spatial_size")
+        "its foreground voxel is the window's centre", "RandomCrop3(foreground=...)", _monai_crop(None, "spatial_size")
     ),
     "RandCropByLabelClasses": Near(
-        "its voxel lies in the middle of the window", "RandomCrop3(foreground=1)", _monai_crop(1.0, "spatial_size")
+        "its foreground voxel is the window's centre", "RandomCrop3(foreground=1)", _monai_crop(1.0, "spatial_size")
     ),
-    "RandGaussianSmooth": Near("its kernels are wider, and zeros lie outside", "RandomGaussianBlur", _smooth),
+    "RandGaussianSmooth": Near("its kernels are wider, and it pads with zeros", "RandomGaussianBlur", _smooth),
     "RandAdjustContrast": Near(
-        "it counts statistics of all channels",
+        "it uses statistics of all channels",
         "RandomGammaInRange",
         _prob(
             "RandomGammaInRange",
@@ -307,19 +307,19 @@ _NEAR_MONAI: Mapping[str, Near] = {
         ),
     ),
     "RandBiasField": Near(
-        "its polynomials are Legendre's", "RandomBiasField",
+        "it uses Legendre polynomials", "RandomBiasField",
         _prob("RandomBiasField", coefficients=("coeff_range", (0.0, 0.1), asis), order=("degree", 3, asis)),
     ),
     "RandSimulateLowResolution": Near(
-        "it takes the first of voxels as near", "RandomLowResolution",
+        "it takes the first of equally near voxels", "RandomLowResolution",
         _prob("RandomLowResolution", scale=("zoom_range", (0.5, 1.0), asis))
     ),
-    "Resize": Near("it averages where it shrinks, or not, as told", "Resize3", _size("Resize3", "spatial_size")),
+    "Resize": Near("averaging on shrinking is an option", "Resize3", _size("Resize3", "spatial_size")),
 }  # fmt: skip
 
 
 def _three(value: Any, around: float | None = None) -> tuple[Any, Any, Any]:
-    """A range of TorchIO's for each axis: a number, a pair, three numbers, or the two ends of each."""
+    """Return a range for each axis from TorchIO's forms: a number, a pair, three numbers, or the two ends of each axis."""
     parts = value if isinstance(value, tuple) else (value,)
     if len(parts) == 6:
         return tuple((parts[2 * i], parts[2 * i + 1]) for i in range(3))  # type: ignore[return-value]
@@ -392,15 +392,15 @@ _TORCHIO: Table = {
     "RandomElasticDeformation": _tio_elastic,
 }  # fmt: skip
 _NEAR_TORCHIO: Mapping[str, Near] = {
-    "RandomAffine": Near("its turns come in another order", "RandomAffine3", _tio_affine),
+    "RandomAffine": Near("it rotates about the axes in another order", "RandomAffine3", _tio_affine),
     "RandomBlur": near(
         "it is in millimetres", "RandomGaussianBlur", 1.0,
         sigma=("std", 2.0, lambda std: tuple((max(low, 1e-3), max(high, 1e-3)) for low, high in _three(std))),
     ),
-    "RandomGamma": Near("it raises what is above 0, and what is below, by itself", "RandomGammaInRange", _tio_gamma),
-    "RandomAnisotropy": Near("it resamples by its own rule", "RandomLowResolution", _tio_anisotropy),
+    "RandomGamma": Near("it raises positive and negative values separately", "RandomGammaInRange", _tio_gamma),
+    "RandomAnisotropy": Near("its resampling differs", "RandomLowResolution", _tio_anisotropy),
     "RandomMotion": near(
-        "its turns come in another order", "RandomMotion", 1.0,
+        "it rotates about the axes in another order", "RandomMotion", 1.0,
         degrees=spread("degrees", 10.0, 0.0), translation=spread("translation", 10.0, 0.0), moves=("num_transforms", 2, asis),
     ),
 }  # fmt: skip

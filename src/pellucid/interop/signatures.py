@@ -1,6 +1,6 @@
-"""The order of arguments in other libraries' transforms, for calls without names.
+"""The order of arguments in other libraries' transforms, for calls with positional arguments.
 
-Owns: the first arguments of each; a name that is not here takes names alone.
+Owns: the first arguments of each transform; transforms that are not listed take only named arguments.
 Must not: import another library.
 Read next: ``source.py``.
 """
@@ -14,7 +14,7 @@ __all__ = ["SIGNATURES", "call_of", "order_of"]
 
 
 def _table(text: str) -> dict[str, tuple[str, ...]]:
-    """From lines ``Name, Name: first second``."""
+    """Parse lines ``Name, Name: first second``."""
     found: dict[str, tuple[str, ...]] = {}
     for line in text.strip().splitlines():
         names, _, order = line.partition(":")
@@ -142,7 +142,7 @@ SIGNATURES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "torchvision": _table(_TORCHVISION),
     "kornia": _table(_KORNIA),
 }
-"""By library and name."""
+"""The order of arguments, by library and name."""
 
 _OLD = _table("""
 RandomResizedCrop: height width scale ratio
@@ -158,14 +158,14 @@ Solarize: threshold
 
 
 def order_of(library: str, name: str, first: object) -> tuple[str, ...]:
-    """The names of a call's arguments. One whose order changed is read by its first: whole numbers where pairs stand today."""
+    """Return the names of a call's arguments in order; if versions differ, a first argument that is no pair means the old order."""
     order = SIGNATURES[library].get(name, ())
     single = not isinstance(first, list | tuple)
     return _OLD[name] if library == "albumentations" and name in _OLD and single else order
 
 
 def call_of(library: str, name: str, places: Sequence[Any], words: Mapping[str, Any]) -> dict[str, Any]:
-    """A call's arguments by name; those that stand further back than is known here as ``argument 7``, which no reader knows."""
+    """Return a call's arguments by name; positions beyond the known order are named ``argument 7``, which readers refuse."""
     order = order_of(library, name, places[0] if places else None)
     extra = {f"argument {i + 1}": value for i, value in enumerate(places[len(order) :], len(order))}
     return {**dict(zip(order, places, strict=False)), **extra, **words}

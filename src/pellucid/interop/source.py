@@ -1,6 +1,6 @@
-"""Pipelines as they stand in source text: read from its syntax tree, never run.
+"""Read pipelines from Python source text: its syntax tree is read, and nothing is run.
 
-Owns: finding a file's pipelines, and the numbers that it spells out.
+Owns: finding a file's pipelines, and evaluating the numbers that it spells out.
 Must not: execute or import what it reads.
 Read next: ``signatures.py``.
 """
@@ -32,8 +32,8 @@ class Sourced(NamedTuple):
     r"""A pipeline that a file spells out.
 
     Args:
-        name: that it is assigned to, or of the function that holds it; empty where there is neither.
-        line: where it begins, from 1.
+        name: the name that it is assigned to, or that of the function around it; empty if there is neither.
+        line: its first line, counted from 1.
         library: albumentations, torchvision or kornia.
         imported: the pipeline, its notes and the missing operations.
 
@@ -54,13 +54,13 @@ def from_source(text: str, *, match: Match = "nearest", names: Mapping[str, Any]
     r"""Import every pipeline of albumentations, torchvision and kornia that a Python file spells out.
 
     Args:
-        text: the file. It is parsed and never run: constants, names that it assigns them to, defaults of arguments, and arithmetic
-            are read; anything else is listed as missing, with the expression.
+        text: the file's text. It is parsed and never run: constants, names for constants, defaults of arguments, and arithmetic
+            are evaluated; any other expression is listed as missing.
         match: as for `read_albumentations`.
-        names: values of names that the file takes from elsewhere, such as ``{"image_size": 224}``.
+        names: values of names that the file does not define, such as ``{"image_size": 224}``.
 
     Returns:
-        Pipelines that are no part of another, in the order of the file.
+        The file's outermost pipelines, in order.
 
     Errors:
         InvalidArgument for text that is not Python.
@@ -76,7 +76,7 @@ def from_source(text: str, *, match: Match = "nearest", names: Mapping[str, Any]
         found.visit(tree)
         return tuple(found.read(one, match) for one in found.wholes)
     except RecursionError:
-        raise invalid("source", expected="Python that is not nested so deeply", got="deeper than the interpreter goes") from None
+        raise invalid("source", expected="Python that is nested less deeply", got="too many levels") from None
 
 
 def _parsed(text: str) -> ast.Module:
@@ -96,7 +96,7 @@ class _Whole(NamedTuple):
 
 
 class _Finder(ast.NodeVisitor):
-    """What a file imports and assigns, by scope, and the outermost calls that make pipelines."""
+    """Collects a file's imports and assignments, by scope, and the outermost calls that make pipelines."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.given = given
@@ -139,7 +139,7 @@ class _Finder(ast.NodeVisitor):
         elif isinstance(target, ast.Name):
             self.scopes[-1].setdefault(f"={target.id}", []).append((target.lineno, value))
         elif isinstance(target, ast.Attribute):
-            holder = self.scopes[-2] if len(self.scopes) > 1 else self.scopes[-1]  # of a method: the class
+            holder = self.scopes[-2] if len(self.scopes) > 1 else self.scopes[-1]  # the class around a method
             holder.setdefault(f"={ast.unparse(target)}", []).append((0, value))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
@@ -148,7 +148,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _grow(self, target: ast.expr, value: ast.expr, line: int) -> None:
-        """A list that is added to is the sum of its parts, also of those under an ``if``."""
+        """Record an addition to a list; additions under an ``if`` count as well."""
         if isinstance(target, ast.Name) and (known := self.scopes[-1].get(f"={target.id}")):
             known.append((line, ast.BinOp(known[-1][1], ast.Add(), value)))
 
@@ -186,17 +186,17 @@ class _Finder(ast.NodeVisitor):
     # ---- what is read
 
     def made_by(self, call: ast.Call) -> tuple[str, str]:
-        """The library and name of a transform; empty for another call."""
+        """Return the library and name of the transform that a call makes; both empty for any other call."""
         first, _, rest = ast.unparse(call.func).partition(".") if isinstance(call.func, ast.Name | ast.Attribute) else ("", "", "")
         path = self.scopes[0].get(first)
         whole = f"{path}.{rest}" if rest else str(path)
         top = whole.partition(".")[0] if isinstance(path, str) else ""
         if top in _READERS:
             return top, whole.rpartition(".")[2]
-        if whole == "torch.nn.Sequential":  # of transforms, and not of a network's layers
+        if whole == "torch.nn.Sequential":  # a list of transforms, not a network
             inner = {self.made_by(one)[0] if isinstance(one, ast.Call) else "" for one in call.args}
             return (inner.pop(), "Sequential") if len(inner) == 1 else ("", "")
-        if path in ("transforms", ".transforms") and rest:  # the references' own file
+        if path in ("transforms", ".transforms") and rest:  # torchvision's reference scripts have their own file
             return "torchvision", rest
         known = path or any(f"={first}" in scope for scope in self.scopes)
         return (self.star, first) if self.star and first[:1].isupper() and not known and not rest else ("", "")
@@ -251,14 +251,14 @@ _CONSTANTS: Mapping[str, Any] = {
 
 
 class _Values:
-    """The values of expressions, as far as a file spells them out."""
+    """Evaluates expressions that a file spells out."""
 
     def __init__(self, finder: _Finder, whole: _Whole) -> None:
         self.finder, self.scopes, self.library, self.line = finder, whole.scopes, whole.library, whole.call.lineno
         self.depth = self.calls = 0
 
     def of(self, node: ast.expr) -> Any:
-        """Its value, or `Unread`."""
+        """Return an expression's value, or `Unread`."""
         self.depth += 1
         reader = getattr(self, f"_{type(node).__name__}", None)
         try:
@@ -326,7 +326,7 @@ class _Values:
         return _CONSTANTS[node.attr] if node.attr in _CONSTANTS else Unread(text)
 
     def _called(self, name: str) -> Any:
-        """The value of a name: given, or else the last that it has before this line, in the innermost scope that has it."""
+        """Return the value of a name: the given one, or the last one before this line in the innermost scope that has it."""
         if name in self.finder.given:
             return self.finder.given[name]
         for scope in reversed(self.scopes):
@@ -356,7 +356,7 @@ class _Values:
         return function(*places, **words)
 
     def _returned(self, function: ast.FunctionDef, own: dict[str, Any], places: list[Any], words: dict[str, Any]) -> Any:
-        """What a function of the file gives, where it has one ``return``."""
+        """Return the result of calling a function of the file that has exactly one ``return``."""
         self.calls += 1
         (end,) = (one for one in ast.walk(function) if isinstance(one, ast.Return) and self.calls < _MOST)
         given = {**dict(zip((one.arg for one in function.args.args), places, strict=False)), **words}
@@ -379,7 +379,7 @@ class _Values:
 
     @staticmethod
     def _step(one: Any) -> Any:
-        """A transform, or a row of them; anything else is not spelled out."""
+        """Return a transform's description, or a Compose for a list of them; anything else becomes `Unread`."""
         if isinstance(one, list | tuple):
             return {"name": "Compose", "transforms": list(one)}
         return one if isinstance(one, dict) and "name" in one else Unread(str(one))

@@ -1,7 +1,7 @@
-"""torchvision's pipelines, v1 and v2, in and out.
+"""Import torchvision's pipelines, v1 and v2.
 
-Owns: what each of its transforms and options is called here.
-Must not: import torchvision, but to build a pipeline of it.
+Owns: the translation of each of its transforms and options.
+Must not: import torchvision.
 Read next: ``../transforms/choices.py``.
 """
 
@@ -49,11 +49,11 @@ def from_torchvision(
     Args:
         source: a ``Compose``, a transform, or the same as plain data: ``{"name": "Compose", "transforms": [{"name":
             "RandomRotation", "degrees": 10}]}``, for which torchvision need not be installed.
-        size: (height, width) of the pictures, which sets the size of crops that have one of their own for every picture there.
+        size: (height, width) of the pictures; it becomes the size of crops that have another size for each picture there.
 
     Returns:
-        A pipeline. What differs in its draws only (whole pixels there, continuous ones here) is in the notes of
-        :func:`read_torchvision`.
+        A pipeline. The notes of :func:`read_torchvision` list differences that concern only draws (such as whole pixels there,
+        continuous numbers here).
 
     Example:
         >>> from pellucid.interop import from_torchvision
@@ -66,10 +66,10 @@ def from_torchvision(
 def read_torchvision(
     source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
 ) -> Imported:
-    """Return what :func:`from_torchvision` imports, with notes, and with a list of missing operations instead of an error.
+    """Import as :func:`from_torchvision`, and return also notes, and a list of missing operations instead of an error.
 
     Args:
-        source, size: as there.
+        source, size: as for :func:`from_torchvision`.
 
     Example:
         >>> from pellucid.interop import read_torchvision
@@ -80,7 +80,7 @@ def read_torchvision(
 
 
 def described(source: Any) -> Any:
-    """A transform of torchvision's as plain data."""
+    """Describe a transform of torchvision as plain data."""
     if isinstance(source, Mapping):
         return source
     if isinstance(source, list | tuple):
@@ -121,11 +121,11 @@ def _mode(given: Given, default: str) -> str:
     return name
 
 
-_POINTS = "Keypoints are the middles of pixels here, and there in flips and crops; its warps and resizes take them for corners"
+_POINTS = "Keypoints are pixel centres here, as in torchvision's flips and crops; its warps and resizes treat them as corners"
 
 
 def _resizing(given: Given, reader: Reader) -> Any:
-    """A resize's interpolation. Its ``nearest`` reads the pixel before; ours is its ``nearest-exact``."""
+    """Read a resize's interpolation. ``nearest`` here is torchvision's ``nearest-exact``."""
     reader.note(_POINTS)
     reader.note("Resized masks: the nearest pixel here, as nearest-exact; nearest there is up to a pixel off")
     value = given("interpolation|resample", "bilinear")
@@ -133,18 +133,18 @@ def _resizing(given: Given, reader: Reader) -> Any:
         return "nearest"
     mode = _mode(given, "bilinear")
     if mode == "nearest":
-        given.near("interpolation='nearest'", "it reads up to a pixel before", "nearest-exact, which is nearest here")
+        given.near("interpolation='nearest'", "it reads up to a pixel off", "nearest-exact, which is called nearest here")
     return mode
 
 
 def _rim(reader: Reader, mode: str) -> None:
     reader.note(_POINTS)
     if mode != "nearest":
-        reader.note("Borders of interpolated warps: the fill is mixed in twice there, once here")
+        reader.note("Borders of interpolated warps: torchvision blends the fill twice, Pellucid once")
 
 
 def _fills(given: Given, reader: Reader) -> dict[str, Any]:
-    """Of pictures and of masks: one number for both there, unless it says more. Several numbers fit no mask there."""
+    """Read the fills of pictures and masks: one number counts for both; several numbers fit no mask."""
     fill: Any = given("fill|fillcolor", 0)
     mask: Any = fill
     if isinstance(fill, Mapping):
@@ -155,7 +155,7 @@ def _fills(given: Given, reader: Reader) -> dict[str, Any]:
 
 
 def _center(given: Given) -> Any:
-    """Theirs is in pixel edges, ours in pixel centres."""
+    """Convert the centre from pixel edges to pixel centres."""
     center = given("center")
     return None if center is None else (center[0] - 0.5, center[1] - 0.5)
 
@@ -207,7 +207,8 @@ def _resized_crop(given: Given, reader: Reader, where: str) -> Made:
     mode = _resizing(given, reader)
     size, scale, ratio = _size(given("size")), given("scale", (0.08, 1.0)), given("ratio", (3 / 4, 4 / 3))
     if max(scale) > 1.0:
-        given.near(f"scale={scale}", "crops larger than the picture miss there, and a central one is taken", "up to all of it")
+        reason = "it takes a central crop when a drawn one is larger than the picture"
+        given.near(f"scale={scale}", reason, "areas up to the picture's")
         scale = (min(scale[0], 1.0), 1.0)
     reader.ends(where, (size, size) if is_number(size) else size)
     return ours.RandomResizedCrop(
@@ -259,12 +260,12 @@ def _jitter(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _ordered(value: Any) -> Any:
-    """A range as (least, most); an object keeps none for 0."""
+    """Sort a range."""
     return tuple(sorted(value)) if isinstance(value, tuple) else value
 
 
 def _blur(given: Given, reader: Reader, where: str) -> Made:
-    """Theirs is (horizontal, vertical)."""
+    """Read GaussianBlur, whose kernel size is (horizontal, vertical)."""
     taps, sigma = given("kernel_size"), given("sigma", (0.1, 2.0))
     return ours.RandomGaussianBlur(taps if is_number(taps) else tuple(reversed(taps)), sigma=sigma)
 
@@ -272,11 +273,11 @@ def _blur(given: Given, reader: Reader, where: str) -> Made:
 def _noise(given: Given, reader: Reader, where: str) -> Made:
     clip: Any = "end" if given("clip", True) else "none"
     if clip == "none":
-        reader.note("GaussianNoise(clip=False): bytes that leave their range go around there, and are clipped here")
+        reader.note("GaussianNoise(clip=False): bytes that leave their range wrap around there, and are clipped here")
     return ours.RandomGaussianNoise(given("mean", 0.0), given("sigma", 0.1), clip=clip)
 
 
-_NEW = "it says where results are stored: in memory of their own here"
+_NEW = "results are always new tensors here"
 
 
 def _erasing(given: Given, reader: Reader, where: str) -> Made:
@@ -306,7 +307,7 @@ def _floating(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _dtype(given: Given, reader: Reader, where: str) -> Made:
-    """From 8 bits to [0, 1]; to another range there is no pipeline."""
+    """Read a change of dtype; bytes become floats in [0, 1], never another range."""
     dtype, scale = given("dtype", torch.float32), given("scale", given.name == "ConvertImageDtype")
     if isinstance(dtype, Mapping):
         given.near("dtype", "one dtype for all images", "that of images")
@@ -322,12 +323,12 @@ def _dtype(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _nothing(given: Given, reader: Reader, where: str) -> Made:
-    given.idle("results are tensors, whatever comes in between", "mode")
+    given.idle("pictures are tensors here all the way", "mode")
     return None
 
 
 def _clamped(given: Given, reader: Reader, where: str) -> Made:
-    """Boxes are cut at the picture's edge by every pipeline."""
+    """Read the clamping of boxes, which every pipeline does."""
     reason, nearest = "boxes are cut at the picture's edge", "clamping_mode='auto'"
     given.only("clamping_mode", "auto", "soft", "hard", default="auto", reason=reason, nearest=nearest)
     return None
@@ -342,7 +343,7 @@ def _sanitize(given: Given, reader: Reader, where: str) -> Made:
 
 def _rand_augment(given: Given, reader: Reader, where: str) -> Made:
     _published(given)
-    reader.note("RandAugment: shifts are cut off to whole pixels there")
+    reader.note("RandAugment: torchvision truncates shifts to whole pixels")
     return RandAugment(given("num_ops", 2), given("magnitude", 9), bins=given("num_magnitude_bins", 31))
 
 
@@ -362,14 +363,14 @@ def _augmix(given: Given, reader: Reader, where: str) -> Made:
         given.near("interpolation", "rotations and shears are sampled bilinearly here, as published", "bilinear")
     _unfilled(given)
     given.only("all_ops", True, default=True, reason="its other nine are not the published ones", nearest="policy.AugMix('google')")
-    reader.note("AugMix: shifts are cut off to whole pixels there")
+    reader.note("AugMix: torchvision truncates shifts to whole pixels")
     depth = given("chain_depth", -1)
     options = {"severity": given("severity", 3), "width": given("mixture_width", 3), "alpha": given("alpha", 1.0)}
     return AugMix("torchvision", depth=None if depth < 1 else depth, **options)
 
 
 def _elastic(given: Given, reader: Reader, where: str) -> Made:
-    """Another field of the same deviation and smoothness."""
+    """Make a spline field of the same standard deviation and smoothness."""
     alpha, sigma = (given(name, default) for name, default in (("alpha", 50.0), ("sigma", 5.0)))
     for name, value in (("alpha", alpha), ("sigma", sigma)):
         if isinstance(value, tuple) and len(set(value)) > 1:

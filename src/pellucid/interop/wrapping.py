@@ -1,7 +1,7 @@
-"""The original, as a step of a pipeline, of what has no stand-in here.
+"""Wrap another library's transform as a step of a pipeline, if it has no substitute here.
 
-Owns: calling another library's transform on pictures alone.
-Must not: be reached unless a caller asks for it; it imports that library.
+Owns: calling another library's transform on pictures.
+Must not: be used unless a caller asks for it, because it imports that library.
 Read next: ``reading.py``.
 """
 
@@ -24,7 +24,7 @@ _MODULES = {"albumentations": "albumentations", "torchvision": "torchvision.tran
 
 @dataclass(frozen=True)
 class _Original:
-    """Pictures as bytes (H, W, C) through albumentations, and as they are through torchvision and kornia."""
+    """Calls albumentations with pictures as bytes (H, W, C), and torchvision and kornia with tensors."""
 
     one: Any
     arrays: bool
@@ -38,7 +38,7 @@ class _Original:
 
 
 def wrapped(library: str, name: str, options: Mapping[str, Any]) -> Lambda | str:
-    """A step around the original, or the sentence that says why there is none."""
+    """Return a step around the original transform, or a sentence that says why that is not possible."""
     try:
         module = import_module(_MODULES[library])
     except ImportError as error:
@@ -47,7 +47,7 @@ def wrapped(library: str, name: str, options: Mapping[str, Any]) -> Lambda | str
     if not isinstance(kind, type):
         return f"{library} has no {name} either"
     if library == "albumentations" and not issubclass(kind, module.ImageOnlyTransform):
-        return "the original moves masks, boxes and points, which a step of pictures alone leaves behind"
+        return "the original moves masks, boxes and points, which a wrapped step would leave in place"
     chance = options.get("p", 0.5 if library == "albumentations" else 1.0)
     try:
         one = kind(**{key: value for key, value in options.items() if key != "p"}, **({"p": 1.0} if "p" in options else {}))

@@ -1,6 +1,6 @@
-"""Our pipelines inside of other libraries: one function for each library's way to call an augmentation.
+"""Use Pellucid's pipelines inside other libraries: one function for each library's way to call an augmentation.
 
-Owns: the functions, and what every adapter does with pictures that are arrays.
+Owns: the functions that make adapters.
 Must not: import another library before its function is called, or draw by itself.
 Read next: ``albumentations.py``.
 """
@@ -24,12 +24,12 @@ Given = Pipeline | Sequence[Transform]
 
 
 def as_albumentations(pipeline: Given, *, p: float = 1.0) -> Any:
-    """Return a pipeline as one ``A.DualTransform`` of albumentations 2, for ``A.Compose`` and all that takes its transforms.
+    """Return a pipeline as one ``A.DualTransform`` of albumentations 2, for ``A.Compose`` and programs that take its transforms.
 
-    So it goes into Ultralytics' ``model.train(augmentations=[...])``, MMDetection's ``Albu`` and RF-DETR. ``A.to_dict`` writes the
-    pipeline into the description, as Ultralytics' checkpoints need, and ``A.from_dict`` reads it once this module is imported.
+    Such programs are Ultralytics (``model.train(augmentations=[...])``), MMDetection (``Albu``) and RF-DETR. ``A.to_dict`` writes
+    the whole pipeline, as Ultralytics' checkpoints need; ``A.from_dict`` reads it back after this module was imported.
     Images are arrays (H, W, C) or (H, W) of uint8 or float32, and keep dtype and layout; masks, boxes and keypoints move by the
-    same draw. A box that left the picture is gone, and the labels that stand beside it in ``bbox_params`` go with it.
+    same draw. Boxes that leave the picture are removed, together with their labels from ``bbox_params``.
 
     Args:
         pipeline: or a list of transforms.
@@ -51,10 +51,11 @@ def as_albumentations(pipeline: Given, *, p: float = 1.0) -> Any:
 def as_torchvision(pipeline: Given) -> nn.Module:
     """Return a pipeline as a transform of ``torchvision.transforms.v2``.
 
-    It takes what those take: one sample, or several arguments, nested as you like. PIL images and torchvision's tensor classes
-    (``Image``, ``Video``, ``Mask``, ``BoundingBoxes``, ``KeyPoints``) go through the pipeline with one draw, and keep their class;
-    without a picture among them the first plain tensor is the picture. All else is left as it is; under ``drop_invalid=True`` the
-    entries ``labels`` and ``iscrowd`` beside boxes follow these. PIL images come back as PIL images while they are bytes.
+    It takes the same arguments as those: one sample, or several arguments, in any nesting. PIL images and torchvision's tensor
+    classes (``Image``, ``Video``, ``Mask``, ``BoundingBoxes``, ``KeyPoints``) go through the pipeline with one draw, and keep their
+    class; without a picture among them, the first plain tensor is the picture. Other values are returned unchanged; under
+    ``drop_invalid=True``, entries ``labels`` and ``iscrowd`` lose the rows of dropped boxes. PIL images come back as PIL images if
+    they are still bytes.
 
     Args:
         pipeline: or a list of transforms.
@@ -63,7 +64,7 @@ def as_torchvision(pipeline: Given) -> nn.Module:
         as the pipeline's.
 
     Errors:
-        InvalidType for anything but a pipeline; whatever the pipeline says of its targets.
+        InvalidType for anything but a pipeline; errors of the pipeline.
 
     Example:
         >>> import torch, pellucid
@@ -81,18 +82,18 @@ def as_kornia(pipeline: Given, *, data_keys: Sequence[str] | None = ("input",)) 
 
     Args:
         pipeline: or a list of transforms.
-        data_keys: what the arguments are, in order: ``input`` or ``image`` (B, C, H, W), ``mask`` (B, C, H, W), ``bbox``
-            (B, N, 4, 2), corners in pixel centres, ``bbox_xyxy`` and ``bbox_xywh`` (B, N, 4), edges of pixels as everywhere
-            here (a mirrored ``bbox_xyxy`` of kornia's lies a pixel off), ``keypoints`` (B, N, 2), ``class`` and
-            ``label``, which are left as they are. None for dicts, whose keys begin with one of these names; entries under
-            other keys are left as they are, as torchgeo's data modules need. Boxes, points and masks may be lists, one for each
-            picture of the batch, and come back as lists.
+        data_keys: the kinds of the arguments, in order: ``input`` or ``image`` (B, C, H, W), ``mask`` (B, C, H, W), ``bbox``
+            (B, N, 4, 2), corners in pixel centres, ``bbox_xyxy`` and ``bbox_xywh`` (B, N, 4), pixel edges as everywhere in
+            Pellucid (kornia's own flip shifts ``bbox_xyxy`` by a pixel), ``keypoints`` (B, N, 2), and ``class`` and
+            ``label``, which are returned unchanged. None for dicts, whose keys begin with one of these names; other
+            entries are returned unchanged, as torchgeo's data modules need. Boxes, points and masks may be lists with an item for
+            each picture of the batch, and come back as lists.
 
     Gradient:
         as the pipeline's.
 
     Errors:
-        InvalidArgument for a key that is not in the list, or another number of arguments; InvalidType for anything but a pipeline.
+        InvalidArgument for an unknown key or a wrong number of arguments; InvalidType for anything but a pipeline.
 
     Example:
         >>> import torch, pellucid
@@ -109,7 +110,7 @@ def as_detectron2(pipeline: Given) -> Any:
     """Return a pipeline as an ``Augmentation`` of Detectron2, for ``DatasetMapper(augmentations=[...])``.
 
     Args:
-        pipeline: or a list of transforms. Each picture is drawn for once; its boxes, masks, polygons and keypoints follow.
+        pipeline: or a list of transforms. Each picture gets one draw, which also moves its boxes, masks, polygons and keypoints.
 
     Errors:
         ModuleNotFoundError where Detectron2 is not installed; InvalidType for anything but a pipeline.
@@ -122,12 +123,12 @@ def as_detectron2(pipeline: Given) -> Any:
 
 
 def as_batchgenerators(pipeline: Given) -> Any:
-    """Return a pipeline as a transform of batchgeneratorsv2, which nnU-Net's trainers compose: called with a sample's entries.
+    """Return a pipeline as a transform of batchgeneratorsv2, for nnU-Net's trainers; it is called with a sample's entries.
 
-    ``image`` (C, H, W) or (C, D, H, W) goes through the pipeline, ``segmentation`` of the same size follows as labels,
-    ``regression_target`` (C, H, W) bilinearly; other entries, and those that are None, are left as they are. Tensors keep their
-    dtype. nnU-Net standardises pictures first: give transforms that take 1 for white ``clip="none"``, and `Pipeline`
-    ``mask_fill=-1`` where a trainer removes that label.
+    ``image`` (C, H, W) or (C, D, H, W) goes through the pipeline; ``segmentation`` of the same size follows as labels,
+    ``regression_target`` (C, H, W) with bilinear interpolation; other entries, and None, are returned unchanged. Tensors keep their
+    dtype. nnU-Net standardises pictures first, so pass ``clip="none"`` to transforms that clip at 1, and ``mask_fill=-1`` to the
+    `Pipeline` if the trainer removes that label.
 
     Args:
         pipeline: or a list of transforms, such as ``presets.nnunet(patch_size)``.

@@ -1,6 +1,6 @@
 """A pipeline as a transform of albumentations.
 
-Owns: its targets there: boxes as fractions with columns of labels behind, keypoints with angles and scales.
+Owns: the conversion of albumentations' targets: boxes as fractions followed by label columns, keypoints with angles and scales.
 Must not: be imported where albumentations is not installed.
 Read next: ``pictures.py``.
 """
@@ -23,13 +23,13 @@ Array = np.ndarray[Any, Any]
 
 
 class PipelineTransform(DualTransform):  # type: ignore[misc]  # the peer's stubs are not read
-    """One draw of a pipeline for each call, applied to every target of it."""
+    """Draws once for each call, and applies the draw to every target of the call."""
 
     _targets = (Targets.IMAGE, Targets.MASK, Targets.BBOXES, Targets.KEYPOINTS)
 
     def __init__(self, pipeline: Pipeline | dict[str, Any], p: float = 1.0) -> None:
         super().__init__(p=p)
-        # A table is what A.from_dict brings back of what A.to_dict wrote; Ultralytics' trainer does that with all that it is given.
+        # A.from_dict passes the table that A.to_dict wrote; Ultralytics' trainer sends every transform through both.
         self.pipeline = pipeline if isinstance(pipeline, Pipeline) else Pipeline.from_dict(pipeline)
 
     def get_params_dependent_on_data(self, params: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
@@ -46,20 +46,20 @@ class PipelineTransform(DualTransform):  # type: ignore[misc]  # the peer's stub
         return mask_through(self.pipeline, record, mask)
 
     def apply_to_bboxes(self, bboxes: Array, record: Record, sides: Array, **params: Any) -> Array:
-        """Rows (n, 4 and more): fractions of the picture's sides, then labels; without those that left it."""
-        if not bboxes.size:  # which come without columns
+        """Rows (n, 4 and more): fractions of the picture's sides, then labels; rows whose box left the picture are dropped."""
+        if not bboxes.size:  # an empty array has no columns
             return bboxes
         moved, valid = rows_through(self.pipeline, record, "boxes", bboxes[:, :4] * sides)
         height, width = record.plan.size_out
         return np.concatenate((moved / np.array((width, height) * 2), bboxes[:, 4:]), 1).astype(bboxes.dtype)[valid]
 
     def apply_to_keypoints(self, keypoints: Array, record: Record, **params: Any) -> Array:
-        """Rows (n, 2 and more): x and y in pixels move; what stands behind them stays."""
+        """Rows (n, 2 and more): x and y in pixels move; further columns are unchanged."""
         if not keypoints.size:
             return keypoints
         moved, _ = rows_through(self.pipeline, record, "keypoints", keypoints[:, :2])
         return np.concatenate((moved, keypoints[:, 2:]), 1).astype(keypoints.dtype)
 
     def get_transform_init_args(self) -> dict[str, Any]:
-        """What describes it in their files."""
+        """The arguments that ``A.to_dict`` writes."""
         return {"pipeline": self.pipeline.to_dict(), "p": self.p}

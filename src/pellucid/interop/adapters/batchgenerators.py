@@ -1,6 +1,6 @@
 """A pipeline as a transform of batchgeneratorsv2.
 
-Owns: the names of a sample's entries there.
+Owns: the translation of batchgenerators' names for a sample's entries.
 Must not: import batchgeneratorsv2.
 Read next: ``__init__.py``.
 """
@@ -19,7 +19,7 @@ _IN_SPACE = {"image": "volume", "segmentation": "labelmap"}
 
 
 class PipelineTransform:
-    """One draw of a pipeline for each call."""
+    """Draws once for each call, and moves all entries by this draw."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline

@@ -1,6 +1,6 @@
 """A pipeline as an augmentation of Detectron2.
 
-Owns: coordinates there, whose pixels have their centres at halves.
+Owns: the conversion of Detectron2's coordinates, in which pixel centres are at halves.
 Must not: be imported where Detectron2 is not installed.
 Read next: ``pictures.py``.
 """
@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Replayed(Transform):  # type: ignore[misc]  # the peer's stubs are not read
-    """One draw."""
+    """One draw of a pipeline, applied to a picture and its targets."""
 
     def __init__(self, pipeline: Pipeline, record: Record) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Replayed(Transform):  # type: ignore[misc]  # the peer's stubs are not rea
 
 
 class PipelineAugmentation(Augmentation):  # type: ignore[misc]
-    """A draw for each picture."""
+    """Makes a new draw for each picture."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""A pipeline as a module that is called as kornia's are.
+"""A pipeline as a module that is called like kornia's.
 
-Owns: what its data keys mean here.
+Owns: the meaning of kornia's data keys.
 Must not: import kornia.
 Read next: ``../kornia.py``.
 """
@@ -33,7 +33,7 @@ _KINDS = {
 
 
 class PipelineTransform(nn.Module):
-    """A pipeline, and what its arguments are."""
+    """A pipeline with the data keys of its arguments."""
 
     def __init__(self, pipeline: Pipeline, data_keys: Sequence[str] | None) -> None:
         super().__init__()
@@ -56,8 +56,8 @@ class PipelineTransform(nn.Module):
 
     def _moved(self, keys: Sequence[str], values: list[Any]) -> list[Any]:
         given = {f"{_KINDS[key]}_{i}": _read(key, values[i]) for i, key in enumerate(keys) if _KINDS[key]}
-        apart = any(isinstance(value, list) for value in given.values())  # as torchgeo has boxes: a list beside a batch of pictures
-        found = self.pipeline({name: list(value) for name, value in given.items()} if apart else given)
+        lists = any(isinstance(value, list) for value in given.values())  # torchgeo has lists of boxes beside batches of pictures
+        found = self.pipeline({name: list(value) for name, value in given.items()} if lists else given)
         for i, key in enumerate(keys):
             if _KINDS[key]:
                 name = f"{_KINDS[key]}_{i}"
@@ -82,7 +82,7 @@ def _read(key: str, value: Any) -> Any:
 
 
 def _as_given(found: Any, given: Any) -> Any:
-    """A list where one was given, without the rows that filled it up, and a batch where one was."""
+    """Return lists for lists, without padded rows, and a batch for a batch."""
     if isinstance(given, list) and isinstance(found, Tensor):
         return [one[: len(was)] for one, was in zip(found, given, strict=True)]
     return torch.stack(found) if isinstance(given, Tensor) and isinstance(found, list) else found

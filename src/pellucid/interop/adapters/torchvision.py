@@ -1,7 +1,7 @@
 """A pipeline as a transform of torchvision's second generation.
 
-Owns: which leaves of a nested sample are targets, and how PIL images come back.
-Must not: import torchvision; whoever has its tensor classes has imported it.
+Owns: finding the targets in a nested sample, and turning results back into PIL images.
+Must not: import torchvision; a caller with its tensor classes has imported it.
 Read next: ``../../targets/torchvision.py``.
 """
 
@@ -24,7 +24,7 @@ _BESIDE = ("labels", "iscrowd")
 
 
 class PipelineTransform(nn.Module):
-    """One draw of a pipeline for each sample."""
+    """Draws once for each sample."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__()
@@ -48,12 +48,12 @@ class PipelineTransform(nn.Module):
 
 
 def _kind(value: object) -> str | None:
-    said = class_of(value)
-    return said[0] if said else "image" if is_array(value) and not isinstance(value, np.ndarray) else None
+    known = class_of(value)
+    return known[0] if known else "image" if is_array(value) and not isinstance(value, np.ndarray) else None
 
 
 def _as_pillow(image: Tensor) -> Any:
-    """A picture of bytes (C, H, W) as PIL's; other numbers stay a tensor."""
+    """Convert a picture of bytes (C, H, W) to a PIL image; other dtypes stay tensors."""
     if image.dtype != torch.uint8:
         return image
     from PIL import Image
