@@ -80,7 +80,7 @@ ARRAYS = {
     "no test images": ({"x_test": GOOD["x_test"][:0], "y_test": GOOD["y_test"][:0]}, "x_test: expected"),
     "test images of another size": ({"x_test": GOOD["x_test"][:, :-1]}, r"x_test: expected images like those of x_train"),
     "test images in colour": ({"x_test": np.repeat(GOOD["x_test"][..., None], 3, -1)}, "x_test: expected images like"),
-    "one grey value": ({"x_train": np.full((12, 10, 9), 7, np.uint8)}, "x_train: expected images that show something"),
+    "one grey value": ({"x_train": np.full((12, 10, 9), 7, np.uint8)}, "x_train: expected images with different values"),
     "objects": ({"y_train": np.array([{}] * 12)}, "an .npz archive of numbers"),
 }
 

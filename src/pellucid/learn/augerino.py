@@ -1,6 +1,6 @@
-"""Augerino: the ranges are trained on the training loss, against a reward for spreading.
+"""Augerino: train ranges on the training loss, with a reward for wide ranges.
 
-Owns: the objective, and the recipe that trains a network with it, settings included; `HeldStatistics`.
+Owns: the objective, the recipe that trains a network with it and its settings, and `HeldStatistics`.
 Must not: need a validation set.
 Read next: ``bilevel.py``.
 """
@@ -32,21 +32,21 @@ __all__ = ["AugerinoSettings", "HeldStatistics", "augerino", "augerino_objective
 def augerino_objective(
     augment: Pipeline, loss_fn: Callable[[Tensor], Tensor], images: Tensor, *, entropy: float, key: Key | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The expected loss minus ``entropy`` times the entropy of everything learned in the pipeline.
+    """Return the expected loss minus ``entropy`` times the entropy of all learned distributions in the pipeline.
 
-    Entropy rather than the sum of widths makes the price scale-free: a range settles where widening it by one per cent costs as
-    much loss as one per cent of ``entropy``, whatever its unit, and a gate where the loss of opening it equals the slope of its
-    entropy. If the loss grows with the square of the parameter, every range costs half of ``entropy`` nats in the end.
+    Because the reward is entropy, and not a sum of widths, units do not matter: a range settles where widening it by one per cent
+    costs as much loss as one per cent of ``entropy``, and a gate where the loss of opening it equals the slope of its entropy. If
+    the loss grows with the square of the parameter, every range finally costs half of ``entropy`` nats.
 
     Args:
         augment: a pipeline with learnable numbers.
-        loss_fn: the augmented images to (B,) losses, each of its own sample where gates or choices are learned.
-        images: to augment.
+        loss_fn: maps augmented images to (B,) losses; if gates or choices are learned, each must depend on its own sample only.
+        images: the images to augment.
         entropy: nats of loss per nat of entropy.
         key: decides the draw.
 
     Returns:
-        The objective, and the mean loss in it.
+        The objective, and the mean loss, detached.
 
     Gradient:
         everything ``loss_fn`` depends on, and every learned number: unbiased (see `Pipeline.expected`).
@@ -77,7 +77,7 @@ class AugerinoSettings(Settings):
     """The settings of ``learn("augerino")``.
 
     Args:
-        entropy: nats of training loss that one nat of entropy is worth.
+        entropy: reward for entropy, in nats of training loss per nat.
 
     Example:
         >>> from pellucid.learn import AugerinoSettings
@@ -109,17 +109,17 @@ def augerino(task: Task, augment: Pipeline, settings: AugerinoSettings, world: W
 
 
 class HeldStatistics:
-    """A network in training mode that, without gradient, normalises with the batch statistics of its last call with gradient.
+    """Calls a network so that calls without gradient reuse the batch statistics of the last call with gradient.
 
-    An estimator that evaluates the loss of a batch with its gates the other way would otherwise also change the statistics, by
-    which every sample's loss hears of every other sample's gate. Held, each loss depends on its own draw alone, both sides of a
-    comparison are normalised alike, and the running statistics see one batch per step.
+    Estimators evaluate the loss of a batch a second time with flipped gates. Fresh batch statistics would then let every sample's
+    loss depend on every other sample's gate. With held statistics, each loss depends on its own draw only, both evaluations are
+    normalised alike, and the running statistics see one batch per step.
 
     Args:
-        net: with or without batch normalisation; hooks are put on its layers.
+        net: the network, with or without batch normalisation; hooks are added to its layers.
 
     Gradient:
-        with gradient: the network's own. Of an expected loss to gates: that of the loss with the statistics held constant.
+        a call with gradient: the network's own. An expected loss, to gates: the gradient with constant statistics.
     """
 
     def __init__(self, net: nn.Module) -> None:
@@ -130,7 +130,7 @@ class HeldStatistics:
                 module.register_forward_pre_hook(partial(self._hold, name))
 
     def __call__(self, images: Tensor) -> Any:
-        """What the network makes of the images."""
+        """Return the network's output."""
         if torch.is_grad_enabled() or not self._net.training:
             return self._net(images)
         self._net.eval()

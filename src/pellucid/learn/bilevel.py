@@ -1,7 +1,7 @@
-"""Hypergradients: the derivative of a validation loss with respect to the numbers of the augmentation that the training loss saw.
+"""Hypergradients: the derivative of a validation loss with respect to the augmentation's parameters in the training loss.
 
-Owns: the one-step (or k-step) unrolled and the implicit form, and the recipe that trains ranges by them.
-Must not: know the meaning of the hyperparameters; a loss is a function of the network's parameters that closes over them.
+Owns: the unrolled form (one step or several), the implicit form, and the recipe that trains ranges by them.
+Must not: know the meaning of the hyperparameters; a loss is a function of the network's weights, and closes over them.
 Read next: ``density.py``.
 """
 
@@ -35,16 +35,16 @@ Loss: TypeAlias = Callable[[Weights], Tensor]
 def unrolled_hypergradient(
     inner: Loss | Sequence[Loss], outer: Loss, weights: Weights, hyper: Sequence[Tensor], *, rate: float
 ) -> tuple[Tensor, ...]:
-    """Differentiate the outer loss after one gradient step on the inner loss, or after one on each of several inner losses.
+    """Differentiate the outer loss after a gradient step on the inner loss, or after a step on each of several inner losses.
 
     With theta' = theta - rate * d inner(theta, phi) / d theta, this is d outer(theta', phi) / d phi, exactly.
 
     Args:
         inner: the training loss as a function of the weights; it closes over ``hyper``. A sequence is unrolled in order.
         outer: the validation loss as a function of the weights.
-        weights: where the step starts, by name; all of them require gradients.
+        weights: the weights before the step, by name; all of them require gradients.
         hyper: the tensors to differentiate with respect to.
-        rate: of the gradient step.
+        rate: the step size.
 
     Returns:
         One gradient per entry of ``hyper``; zeros where it has no influence.
@@ -79,12 +79,12 @@ def implicit_hypergradient(
 
     With H the Hessian of the inner loss, d outer / d phi - (d outer / d theta) H^-1 (d2 inner / d theta d phi), where
     H^-1 v is approximated by the Neumann series rate * sum over j < terms of (1 - rate H)^j v. It costs one
-    Hessian-vector product per term and no memory of the way to the minimum.
+    Hessian-vector product per term, and does not store the optimisation that led to the minimum.
 
     Args:
         inner, outer, weights, hyper: as in :func:`unrolled_hypergradient`; ``weights`` should (nearly) minimise ``inner``.
-        rate: of the series; it converges for 0 < rate < 2 / (largest eigenvalue of H) where H is positive.
-        terms: of the series. One term is the unrolled step taken at the minimum.
+        rate: the step size of the series, which converges for 0 < rate < 2 / (largest eigenvalue of H) if H is positive.
+        terms: how many terms of the series are summed. One term is the unrolled step at the minimum.
 
     Returns:
         One gradient per entry of ``hyper``; zeros where it has no influence.
@@ -129,10 +129,10 @@ class BilevelSettings(Settings):
     Args:
         every: network steps per step of the ranges.
         hypergradient: ``unrolled`` or ``implicit``.
-        unrolled_steps: how many steps, on the coming batches, are unrolled.
+        unrolled_steps: how many steps, on the next batches, are unrolled.
         inner_rate: step size of the unrolled steps, and of the Neumann series: small, so that the loss is nearly linear along
             the step.
-        terms: of the Neumann series.
+        terms: how many terms of the Neumann series are summed.
 
     Example:
         >>> from pellucid.learn import BilevelSettings
@@ -150,7 +150,7 @@ class BilevelSettings(Settings):
 def bilevel(task: Task, augment: Pipeline, settings: BilevelSettings, world: World) -> Learning:
     """Train the network on augmented images, and the ranges on the loss of held-out images after a (virtual) step.
 
-    The unrolled or implicit step is one of plain gradient descent on the same batch; the network itself is trained by AdamW.
+    The unrolled or implicit step is plain gradient descent on the same batch; the network itself is trained by AdamW.
     """
     if task.x_held.shape[0] == 0:
         raise invalid("held", expected="held-out images for the outer loss", got=0, fix="For example --held 200.")
@@ -162,7 +162,7 @@ def bilevel(task: Task, augment: Pipeline, settings: BilevelSettings, world: Wor
     outer_loss = torch.zeros(())
 
     def loss(at: Weights, images: Tensor, labels: Tensor) -> Tensor:
-        # Batch statistics as in training; the running ones are not to be changed by a virtual step.
+        # Use batch statistics as in training, but on copies of the buffers: a virtual step must not change running statistics.
         buffers = {name: buffer.clone() for name, buffer in net.named_buffers()}
         return F.cross_entropy(functional_call(net, {**at, **buffers}, (images,)), labels)
 

@@ -1,4 +1,4 @@
-"""The small network every learning command trains, and how it is judged.
+"""The small network that every learning command trains, and its accuracy.
 
 Owns: `SmallNet`, the `Student` that trains one on augmented images, training without learning the augmentation, and accuracy.
 Must not: train an augmentation.
@@ -23,12 +23,12 @@ __all__ = ["SmallNet", "Student", "accuracy", "cosine", "fixed", "network_for"]
 
 
 class SmallNet(nn.Module):
-    """Three 3x3 convolutions, each halved by pooling, and a linear layer: 29,000 parameters for 28 x 28 grey pictures.
+    """Three 3x3 convolutions, each followed by 2x2 pooling, and a linear layer: 29,000 parameters for 28 x 28 grey pictures.
 
     Args:
         shape: (C, H, W) of the images.
-        classes: how many logits.
-        mean, std: of the training images; the network normalises its input itself, after augmentation.
+        classes: the number of classes.
+        mean, std: mean and deviation of the training images; the network normalises its input itself, after augmentation.
     """
 
     mean: Tensor
@@ -41,7 +41,7 @@ class SmallNet(nn.Module):
         channels, height, inner = shape[0], shape[1], []
         rows, columns = height, shape[2]
         for out in (16, 32, 64):
-            # Pooling before the normalisation: the same features for a quarter of its work.
+            # Pool before the normalisation, which then does a quarter of the work.
             inner += [nn.Conv2d(channels, out, 3, padding=1, bias=False), nn.MaxPool2d(2), nn.BatchNorm2d(out), nn.ReLU()]
             channels, rows, columns = out, rows // 2, columns // 2
         self.features = nn.Sequential(*inner, nn.Flatten())
@@ -49,13 +49,13 @@ class SmallNet(nn.Module):
         self.features.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b k"]:
-        """Logits."""
+        """Return the logits."""
         logits: Tensor = self.head(self.features((images - self.mean) / self.std))
         return logits
 
 
 def network_for(images: Float[Tensor, "n c h w"], classes: int, *, seed: int) -> SmallNet:
-    """The network for such images, its weights drawn from ``seed`` without touching the global generator's future."""
+    """Make a network for images of this size; its weights depend on ``seed``, and the global generator keeps its state."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         channels, height, width = images.shape[1:]
@@ -68,7 +68,7 @@ class Student:
 
     Args:
         task: the labelled pictures, and how they are split.
-        settings: of the run.
+        settings: the settings of the run.
         world: the ranks; each takes its own part of a batch.
     """
 
@@ -79,13 +79,13 @@ class Student:
         self.rows = Batches(task.x.shape[0], settings.batch, settings.seed, world)
 
     def batch(self, index: int) -> tuple[Float[Tensor, "b c h w"], Int64[Tensor, "b"], Key]:
-        """Images and labels of a step, and the key of its draws; the learning rate is set to the step's."""
+        """Set the step's learning rate, and return the images, the labels and the key of the step's draws."""
         set_rate(self.optimizer, self.settings.rate * cosine(index, self.settings.steps))
         rows = self.rows(index)
         return self.task.x[rows], self.task.y[rows], Key(self.settings.seed, index)
 
     def step(self, index: int, augment: nn.Module | None) -> Float[Tensor, ""]:
-        """Train on one batch, augmented as the augmentation is now, and return the loss."""
+        """Train on one batch under the current augmentation, and return the loss."""
         images, labels, key = self.batch(index)
         if augment is not None:
             with torch.no_grad():
@@ -96,7 +96,7 @@ class Student:
 
 
 def fixed(task: Task, augment: nn.Module | None, settings: Settings, world: World) -> Learning:
-    """Train the network on images augmented by a pipeline or policy as it is, or on plain ones."""
+    """Train the network on images augmented by a fixed pipeline or policy, or on plain images."""
     student = Student(task, settings, world)
 
     def step(index: int) -> dict[str, float | Tensor]:
@@ -107,7 +107,7 @@ def fixed(task: Task, augment: nn.Module | None, settings: Settings, world: Worl
 
 
 def accuracy(net: nn.Module, images: Float[Tensor, "b c h w"], labels: Int64[Tensor, "b"]) -> float:
-    """The share of images classified right, in evaluation mode."""
+    """Return the share of images that the network classifies correctly in evaluation mode."""
     training = net.training
     net.eval()
     with torch.no_grad():

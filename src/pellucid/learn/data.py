@@ -1,6 +1,6 @@
 """Labelled pictures for the learning commands: scikit-learn's digits, an npz file, or a folder of IDX files.
 
-Owns: reading them, small balanced-by-chance subsets, and the order of batches.
+Owns: reading them, small random subsets, and the order of batches.
 Must not: download, or augment.
 Read next: ``classifier.py``.
 """
@@ -35,15 +35,15 @@ _IDX = {
 }
 
 _MOST_CLASSES = 1 << 16
-"""A label beyond it is taken for a mistake, and not for the size of a network."""
+"""A label at or above this is an error, and not the size of a network."""
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """A labelled data set, as it was read.
+    """A labelled data set.
 
     Args:
-        name: for reports.
+        name: its name in reports.
         x_train, x_test: (N, C, H, W) uint8.
         y_train, y_test: (N,) classes 0, 1, ...
     """
@@ -56,7 +56,7 @@ class Pictures:
 
     @property
     def digest(self) -> str:
-        """A short hash of pictures and labels, which tells whether a run is resumed on its own data."""
+        """A short hash of pictures and labels, by which a resumed run checks that its data is the same."""
         seen = hashlib.sha256()
         for tensor in (self.x_train, self.y_train, self.x_test, self.y_test):
             seen.update(repr(tuple(tensor.shape)).encode())
@@ -65,20 +65,20 @@ class Pictures:
 
     @property
     def classes(self) -> int:
-        """How many there are."""
+        """The number of classes."""
         return int(torch.maximum(self.y_train.max(), self.y_test.max())) + 1
 
 
 @dataclass(frozen=True)
 class Task:
-    """A small learning problem cut out of a data set: float images in [0, 1].
+    """A small learning problem from a part of a data set: float images in [0, 1].
 
     Args:
-        name: for reports.
-        classes: how many.
-        x, y: what is learned from.
+        name: its name in reports.
+        classes: the number of classes.
+        x, y: training images and labels.
         x_held, y_held: held-out images of the training set, for validation losses and for choosing between methods.
-        x_test, y_test: for the last line of a report.
+        x_test, y_test: test images, used only for the accuracy in the report.
     """
 
     name: str
@@ -91,19 +91,19 @@ class Task:
     y_test: Int64[Tensor, "t"]
 
     def to(self, device: torch.device | str) -> Task:
-        """This task on another device."""
+        """Return this task on another device."""
         tensors = ("x", "y", "x_held", "y_held", "x_test", "y_test")
         return replace(self, **{name: getattr(self, name).to(device) for name in tensors})
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Rows of every step's batch: shuffled epochs, a pure function of (seed, step, rank), so a run resumes exactly.
+    """The rows of every step's batch, in shuffled epochs: a pure function of (seed, step, rank), so a run resumes exactly.
 
     Args:
-        rows: how many there are to choose from.
-        size: of a batch, over all ranks together.
-        seed: of the shuffling.
+        rows: how many rows the data set has.
+        size: the batch size, over all ranks together.
+        seed: the seed of the shuffling.
         world: the ranks; each takes its own part of the batch.
     """
 
@@ -118,7 +118,7 @@ class Batches:
             raise invalid("batch", expected="at least one image for every process", got=got)
 
     def __call__(self, step: int) -> Int64[Tensor, "b"]:
-        """The rows of one step on this rank."""
+        """Return this rank's rows of one step."""
         size = min(self.size, self.rows)
         per_epoch = self.rows // size
         epoch, place = divmod(step, per_epoch)
@@ -136,8 +136,8 @@ def load_pictures(path: str | os.PathLike[str] | None = None) -> Pictures:
             with up to 4 channels, uint8; labels are whole numbers from 0.
 
     Errors:
-        ``InvalidArgument`` that names the file or array: one that cannot be read, is shorter than it says, is empty, has other
-        axes or types, labels that are no classes, or training and test images that differ in size.
+        ``InvalidArgument`` that names the file or array: if it cannot be read, is shorter than its header says, is empty, has other
+        axes or types, if labels are no classes, or if training and test images differ in size.
     """
     if path is None:
         return _digits()
@@ -156,7 +156,7 @@ def load_pictures(path: str | os.PathLike[str] | None = None) -> Pictures:
 
 
 def find_data(name: str, start: Path | None = None) -> Path | None:
-    """The folder ``name`` of a shared data folder: under $PELLUCID_DATA, or under ``shared/data`` beside or above ``start``."""
+    """Find the folder ``name`` in a shared data folder: in $PELLUCID_DATA, or in ``shared/data`` at or above ``start``."""
     root = os.environ.get("PELLUCID_DATA")
     here = (start or Path.cwd()).resolve()
     places = [Path(root) / name] if root else []
@@ -165,7 +165,7 @@ def find_data(name: str, start: Path | None = None) -> Path | None:
 
 
 def small_task(pictures: Pictures, images: int, *, held: int = 0, seed: int = 0, test: int | None = None) -> Task:
-    """Draw ``images`` training and ``held`` held-out images from the training set; the first ``test`` test images, or all."""
+    """Draw ``images`` training and ``held`` held-out images from the training set; take the first ``test`` test images, or all."""
     for argument, value, least in (("images", images, 1), ("held", held, 0), ("test", test, 1)):
         if value is not None and value < least:
             raise invalid(argument, expected=f"at least {least}", got=value)
@@ -201,7 +201,7 @@ def _digits() -> Pictures:
     large = torch.nn.functional.interpolate(small, size=(16, 16), mode="bilinear", align_corners=False)
     images, labels = (large * 255).round().to(torch.uint8), torch.from_numpy(bunch.target).to(torch.int64)
     rows = torch.randperm(images.shape[0], generator=torch.Generator().manual_seed(0))
-    first, rest = rows[:1097], rows[1097:]  # 700 for the test
+    first, rest = rows[:1097], rows[1097:]  # 700 test images
     return Pictures("digits", images[first], labels[first], images[rest], labels[rest])
 
 
@@ -254,12 +254,12 @@ def _pictures(name: str, arrays: dict[str, Any]) -> Pictures:
         expected = f"images like those of x_train, {tuple(tensors['x_train'].shape[1:])}"
         raise invalid(f"{name}: x_test", expected=expected, got=tuple(tensors["x_test"].shape[1:]))
     if not bool((tensors["x_train"] != tensors["x_train"].flatten()[0]).any()):
-        raise invalid(f"{name}: x_train", expected="images that show something", got="a single value everywhere")
+        raise invalid(f"{name}: x_train", expected="images with different values", got="one value in all pixels")
     return Pictures(name, tensors["x_train"], tensors["y_train"], tensors["x_test"], tensors["y_test"])
 
 
 def _images(name: str, array: Any) -> Tensor:
-    """(N, H, W) or (N, H, W, C) bytes, channels last as image files have them, as (N, C, H, W)."""
+    """Check images of bytes, (N, H, W) or (N, H, W, C), and return them as (N, C, H, W)."""
     expected, fix = "(N, H, W) or (N, H, W, C) uint8 images with at most 4 channels", ""
     if str(array.dtype) == "uint8" and array.ndim == 4 and array.shape[3] > 4 and array.shape[1] <= 4:
         fix = f"{name.split()[-1]}.transpose(0, 2, 3, 1) puts the channels last."
@@ -270,9 +270,9 @@ def _images(name: str, array: Any) -> Tensor:
 
 
 def _labels(name: str, array: Any, count: int) -> Tensor:
-    """One class for each image, as int64."""
+    """Check labels, one class for each image, and return them as int64."""
     if array.dtype.kind not in "iub" or array.shape != (count,):
-        fix = "Labels are classes, not shares: labels.astype('int64')." if array.dtype.kind == "f" else ""
+        fix = "Labels are class numbers: labels.astype('int64')." if array.dtype.kind == "f" else ""
         raise invalid(name, expected=f"{count} whole numbers, shape ({count},)", got=f"{array.shape} {array.dtype}", fix=fix)
     if int(array.min()) < 0 or int(array.max()) >= _MOST_CLASSES:
         expected = f"classes 0, 1, ..., below {_MOST_CLASSES}"

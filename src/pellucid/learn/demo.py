@@ -1,8 +1,8 @@
-"""The small version: Augerino on a few digits, and a rotation whose right width is known.
+"""The demo: Augerino on a few digits, and on a rotation whose right width is known.
 
-The known answer: which way up is a picture that was turned by at most theta?
+The task with the known answer: is a picture, turned by at most theta, upright or upside down?
 
-Owns: what the demo runs; the data of the rotation, its answer in closed form, and one run from one starting width.
+Owns: the demo's runs; the rotation's data, its answer in closed form, and one run from one starting width.
 Must not: take two minutes, or word its report; ``../cli/learned.py`` does.
 Read next: ``../cli/learn.py``.
 """
@@ -40,12 +40,12 @@ IMAGES = 200
 
 @dataclass(frozen=True)
 class Rotation(RunSettings):
-    """The settings.
+    """The settings of the rotation with a known answer.
 
     Args:
         theta: pictures are turned by U(-theta, theta) about upright (class 0) or about upside down (class 1), in degrees < 90.
         start: the half-width the learned rotation starts from, in degrees.
-        entropy: the reward, as in `AugerinoSettings`.
+        entropy: reward for entropy, as in `AugerinoSettings`.
         rate, range_rate: learning rates of the network and of the rotation.
     """
 
@@ -64,12 +64,12 @@ class Rotation(RunSettings):
 
     @property
     def truth(self) -> float:
-        """The widest rotation that keeps the two classes apart: turned by theta and then by this, a picture lies on its side."""
+        """The widest rotation that does not mix the two classes: turned by theta and then by this, a picture lies on its side."""
         return 90.0 - self.theta
 
 
 def optimal_width(theta: float, entropy: float) -> float:
-    """Where the objective of a perfect classifier has its minimum, in degrees.
+    """Return the half-width, in degrees, at which the objective of a perfect classifier is least.
 
     With e = w - (90 - theta) > 0 degrees too much, the angles of both classes overlap in two intervals of 2 e around +-90
     degrees, in which the densities of a sum of two uniforms fall linearly to 0. The conditional entropy of the class given the
@@ -86,7 +86,7 @@ def optimal_width(theta: float, entropy: float) -> float:
 
 
 def learn_rotation(settings: Rotation) -> Learning:
-    """Augerino with one range, a rotation; new turns of the pictures are drawn at every step."""
+    """Set up Augerino with one range, a rotation; the data's own turns are drawn anew at every step."""
     pictures = _discs()
     turn = Pipeline([RandomRotation(settings.theta)], seed=settings.seed + 1)
     augment = Pipeline([RandomRotation(CenteredUniform(0.0, Learnable(settings.start, low=0.0, high=180.0)))], seed=settings.seed)
@@ -129,7 +129,7 @@ def _batch(
 
 
 def _discs(count: int = 4, side: int = 24) -> Float[Tensor, "n 1 h w"]:
-    """A few digits that differ from themselves upside down, in a round window, so that no corner tells the angle."""
+    """Return a few digits that look different upside down, in a round window, so that no corner reveals the angle."""
     digits = load_pictures()
     sevens = digits.x_train[(digits.y_train == 7) | (digits.y_train == 4)][:count].to(torch.float32) / 255.0
     large = F.interpolate(sevens, size=(side, side), mode="bilinear", align_corners=False)
@@ -151,10 +151,10 @@ class Demo:
     """The demo's results.
 
     Args:
-        outcome: of Augerino on digits.
+        outcome: the outcome of Augerino on digits.
         plain: test accuracy of the same network and budget without augmentation.
-        turned: the rotation, from a narrow and from a wide start.
-        settings: of the rotation.
+        turned: the learned rotations, from a narrow and from a wide start.
+        settings: the settings of the rotation.
     """
 
     outcome: Outcome
@@ -164,7 +164,7 @@ class Demo:
 
 
 def run_demo(directory: Path, *, steps: int = 300, turns: int = 400, seed: int = 0, say: Callable[[str], None] = print) -> Demo:
-    """Run everything into ``directory``; finished parts are not run again."""
+    """Run all parts of the demo in ``directory``; finished parts are not run again."""
     settings = AugerinoSettings(images=IMAGES, steps=steps, seed=seed)
     pictures = load_pictures()
     say(f"{IMAGES} digits, without augmentation, then with ranges that learn")
@@ -183,17 +183,17 @@ def turn_both_ways(settings: Rotation, directory: Path) -> tuple[Turned, ...]:
     """Learn the rotation from a narrow and from a wide start, each in a folder of its own with its log and plot."""
     turned = []
     for start in (10.0, 120.0):
-        here = replace(settings, start=start)
-        learning, home = learn_rotation(here), directory / f"rotation-from-{start:g}"
+        own = replace(settings, start=start)
+        learning, home = learn_rotation(own), directory / f"rotation-from-{start:g}"
         title = f"rotation from {start:g} degrees"
-        fit_run(learning.step, learning.state, here, home, title=title)
-        plot_ranges(home / "log.csv", home / "ranges.png", title=f"{title}; the truth is {here.truth:g}")
+        fit_run(learning.step, learning.state, own, home, title=title)
+        plot_ranges(home / "log.csv", home / "ranges.png", title=f"{title}; the truth is {own.truth:g}")
         turned.append(Turned(start, half_width(learning)))
     return tuple(turned)
 
 
 def table(demo: Demo) -> list[tuple[str, str, str]]:
-    """(what, at the start, in the end), for people."""
+    """Return rows (name, value at the start, value at the end) as text."""
     start, end = readable(demo.outcome.start), readable(demo.outcome.learned)
     rows = [(name, start[name], end[name]) for name in end]
     truth = f"truth {demo.settings.truth:g}, optimum {optimal_width(demo.settings.theta, demo.settings.entropy):.1f}"

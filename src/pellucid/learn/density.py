@@ -1,7 +1,7 @@
-"""Density matching: search a policy whose pictures a critic cannot tell from the others, and a classifier still reads.
+"""Density matching: search a policy whose pictures a critic takes for real ones and a classifier still recognises.
 
 Owns: the critic with its gradient penalty, and the recipe that searches a policy.
-Must not: train the final network; the policy is a value that any training can use.
+Must not: train the final network; any training can use the policy.
 Read next: ``teach.py``.
 """
 
@@ -29,12 +29,12 @@ __all__ = ["Critic", "DensitySettings", "density", "gradient_penalty"]
 class Critic(nn.Module):
     """A small network with two heads: how real a picture looks (unbounded), and its class (logits).
 
-    No batch normalisation: the penalty is about the gradient at one picture, which must not depend on its neighbours.
+    It has no batch normalisation: the penalty concerns the gradient at one picture, which must not depend on other pictures.
 
     Args:
-        channels: of the pictures.
-        classes: how many logits.
-        mean, std: of the training images.
+        channels: the pictures' channels.
+        classes: the number of classes.
+        mean, std: mean and deviation of the training images.
     """
 
     mean: Tensor
@@ -58,7 +58,7 @@ class Critic(nn.Module):
         self.logits = nn.Linear(64 * width, classes)
 
     def forward(self, images: Float[Tensor, "b c h w"]) -> tuple[Float[Tensor, "b"], Float[Tensor, "b k"]]:
-        """(realness, logits)."""
+        """Return (realness, logits)."""
         features = self.features((images - self.mean) / self.std)
         return self.realness(features)[:, 0], self.logits(features)
 
@@ -69,15 +69,15 @@ def gradient_penalty(
     """Return the mean of (|gradient of realness| - 1)^2 at points between real and fake pictures.
 
     Args:
-        realness: pictures to (B,) numbers.
+        realness: maps pictures to (B,) numbers.
         real, fake: pictures; no gradient flows to them.
-        share: in (0, 1): where between the two each point lies.
+        share: the share of ``real`` in each point, in (0, 1).
 
     Returns:
-        At least 0.
+        The penalty, at least 0.
 
     Gradient:
-        to whatever ``realness`` depends on, through a double backward pass.
+        to everything ``realness`` depends on, through a double backward pass.
     Source:
         Gulrajani, Ahmed, Arjovsky, Dumoulin, Courville: "Improved training of Wasserstein GANs", NeurIPS 2017.
 
@@ -90,7 +90,7 @@ def gradient_penalty(
     share = share[:, None, None, None]
     between = (share * real + (1.0 - share) * fake).detach().requires_grad_()
     (slope,) = torch.autograd.grad(realness(between).sum(), between, create_graph=True)
-    # The square root's slope at zero is infinite; a dead critic has that gradient.
+    # The square root has an infinite slope at zero, which a dead critic's gradient reaches.
     norm = torch.sqrt(slope.square().sum((1, 2, 3)) + 1e-12)
     return (norm - 1.0).square().mean()
 
@@ -100,8 +100,8 @@ class DensitySettings(Settings):
     """The settings of ``learn("density")``.
 
     Args:
-        pairs: sub-policies of the search; 0 takes every pair of operations.
-        policy_entropy: the weight of the entropy (nats per picture) in the policy search.
+        pairs: number of sub-policies in the search; 0 takes every pair of operations.
+        policy_entropy: weight of the policy's entropy (nats per picture).
         content: weight of the classification term against the critic.
         critic_steps: steps of the critic per step of the policy.
         penalty: weight of the gradient penalty.
@@ -122,8 +122,8 @@ class DensitySettings(Settings):
 def density(task: Task, augment: Pipeline, settings: DensitySettings, world: World) -> Learning:
     """Move the policy so that augmented images look like other images of the training set and keep their class.
 
-    Each step takes two different batches: the policy changes the first, the critic compares it with the second. The identity
-    matches any density best, so without the reward for entropy every magnitude and gate would shrink until the search is stopped.
+    Each step takes two different batches: the policy changes the first, and the critic compares it with the second. The identity
+    matches every density best, so without the reward for entropy, magnitudes and gates would shrink as long as the search runs.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
@@ -141,14 +141,14 @@ def density(task: Task, augment: Pipeline, settings: DensitySettings, world: Wor
             fake_realness, _ = critic(fake.detach())
             real_realness, logits = critic(real)
             distance = real_realness.mean() - fake_realness.mean()
-            # Drawn from the generator that the loop seeds anew at every step.
+            # The loop seeds the generator anew at every step.
             share = torch.rand(min(real.shape[0], fake.shape[0])).to(real)
             penalty = gradient_penalty(lambda x: critic(x)[0], real[: share.shape[0]], fake[: share.shape[0]], share)
             loss = -distance + settings.penalty * penalty + F.cross_entropy(logits, labels)
             descend(loss, judge, world=world)
         realness, logits = critic(fake)
         content = F.cross_entropy(logits, task.y[first])
-        # One branch is active per picture, so each branch is paid its share of the reward only.
+        # Each picture takes one branch, so the reward is divided by the number of branches.
         spread = torch.stack(list(augment.entropy().values())).sum() / len(augment.steps[0].transform.transforms)  # type: ignore[attr-defined]
         objective = -realness.mean() + settings.content * content - settings.policy_entropy * spread.to(content)
         descend(objective, ranges, world=world)

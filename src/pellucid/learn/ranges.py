@@ -1,6 +1,6 @@
-"""Learned ranges as numbers for a log, as lines for a terminal, and as bands of a plot.
+"""Show learned ranges: as numbers in a log, as lines in a terminal, and as bands in a plot.
 
-Owns: naming them after their transforms.
+Owns: the names of ranges, which begin with their transforms.
 Must not: change them.
 Read next: ``run.py``.
 """
@@ -40,13 +40,13 @@ _UNITS = {
     "p": "probability",
     "loss": "loss",
 }
-"""What is counted, by a panel's title or else by its last word."""
+"""Units, by a panel's title or else by its last word."""
 
 
 def numbers_of(augment: nn.Module) -> dict[str, float]:
-    """The learned numbers by a readable name, such as ``1.RandomAffine.degrees.low``; ranges by their two ends.
+    """Return the learned numbers by name, such as ``1.RandomAffine.degrees.low``; a range has its two ends.
 
-    Of a pipeline that predicts some of them from its images there are none.
+    The result is empty for a pipeline that predicts some of them from its images.
     """
     numbers: dict[str, float] = {}
     with torch.no_grad():
@@ -63,7 +63,7 @@ def numbers_of(augment: nn.Module) -> dict[str, float]:
 
 
 def readable(numbers: Mapping[str, float]) -> dict[str, str]:
-    """The numbers as text for people: ``{"0 RandomAffine degrees": "-12.3 .. 12.3"}``."""
+    """Return the numbers as text, such as ``{"0 RandomAffine degrees": "-12.3 .. 12.3"}``."""
     lines: dict[str, str] = {}
     for stem, fields in _grouped(numbers).items():
         title = " ".join(_SHORT.get(part, part) for part in stem.split("."))
@@ -77,7 +77,7 @@ def readable(numbers: Mapping[str, float]) -> dict[str, str]:
 def plot_ranges(
     log: str | os.PathLike[str], picture: str | os.PathLike[str], *, losses: Sequence[str] = ("loss",), title: str = ""
 ) -> Path:
-    """Plot losses, and every learned range over the steps; transforms of one kind share a panel."""
+    """Plot losses and every learned range over the steps; transforms of the same class share a panel."""
     columns = read_log(log)
     panels: dict[str, list[str]] = {name: [name] for name in losses if name in columns}
     bands: dict[str, list[tuple[str, str]]] = {}
@@ -92,7 +92,7 @@ def plot_ranges(
 
 
 def unit_of(panel: str) -> str:
-    """The unit of a panel's vertical axis, such as degrees for ``"RandomAffine degrees"``; empty where none is known."""
+    """The unit of a panel's vertical axis, such as degrees for ``"RandomAffine degrees"``; empty if it is not known."""
     return _UNITS.get(panel, _UNITS.get(panel.split(" ")[-1], ""))
 
 

@@ -1,6 +1,6 @@
 """One learning run from the command line: data, recipe, loop, plot, and the learned policy as a file.
 
-Owns: which recipe starts from which augmentation, and the files that a run leaves in its folder.
+Owns: the augmentation that each recipe starts from, and the files that a run writes.
 Must not: print; it returns its results.
 Read next: ``../cli/learn.py``.
 """
@@ -38,20 +38,20 @@ __all__ = ["RECIPES", "Outcome", "Recipe", "learn", "narrow", "train"]
 
 
 REACH = {"degrees": 180.0, "translate": 0.5, "scale": 0.9, "shear": 60.0, "erased": 0.8}
-"""What a range can grow to at most. Nothing learned here depends on it much: ranges stop where they begin to cost."""
+"""The largest values of ranges. Results hardly depend on them: ranges stop growing where they begin to cost loss."""
 
 
 def narrow(*, start: float = 0.025, temperature: float | None = None, seed: int = 0) -> Pipeline:
-    """Flip, affine and erasing with learnable ranges that start at a fortieth of their reach.
+    """Make a pipeline of flip, affine and erasing with learnable ranges that start at a fortieth of their largest values.
 
-    The flip's probability lives in (0, 1/2): a flip is its own inverse, so beyond one half it would only change which of the two
-    pictures is the usual one, and that is not the one a test shows.
+    The flip's probability lies in (0, 1/2): with more than one half, flipped pictures would become the usual ones, while tests show
+    unflipped ones.
 
     Args:
-        start: the fraction of the reach.
-        temperature: relaxes the flip's gate, for recipes whose loss only passes gradients through the images; None leaves it
-            to the estimator that the pipeline's gates default to.
-        seed: of the draws.
+        start: the fraction of the largest values.
+        temperature: relaxes the flip's gate, for recipes whose gradients pass only through the images; None uses the pipeline's
+            default estimator for gates.
+        seed: the seed of the draws.
     """
     reach = {name: Learnable(high * start, low=0.0, high=high) for name, high in REACH.items()}
     p = Learnable(0.25, low=0.0, high=0.5)
@@ -73,12 +73,12 @@ def narrow(*, start: float = 0.025, temperature: float | None = None, seed: int 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a recipe is started.
+    """The parts of a recipe.
 
     Args:
         settings: the class of its settings.
-        build: makes the learning out of a task, an augmentation, the settings and the ranks.
-        start: makes the augmentation for a number of channels.
+        build: makes a `Learning` from a task, an augmentation, the settings and the ranks.
+        start: makes the initial augmentation from the settings and a number of channels.
         losses: columns of the log that the plot shows beside the ranges.
     """
 
@@ -99,7 +99,7 @@ RECIPES = {
     ),
     "teach": Recipe(TeachSettings, teach, lambda s, _: narrow(seed=s.seed), ("loss", "objective")),
 }
-"""By the name of the command."""
+"""The recipes by the name of their command."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ class Outcome:
 
     Args:
         directory: holds log.csv, checkpoints/, ranges.png, result.json and augment.pt (and augment.toml for plain pipelines).
-        learned: the learned numbers in the end, by readable name.
-        start: where they started.
-        accuracy: on the test set, without augmentation.
+        learned: the learned numbers at the end, by readable name.
+        start: the same numbers at the start.
+        accuracy: the accuracy on the test set, without augmentation.
     """
 
     directory: Path
@@ -130,23 +130,23 @@ def learn(
     quiet: bool = False,
     resume: bool = True,
 ) -> Outcome:
-    """Run a recipe to its end, going on from the newest checkpoint in ``directory``.
+    """Run a recipe to its end, resuming from the newest checkpoint in ``directory``.
 
     Args:
         recipe: one of `RECIPES`.
         pictures: the data.
-        settings: of the run, of the recipe's class; a checkpoint made with others is refused.
-        directory: of the run.
-        world: the ranks, from ``join_world``; every rank calls this.
-        device: where images and network live: cpu or cuda.
-        quiet: no progress bar.
+        settings: the run's settings, of the recipe's class; a checkpoint with other settings is refused.
+        directory: the run's folder.
+        world: the ranks, from ``join_world``; every rank calls this function.
+        device: the device of images and network: cpu or cuda.
+        quiet: show no progress bar.
         resume: as in ``training.fit``.
 
     Returns:
-        An `Outcome`: the folder, the learned numbers at the start and in the end, and the accuracy on the test set.
+        An `Outcome`: the folder, the learned numbers at the start and at the end, and the accuracy on the test set.
 
     Errors:
-        ``InvalidArgument`` for a recipe, device or pictures that cannot be, and for a folder that holds another run.
+        ``InvalidArgument`` for an unknown recipe or device, for unsuitable pictures, and for a folder that holds another run.
 
     Example:
         >>> import tempfile, torch
@@ -185,7 +185,7 @@ def learn(
 
 
 def _check_learnable(pictures: Pictures, settings: Settings, world: World) -> None:
-    """Raise for what the small network cannot be trained on."""
+    """Raise for pictures or batches that the small network cannot be trained on."""
     height, width = pictures.x_train.shape[-2:]
     if pictures.classes < 2:
         raise invalid("pictures", expected="at least two classes", got=f"{pictures.classes} in {pictures.name}")
@@ -194,11 +194,11 @@ def _check_learnable(pictures: Pictures, settings: Settings, world: World) -> No
         raise invalid("pictures", expected=expected, got=f"{height} x {width} in {pictures.name}")
     share = min(settings.batch, settings.images) // world.size
     if share * (height // 8) * (width // 8) == 1:
-        raise invalid("batch", expected="at least 2 for pictures this small, whose statistics it takes", got=settings.batch)
+        raise invalid("batch", expected="at least 2, for the batch statistics of such small pictures", got=settings.batch)
 
 
 def _network(learning: Learning, task: Task, settings: Settings) -> nn.Module:
-    """The network that was trained along, or, after a search, one trained with the policy."""
+    """Return the network that the recipe trained; after a search, train one with the policy."""
     if learning.net is not None:
         return learning.net
     trained = fixed(task, learning.augment, settings, World())
@@ -208,7 +208,7 @@ def _network(learning: Learning, task: Task, settings: Settings) -> nn.Module:
 
 
 def train(learning: Learning, steps: int, seed: int) -> float:
-    """All steps in memory, seeded as the loop seeds them, for runs of seconds; returns the last loss."""
+    """Run all steps without log or checkpoints, with the loop's seeds, and return the last loss; for runs of seconds."""
     with torch.random.fork_rng(devices=[]):
         for index in range(steps):
             torch.manual_seed(step_seed(seed, index))

@@ -1,7 +1,7 @@
-"""The settings that all recipes share, and the parts of a training that a recipe hands to the loop.
+"""The settings that all recipes share, and the parts of a training that a recipe passes to the loop.
 
-Owns: `Settings` with the defaults that were chosen on scikit-learn's digits, and `Learning`.
-Must not: train, or know a recipe's own settings, which stand beside it.
+Owns: `Settings` with defaults that were chosen on scikit-learn's digits, and `Learning`.
+Must not: train, or know a recipe's own settings, which are in the recipe's file.
 Read next: ``augerino.py``.
 """
 
@@ -23,11 +23,11 @@ class Settings(RunSettings):
     """The settings that every recipe has, in a TOML file or on the command line.
 
     Args:
-        images: how many training images.
+        images: number of training images.
         steps: optimiser steps of the network.
         batch: images per step, over all ranks.
         rate: the network's learning rate (AdamW, to 0 along half a cosine).
-        weight_decay: of the network.
+        weight_decay: weight decay of the network.
         range_rate: the learning rate of the ranges (Adam), in their unbounded coordinates.
         held: images held out of the training set (the outer loss of bilevel).
 
@@ -46,13 +46,13 @@ class Settings(RunSettings):
 
 @dataclass(frozen=True)
 class Learning:
-    """All that the loop needs of a recipe, and the results in the end.
+    """The parts of a recipe that the loop needs, and that hold the results at the end.
 
     Args:
         step: does one step and returns the numbers to log.
         state: the objects that a checkpoint holds.
         augment: the augmentation that learns.
-        net: the network that was trained with it, or None where the recipe only searches.
+        net: the network that is trained with it, or None if the recipe only searches.
 
     Example:
         >>> from pellucid.learn import Learning

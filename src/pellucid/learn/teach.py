@@ -1,7 +1,7 @@
-"""TeachAugment: an adversarial augmenter that a teacher keeps honest.
+"""TeachAugment: an adversarial augmenter, limited by a teacher that must still recognise the pictures.
 
 Owns: the augmenter's objective, the teacher's running average, and the recipe.
-Must not: leave the network's training loss any other way than through augmented images.
+Must not: change the network's training other than by augmented images.
 Read next: ``run.py``.
 """
 
@@ -29,19 +29,19 @@ __all__ = ["TeachSettings", "follow", "teach", "teach_losses"]
 def teach_losses(
     student: Float[Tensor, "b k"], teacher: Float[Tensor, "b k"], labels: Int64[Tensor, "b"], *, caution: float = 1.0
 ) -> Float[Tensor, "b"]:
-    """Return the augmenter's loss, per sample: low where the teacher still reads a picture and the student does not.
+    """Return the augmenter's loss, per sample: low where the teacher still recognises a picture and the student does not.
 
-    It is ``caution`` times the teacher's cross-entropy plus -log(1 - p), p the student's probability of the right class: bounded
-    below, and saturated once the student is wrong, so that nothing is gained by destroying a picture.
+    It is ``caution`` times the teacher's cross-entropy plus -log(1 - p), with p the student's probability of the right class. It is
+    bounded below, and saturates once the student is wrong, so that destroying a picture gains nothing.
 
     Args:
-        student: logits.
-        teacher: logits.
+        student: the student's logits.
+        teacher: the teacher's logits.
         labels: the right classes.
         caution: weight of the teacher's loss, at least 0.
 
     Returns:
-        At least 0.
+        The losses, at least 0.
 
     Gradient:
         student, teacher: exact.
@@ -57,7 +57,7 @@ def teach_losses(
     """
     logs = F.log_softmax(student, 1)
     others = logs.masked_fill(F.one_hot(labels, student.shape[1]).bool(), -torch.inf)
-    # log(1 - p) as the log-sum-exp of the other classes: no cancellation where p is nearly 1.
+    # log(1 - p) as the log-sum-exp of the other classes: nothing cancels where p is nearly 1.
     return caution * F.cross_entropy(teacher, labels, reduction="none") - torch.logsumexp(others, 1)
 
 
@@ -66,7 +66,7 @@ def follow(teacher: nn.Module, student: nn.Module, momentum: float) -> None:
 
     Args:
         teacher: changed in place.
-        student: of the same shapes.
+        student: a network of the same shapes.
         momentum: the share of the teacher that stays, in [0, 1].
 
     Example:
@@ -93,7 +93,7 @@ class TeachSettings(Settings):
     Args:
         caution: weight of the teacher's loss against the student's.
         augmenter_every: network steps per step of the ranges.
-        momentum: of the teacher's running average.
+        momentum: momentum of the teacher's running average.
 
     Example:
         >>> from pellucid.learn import TeachSettings
@@ -107,14 +107,14 @@ class TeachSettings(Settings):
 
 
 def teach(task: Task, augment: Pipeline, settings: TeachSettings, world: World) -> Learning:
-    """Train the network on augmented images, the augmenter against it, and the teacher after it."""
+    """Train the network on augmented images and the augmenter against it; the teacher averages the network's weights."""
     student = Student(task, settings, world)
     net = student.net
     teacher = copy.deepcopy(net).eval().requires_grad_(False)
     ranges = torch.optim.Adam(augment.parameters(), settings.range_rate)
 
     def adversarial(augmented: Tensor, labels: Tensor) -> Tensor:
-        net.eval()  # the student as it would be asked, and its statistics left alone
+        net.eval()  # judge the student in evaluation mode, without changing its statistics
         losses = teach_losses(net(augmented), teacher(augmented), labels, caution=settings.caution)
         net.train()
         return losses
@@ -126,7 +126,7 @@ def teach(task: Task, augment: Pipeline, settings: TeachSettings, world: World) 
             objective = augment.expected(lambda augmented: adversarial(augmented, labels), images, key=key)
             descend(objective, ranges, world=world)
         loss = student.step(index, augment)
-        # A young average remembers the start; it follows faster in the beginning.
+        # Early averages would keep too much of the initial weights, so the first steps use less momentum.
         follow(teacher, net, min(settings.momentum, (1 + index) / (10 + index)))
         return {"loss": loss, "objective": objective.detach(), **numbers_of(augment)}
 

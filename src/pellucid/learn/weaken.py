@@ -1,7 +1,7 @@
-"""Weakening: many operations a picture at first, few in the end, at the cost of any fixed policy.
+"""Weakening: many operations per picture at first, few at the end, at the cost of any fixed policy.
 
-Owns: which of several pipelines a step of a training takes.
-Must not: train, or count steps; the loop has their number, so that a run resumes exactly.
+Owns: the choice among several pipelines by the step of the training.
+Must not: train, or count steps; the loop passes the step, so that a run resumes exactly.
 Read next: ``run.py``.
 """
 
@@ -23,25 +23,26 @@ __all__ = ["Weakening"]
 
 
 class Weakening(nn.Module):
-    """Augment strongly at first and weakly in the end: each of several pipelines for an equal part of a training.
+    """Augment strongly at first and weakly at the end: each of several pipelines serves for an equal part of the training.
 
-    While the rate is high, a network learns what holds under strong changes. While it falls, the network settles on pictures that
-    look more and more like those of the test. `Learned augmentation, measured` says what this gains over `policy.RandAugment`.
+    While the learning rate is high, a network learns features that survive strong changes. While it falls, the network adapts to
+    pictures that look more and more like those of the test. `Learned augmentation, measured` says what this gains over
+    `policy.RandAugment`.
 
     Args:
-        steps: of the training, at least 1.
-        stages: pipelines or transforms, from the first to the last; by default RandAugment of 4, 3, 2 and 1 operations, in pictures
-            (B, C, H, W), uint8 or floats in [0, 1].
+        steps: how many steps the training has, at least 1.
+        stages: pipelines or transforms, from the first to the last; by default RandAugment of 4, 3, 2 and 1 operations, for
+            pictures (B, C, H, W), uint8 or floats in [0, 1].
 
-    What pipelines learn is in the ``state_dict``. The step is that of the key, so a loop that resumes goes on exactly.
+    The ``state_dict`` holds the pipelines' parameters. The step comes from the key, so a training that resumes goes on exactly.
 
     Gradient:
         as the pipelines'.
     Errors:
         InvalidArgument for no stage, for steps below 1, and for a step outside of the training.
     Source:
-        He, Xie, Zhang, Zhang: "Data augmentation revisited", 2019, train the last epochs on clean pictures. Here the change goes in
-        several parts, and ends with one operation.
+        He, Xie, Zhang, Zhang: "Data augmentation revisited", 2019, train the last epochs on clean pictures. Here there are several
+        stages, and the last has one operation.
 
     Example:
         >>> from pellucid.learn import Weakening
@@ -61,7 +62,7 @@ class Weakening(nn.Module):
             raise invalid("stages", expected="at least one pipeline", got="none")
 
     def stage(self, step: int) -> nn.Module:
-        """Return the pipeline of a step.
+        """Return the pipeline that a step uses.
 
         Args:
             step: 0 to ``steps`` - 1.
@@ -77,5 +78,5 @@ class Weakening(nn.Module):
         return self.stages[step * len(self.stages) // self.steps]
 
     def forward(self, images: Any, *, key: Key, **options: Any) -> Any:
-        """Augment as at the step of the key; options and results as in `Pipeline`'s call."""
+        """Augment by the pipeline of the key's step; options and results are those of `Pipeline`'s call."""
         return self.stage(int(key.step))(images, key=key, **options)

@@ -1,7 +1,7 @@
 """The parts that all long runs share: checkpoints, resuming, logs, progress and ranks.
 
-Owns: the loop around a step, whatever is being learned.
-Must not: hold a model or a loss; ``features`` and ``learn`` bring theirs.
+Owns: the public names of the loop around a training step.
+Must not: hold a model or a loss; ``features`` and ``learn`` have their own.
 Read next: ``loop.py``.
 """
 

@@ -1,7 +1,7 @@
-"""Checkpoints that are either whole or absent.
+"""Write and read checkpoints atomically: a checkpoint is either complete or absent.
 
-Owns: `TrainState`, what they hold; their layout on disk, and writing them so that a kill at any moment loses at most the steps
-    since the last one.
+Owns: `TrainState`, the content of a checkpoint; its layout on disk, and writing it so that a kill at any moment loses at most the
+    steps since the last one.
 Must not: decide when to save.
 Read next: ``loop.py``.
 """
@@ -30,18 +30,18 @@ __all__ = ["DamagedCheckpoint", "TrainState", "latest_checkpoint", "load_checkpo
 
 
 class Stateful(Protocol):
-    """An optimiser, a schedule, a scaler, a running average: whatever remembers."""
+    """An object with a state: an optimiser, a schedule, a scaler, a running average."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Its state."""
+        """Return the state."""
 
     def load_state_dict(self, state_dict: dict[str, Any], /) -> Any:
-        """Remember it again."""
+        """Restore a state."""
 
 
 @dataclass(frozen=True)
 class TrainState:
-    """Everything that changes from step to step.
+    """The objects that change from step to step, which a checkpoint saves.
 
     Args:
         modules: by name; their weights and buffers go to ``weights.safetensors`` as ``<name>.<key>``.
@@ -71,14 +71,14 @@ class DamagedCheckpoint(InvalidArgument):
 def save_checkpoint(directory: str | os.PathLike[str], step: int, state: TrainState, *, keep: int = 2, **notes: Any) -> Path:
     """Write ``directory/step-00000123/`` with the weights (safetensors), the other states and ``meta.json``.
 
-    The folder is filled under another name, flushed to the disk and then renamed, so a reader never sees half of one.
+    The folder is filled under another name, flushed to the disk and then renamed, so a reader never sees an incomplete one.
 
     Args:
-        directory: where the run keeps its checkpoints.
+        directory: the folder of the run's checkpoints.
         step: how many steps are done.
-        state: the objects to remember.
+        state: the objects to save.
         keep: how many of the newest checkpoints stay.
-        notes: JSON-ready facts for ``meta.json``; those the loop finds there on resuming must agree.
+        notes: JSON-ready facts for ``meta.json``; the loop refuses to resume if its own facts differ from them.
 
     Returns:
         The folder.
@@ -121,7 +121,7 @@ def latest_checkpoint(directory: str | os.PathLike[str]) -> Path | None:
     """Return the checkpoint with the most steps, or None.
 
     Args:
-        directory: where the run keeps its checkpoints.
+        directory: the folder of the run's checkpoints.
 
     Example:
         >>> import tempfile
@@ -136,13 +136,13 @@ def latest_checkpoint(directory: str | os.PathLike[str]) -> Path | None:
 
 
 def resume_from(directory: str | os.PathLike[str], state: TrainState) -> tuple[Path, dict[str, Any]] | None:
-    """Load the newest checkpoint that is whole; say which file was damaged where that is not the newest.
+    """Load the newest checkpoint that is not damaged; warn of newer ones that are, with the file's name.
 
     Returns:
-        The folder and the content of its ``meta.json``, or None where there is no checkpoint.
+        The folder and the content of its ``meta.json``, or None if there is no checkpoint.
 
     Errors:
-        As :func:`load_checkpoint`; where every checkpoint is damaged, the error of the newest.
+        As :func:`load_checkpoint`; if every checkpoint is damaged, the error of the newest.
     """
     damaged: list[DamagedCheckpoint] = []
     for folder in reversed(_all(Path(directory))):
@@ -160,18 +160,18 @@ def resume_from(directory: str | os.PathLike[str], state: TrainState) -> tuple[P
 
 
 def load_checkpoint(path: str | os.PathLike[str], state: TrainState) -> dict[str, Any]:
-    """Load a checkpoint into the modules and the others of ``state``, all of it or none.
+    """Load a checkpoint into the modules and the other objects of ``state``; after an error, none of them is changed.
 
     Args:
         path: the folder of a checkpoint.
-        state: of the same names and shapes as the one saved; changed in place.
+        state: objects with the names and shapes of the saved ones; changed in place.
 
     Returns:
-        The content of ``meta.json``, ``step`` among it.
+        The content of ``meta.json``, which includes ``step``.
 
     Errors:
-        ``InvalidArgument`` where names or shapes differ from the run's; `DamagedCheckpoint`, one of those, where a
-        file is missing, cut short or unreadable: it names the file.
+        ``InvalidArgument`` if names or shapes differ from the run's; its subclass `DamagedCheckpoint`, with the file's name, if a
+        file is missing, cut short or unreadable.
 
     Example:
         >>> import tempfile, torch
@@ -200,24 +200,24 @@ def load_checkpoint(path: str | os.PathLike[str], state: TrainState) -> dict[str
 
 
 def _load_others(into: Mapping[str, Stateful], states: Mapping[str, Any], file: Path) -> None:
-    """Load all of them, or leave all as they were."""
+    """Load all states; after an error, restore those that were loaded."""
     before = {name: deepcopy(other.state_dict()) for name, other in into.items()}
     for name, other in into.items():
         try:
             other.load_state_dict(states[name])
-        except Exception as error:  # of an optimiser's own kind, for what is no state of it
+        except Exception as error:  # optimisers raise errors of many kinds for a wrong state
             for known, one in into.items():
                 one.load_state_dict(before[known])
             raise DamagedCheckpoint(f"{file}: expected a state of {name}, got {type(error).__name__}: {error}.") from error
 
 
 def _read(file: Path, how: Callable[[Path], Any]) -> Any:
-    """A table out of one of the files."""
+    """Read the table in one of a checkpoint's files."""
     try:
         content = how(file)
     except (PermissionError, MemoryError):
         raise
-    except Exception as error:  # a damaged file raises what its first wrong byte leads to
+    except Exception as error:  # a damaged file may raise anything
         first = (str(error).splitlines() or [""])[0][:200].rstrip(".")
         raise DamagedCheckpoint(f"{file}: expected a whole file, got {type(error).__name__}: {first}.") from error
     if not isinstance(content, dict):
@@ -226,7 +226,7 @@ def _read(file: Path, how: Callable[[Path], Any]) -> Any:
 
 
 def _weights(state: TrainState) -> dict[str, Tensor]:
-    """The weights by name, each in memory of its own: safetensors refuses shared storage, and no step may change them meanwhile."""
+    """Return copies of the weights by name: safetensors refuses shared storage, and no step may change what is being saved."""
     return {
         f"{name}.{key}": tensor.detach().cpu().clone().contiguous()
         for name, module in state.modules.items()
@@ -255,7 +255,7 @@ def _all(parent: Path) -> list[Path]:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove what killed runs left: drafts of processes that are gone, and checkpoints on their way out."""
+    """Remove the leftovers of killed runs: drafts of processes that have ended, and half-deleted checkpoints."""
     for path in parent.iterdir():
         name = _LEFTOVER.fullmatch(path.name)
         if name and (name["what"] == "removing" or not _runs(int(name["pid"]))):
@@ -265,7 +265,7 @@ def _sweep(parent: Path) -> None:
 def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except PermissionError:  # somebody else's, so it does
+    except PermissionError:  # another user's process, so it runs
         return True
     except (OSError, OverflowError):
         return False
@@ -273,7 +273,7 @@ def _runs(pid: int) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """Delete a checkpoint: first its name, so that a kill in between leaves no half of one."""
+    """Delete a checkpoint: rename it first, so that a kill in between leaves no incomplete checkpoint."""
     if folder.exists():
         leaving = folder.with_name(f".removing-{os.getpid()}-{folder.name}")
         folder.replace(leaving)

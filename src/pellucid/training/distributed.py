@@ -1,6 +1,6 @@
-"""Ranks: joining a group that torchrun started, the collectives that gradients pass through, one step of descent, and the device.
+"""Ranks: joining torchrun's group, collectives that gradients pass through, one step of descent, and the choice of a device.
 
-Owns: `World`, joining, averaging gradients, a step, gathering rows from all ranks, and the choice behind a device's name.
+Owns: `World`, joining, averaging gradients, a step, gathering rows from all ranks, and reading a device's name.
 Must not: assume a GPU, or that there is more than one process.
 Read next: ``loop.py``.
 """
@@ -26,11 +26,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class World:
-    """Which process this is, of how many.
+    """The rank of this process, and the number of processes.
 
     Args:
-        rank: from 0.
-        size: how many processes there are.
+        rank: this process's number, from 0.
+        size: the number of processes.
 
     Example:
         >>> from pellucid.training import World
@@ -43,12 +43,12 @@ class World:
 
 
 def join_world() -> World:
-    """Return which process this is, having joined the group that torchrun's environment describes.
+    """Join the group that torchrun's environment describes, and return this process's rank and the group's size.
 
-    Alone where there is none. NCCL on GPUs, gloo elsewhere.
+    Without torchrun, the process is alone. The backend is NCCL on GPUs, else gloo.
 
     Errors:
-        InvalidArgument where RANK or WORLD_SIZE is set to anything but a rank or their number.
+        InvalidArgument if RANK or WORLD_SIZE is set to an invalid value.
 
     Example:
         >>> from pellucid.training import join_world
@@ -66,7 +66,7 @@ def join_world() -> World:
 
 
 def leave_world() -> int:
-    """Leave the group, if there is one; returns the rank this process had."""
+    """Leave the group, if there is one, and return this process's rank in it."""
     if not (dist.is_available() and dist.is_initialized()):
         return 0
     rank = dist.get_rank()
@@ -75,7 +75,7 @@ def leave_world() -> int:
 
 
 def barrier(world: World) -> None:
-    """Wait for everybody."""
+    """Wait for all ranks."""
     if world.size > 1:
         dist.barrier()
 
@@ -84,8 +84,8 @@ def average_gradients(parameters: Iterable[Tensor], world: World) -> None:
     """Replace every gradient by its mean over ranks; a missing one counts as zero, so that all ranks reduce the same tensors.
 
     Args:
-        parameters: the same on every rank, in one order.
-        world: which rank this is, of how many.
+        parameters: the same on every rank, in the same order.
+        world: this process's rank, and the number of ranks.
 
     Example:
         >>> import torch
@@ -105,11 +105,11 @@ def all_gather_rows(rows: Tensor, world: World) -> Tensor:
     """Stack the rows of all ranks, in rank order; the numbers of rows may differ.
 
     Args:
-        rows: (n, ...) of this rank; of one dtype and trailing shape on all of them.
-        world: which rank this is, of how many.
+        rows: this rank's rows (n, ...); dtype and trailing shape are equal on all ranks.
+        world: this process's rank, and the number of ranks.
 
     Returns:
-        (N, ...), N the sum of all n.
+        All rows (N, ...), with N the sum of all n.
 
     Gradient:
         rows: exact: the sum over ranks of the gradients that reached this rank's rows. Every rank must take part in backward.
@@ -152,8 +152,8 @@ def descend(loss: Tensor, *optimizers: Optimizer, world: World) -> None:
 
     Args:
         loss: a scalar.
-        optimizers: each takes a step; their gradients are emptied before.
-        world: which rank this is, of how many.
+        optimizers: each takes a step; their gradients are cleared before.
+        world: this process's rank, and the number of ranks.
 
     Example:
         >>> import torch
@@ -175,7 +175,7 @@ def set_rate(optimizer: Optimizer, rate: float) -> None:
     """Set the learning rate of every group.
 
     Args:
-        optimizer: whose.
+        optimizer: the optimiser to change.
         rate: the new learning rate, at least 0.
 
     Example:
@@ -191,10 +191,10 @@ def set_rate(optimizer: Optimizer, rate: float) -> None:
 
 
 def pick_device(name: str) -> torch.device:
-    """The device to train on: ``auto`` takes a GPU where there is one.
+    """Return the device to train on; ``auto`` takes a GPU if there is one.
 
     Errors:
-        ``InvalidArgument`` for a device that is not there.
+        ``InvalidArgument`` for a device that does not exist.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,7 +1,7 @@
 """The log of a run: one CSV row per logged step, and its curves as a picture.
 
-Owns: the file, cutting it back to where a run resumes, and the plot of columns over steps.
-Must not: average or smooth, since the rows are the measurements; import matplotlib before a picture is wanted.
+Owns: the file, cutting it back to the step at which a run resumes, and the plot of columns over steps.
+Must not: average or smooth; import matplotlib before a plot is made.
 Read next: ``loop.py``.
 """
 
@@ -24,13 +24,13 @@ class CsvLog:
     """Append rows of numbers under one header; the first column is ``step``.
 
     Args:
-        path: the file. Rows already in it are kept up to ``resume_at`` and dropped beyond, so that a resumed run leaves the
-            log an uninterrupted one would have left. A run that begins renames a file that is already there to the
-            next free name (``log-1.csv``), with a warning.
+        path: the file. Its rows up to step ``resume_at`` are kept, and later rows dropped, so that a resumed run leaves the same
+            log as an uninterrupted one. A new run renames an existing file to the next free name (``log-1.csv``), with a
+            warning.
         resume_at: how many steps are done.
 
     Errors:
-        ``InvalidArgument`` where a run resumes beside a file that is no log.
+        ``InvalidArgument`` if a run resumes and the file is no log.
 
     Example:
         >>> import tempfile
@@ -82,10 +82,10 @@ class CsvLog:
 
 
 def read_log(path: str | os.PathLike[str]) -> dict[str, list[float]]:
-    """Return the columns of a log by name. A last line that a kill cut short is ignored.
+    """Return the columns of a log by name. An incomplete last line, left by a kill, is ignored.
 
     Args:
-        path: of the file.
+        path: the file.
 
     Errors:
         ``InvalidArgument`` for a file that is no table of numbers.
@@ -135,7 +135,7 @@ def plot_curves(
         panels: panel title -> columns drawn as lines; by default one panel per column.
         bands: panel title -> (low, high) pairs of columns drawn as a filled band: a range over time.
         units: panel title -> the unit of its vertical axis, such as ``"degrees"``.
-        title: of the figure.
+        title: the figure's title.
     """
     with needs("A figure of curves", "'pellucid[demo]'"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,7 +1,7 @@
-"""The loop: steps, logs, checkpoints, and going on after a kill as if nothing had happened.
+"""The training loop: steps, logs, checkpoints, and exact resuming after a kill.
 
-Owns: when to log, save and stop, the seed every step starts from, the folder's lock (the
-    operating system takes it back when a process ends, however it ends), and the progress bar.
+Owns: when to log, save and stop, the seed of every step, the folder's lock (which the operating system releases whenever the
+    process ends), and the progress bar.
 Must not: look inside a step.
 Read next: ``checkpoint.py``.
 """
@@ -34,7 +34,7 @@ __all__ = ["NonFiniteLoss", "fit", "fit_run", "only_run_in", "progress_bar", "st
 
 
 class NonFiniteLoss(StoppedRun):
-    """A logged number became NaN or infinite; the run stopped, its last checkpoint intact."""
+    """A logged number became NaN or infinite; the run stopped, and its last checkpoint is intact."""
 
 
 def fit(
@@ -53,24 +53,24 @@ def fit(
     world: World | None = None,
     after_log: Callable[[int, Mapping[str, float]], None] | None = None,
 ) -> Path:
-    """Call ``step(0) .. step(total - 1)``, logging and saving on the way.
+    """Call ``step(0) .. step(total - 1)``, and log and save at intervals.
 
-    A step must depend on its number, the state and torch's generator only. The generator is seeded anew from (seed, step,
-    rank) before each step and restored afterwards, so dropout is exactly resumable and nobody else's numbers change.
+    A step must depend only on its number, the state and torch's generator. The generator is seeded from (seed, step, rank) before
+    each step and restored afterwards, so dropout resumes exactly, and random numbers outside the loop do not change.
 
     Args:
         step: does one step and returns the numbers to log; ``loss`` is shown beside the bar.
         state: the objects that a checkpoint holds.
         total: number of steps.
         directory: gets ``log.csv`` and ``checkpoints/``; locked while the run lasts.
-        seed: of the run.
-        save_every, log_every: in steps; the last step is always saved and logged.
-        settings: JSON-ready; a checkpoint made with others is refused.
-        title: of the progress bar.
-        resume: go on from the newest checkpoint in ``directory``; otherwise an existing one is an error, never overwritten.
-        quiet: no progress bar.
+        seed: the seed of the run.
+        save_every, log_every: intervals in steps; the last step is always saved and logged.
+        settings: JSON-ready settings; a checkpoint with other settings is refused.
+        title: the progress bar's title.
+        resume: resume from the newest checkpoint in ``directory``; if False, an existing checkpoint is an error.
+        quiet: show no progress bar.
         world: the ranks; only the first one writes.
-        after_log: called with every logged row, on every rank; may raise to stop (a collapse guard).
+        after_log: called with every logged row, on every rank; may raise to stop the run (for instance on a collapse).
 
     Returns:
         The last checkpoint.
@@ -142,12 +142,12 @@ def fit_run(
     about: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Path:
-    """Return what :func:`fit` does, with the steps, the seed and the intervals of the settings.
+    """Call :func:`fit` with the steps, the seed and the intervals of the settings, and return its result.
 
     Args:
-        step, state, directory: as there.
-        settings: of the run.
-        about: facts that a checkpoint must share with the run to be resumed; default the settings.
+        step, state, directory: as for :func:`fit`.
+        settings: the settings of the run.
+        about: facts that must be equal in the run and in a checkpoint to resume from; default the settings.
         options: further arguments of :func:`fit`.
 
     Errors:
@@ -165,7 +165,7 @@ def fit_run(
 
 
 def step_seed(seed: int, step: int, rank: int = 0) -> int:
-    """A seed for torch's generator that no other (seed, step, rank) is likely to share."""
+    """Return a seed for torch's generator, which another (seed, step, rank) is unlikely to share."""
     mixed = (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + rank * 0x94D049BB133111EB) & ((1 << 64) - 1)
     mixed ^= mixed >> 31
     return (mixed * 0xD6E8FEB86659FD93 & ((1 << 64) - 1)) >> 1
@@ -192,7 +192,7 @@ def _differences(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> Iterator[
     for name, value in wanted.items():
         other = got.get(name)
         if isinstance(value, Mapping) and isinstance(other, Mapping):
-            both = {**dict.fromkeys(other), **value}  # what only the checkpoint has differs, too
+            both = {**dict.fromkeys(other), **value}  # a name in the checkpoint alone is a difference, too
             yield from ((f"{name}.{inner}", *pair) for inner, *pair in _differences(both, other))
         elif other != value:
             yield name, value, other
@@ -214,10 +214,10 @@ _TAKEN = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}
 
 @contextmanager
 def only_run_in(directory: Path) -> Iterator[None]:
-    """Hold the folder's lock, a file ``.lock`` that stays there empty.
+    """Hold the folder's lock, an empty file ``.lock`` that is not deleted.
 
     Errors:
-        ``InvalidArgument`` where another run holds it. A file system without locks gives a warning.
+        ``InvalidArgument`` if another run holds the lock. A file system without locks gives a warning.
     """
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / ".lock"
@@ -267,7 +267,7 @@ def silence(total: int, title: str) -> Iterator[Reporter]:
 
 @contextmanager
 def progress_bar(total: int, title: str) -> Iterator[Reporter]:
-    """A bar with rate and time left; where there is no terminal, a plain line every half minute."""
+    """Show a bar with rate and time left or, without a terminal, print a line every half minute."""
     with needs("A progress bar", "rich"):
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

@@ -1,6 +1,6 @@
-"""Settings from a TOML file and the command line into a frozen dataclass, with the errors a typing mistake deserves.
+"""Read settings from a TOML file and the command line into a frozen dataclass, with errors that explain typing mistakes.
 
-Owns: the settings that all runs share, the ranges of numbers, and the merging order (defaults, file, overrides).
+Owns: the settings that all runs share, the ranges of numbers, and the order of precedence (defaults, file, overrides).
 Must not: know any command's own settings.
 Read next: ``loop.py``.
 """
@@ -28,7 +28,7 @@ S = TypeVar("S")
 
 @dataclasses.dataclass(frozen=True)
 class Within:
-    """The range of a number, as its annotation carries it."""
+    """The allowed range of a number, for use in annotations."""
 
     expected: str
     holds: Callable[[Any], bool]
@@ -48,11 +48,11 @@ class RunSettings:
     Args:
         steps: number of steps.
         batch: samples per step, over all ranks together.
-        seed: of everything that is drawn.
-        save_every, log_every: in steps.
+        seed: seed of all random numbers.
+        save_every, log_every: interval in steps.
 
     Errors:
-        ``InvalidArgument`` for the first number out of its range.
+        ``InvalidArgument`` for the first number outside of its range.
 
     Example:
         >>> from pellucid.training import RunSettings
@@ -71,7 +71,7 @@ class RunSettings:
 
 
 def check_ranges(settings: object) -> None:
-    """Raise for the first field of a dataclass that its annotation does not allow: a range, or one of a few texts.
+    """Raise for the first field of a dataclass whose value its annotation does not allow (a range, or a choice of texts).
 
     Errors:
         ``InvalidArgument``, which names the field.
@@ -87,7 +87,7 @@ def check_ranges(settings: object) -> None:
 
 
 def described(kind: type) -> dict[str, str]:
-    """The description of each field in the docstrings of a dataclass and of its bases."""
+    """Return the description of each field, from the docstrings of a dataclass and its bases."""
     texts: dict[str, str] = {}
     for part in reversed(kind.__mro__):
         for names, text in re.findall(r"^    (\w[\w, ]*): (.+(?:\n {8}.+)*)", inspect.cleandoc(part.__doc__ or ""), re.MULTILINE):
@@ -98,13 +98,13 @@ def described(kind: type) -> dict[str, str]:
 def read_settings(
     kind: type[S], path: str | os.PathLike[str] | None = None, origins: Mapping[str, str] | None = None, /, **overrides: Any
 ) -> S:
-    """Return the dataclass ``kind``, built from its defaults, a TOML file, and overrides that are not None.
+    """Make a ``kind`` from its defaults, a TOML file, and overrides that are not None.
 
     Args:
         kind: the dataclass.
-        path: of the file, or None.
-        origins: by name, where an override came from; default an option of that name.
-        overrides: values that win over the file's.
+        path: the TOML file, or None.
+        origins: by name, the source of an override for messages; default ``--name``.
+        overrides: values that replace the file's.
 
     Errors:
         ``InvalidArgument`` for an unknown name (with the known ones) or broken TOML; ``InvalidType`` for a wrong type.
