@@ -1,6 +1,6 @@
-"""Aligning pictures by descent: from coarse to fine, every pair of a batch on its own.
+"""Align pictures by descent: from coarse to fine, every pair of a batch on its own.
 
-Owns: `align`, its checks, the pyramid, and what each pair is told in the end.
+Owns: `align`, its checks, the pyramid, and assembling the result.
 Must not: take steps itself.
 Read next: ``newton.py``, ``descent.py``.
 """
@@ -28,20 +28,20 @@ from pellucid.registration.evidence import evidence_of
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, evened
 from pellucid.registration.maps import basis, corner_distance, lens_field, level_from_full, parts_of, spline_field, spline_near
 from pellucid.registration.newton import LEAST_OVERLAP, Equations, Found, Pair, equations, minimise, noise_covariance, plane_moves
-from pellucid.registration.verdicts import check_numbers, problems_of, reasons_of, start_of, told, weight_of
+from pellucid.registration.verdicts import check_numbers, flags_of, problems_of, reasons_of, start_of, weight_of
 from pellucid.types import Size
 
 __all__ = ["Alignment", "Step", "align"]
 
 _COARSEST = 16
 _FINEST = 0.5
-"""Pixels that the last level is blurred by."""
+"""Blur of the finest level, in pixels."""
 _TURNS = (0.0, -15.0, 15.0)
-"""Degrees that the coarsest level begins with, beside the start: it sees too little to find large turns from one."""
+"""Rotations in degrees that the coarsest level adds to the start: from a single start, it would not find large rotations."""
 _SHIFTS = (0.0, -0.15, 0.15)
-"""Shifts along both axes that it begins with, as shares of the sides."""
+"""Shifts along both axes that it adds, as shares of the sides."""
 _KEPT = (8, 4, 1)
-"""How many maps go from the coarsest level to the next, and from there on."""
+"""How many maps the coarsest level passes on, the next level, and all further ones."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Step:
     """One step of a descent.
 
     Args:
-        size: of the level's fixed picture.
-        model: the maps among which the step could move.
-        loss: of every pair.
+        size: size of the level's fixed picture.
+        model: the model of the map at this step.
+        loss: the loss of every pair.
 
     Example:
         >>> import torch
@@ -70,17 +70,17 @@ class Alignment:
     """The result of `align`.
 
     Args:
-        matrix: moving pixel from fixed pixel, last entry 1; where a pair was not usable, the start.
-        field: displacements in pixels of the moving picture, beside the matrix; None unless the model bends.
-        lens: k1 and k2, which are in the field: r goes to r (1 + k1 r^2 + k2 r^4) before the matrix, r from the middle of the fixed
-            picture in halves of its longer side; None unless the model has a ``lens``.
-        converged: of each pair.
-        reason: why, in words.
-        loss, overlap, correlation: at the end, of the full pictures.
-        brightness: gain, offset and exponent that make the moving picture look like the fixed one; 1, 0, 1 where not solved for;
-            of pictures in units of their local spread where the light was local.
-        covariance: of the model's parameters in the normalised frame (1 is half the longer side from the centre), were the
-            residuals independent noise; None for descents by Adam and for what bends.
+        matrix: moving pixel from fixed pixel, last entry 1; the start for a pair that cannot be used.
+        field: displacements in pixels of the moving picture, added to the matrix's map; None for models without bending.
+        lens: k1 and k2, which the field includes: before the matrix, radius r becomes r (1 + k1 r^2 + k2 r^4), with r from the
+            fixed picture's centre in units of half its longer side; None unless the model has a ``lens``.
+        converged: whether each pair converged.
+        reason: ``converged`` or why not, for each pair.
+        loss, overlap, correlation: values at the end, for the full pictures.
+        brightness: gain, offset and exponent that make the moving picture look like the fixed one; 1, 0, 1 if not solved for;
+            under ``photometric="local"``, for pictures in units of their local spread.
+        covariance: covariance of the model's parameters in the normalised frame (1 is half the longer side from the centre), if
+            residuals are independent noise; None for Adam and for models that bend.
         history: every step.
     """
 
@@ -102,10 +102,10 @@ class Alignment:
         Args:
             moving: the picture that was aligned, or another of its size.
             size: (height, width) of the fixed picture.
-            options: as of :func:`pellucid.functional.warp`.
+            options: options of :func:`pellucid.functional.warp`.
 
         Returns:
-            As :func:`~pellucid.functional.warp` does.
+            The result of :func:`~pellucid.functional.warp`.
 
         Gradient:
             moving: exact. The alignment's matrix and field: almost everywhere.
@@ -148,34 +148,34 @@ def align(
 ) -> Alignment:
     """Find the map that makes the moving picture look like the fixed one.
 
-    Gauss-Newton steps with Levenberg and Marquardt's damping from the warp's own slopes, or Adam through the warp with slopes that
-    are blurred at first (`gradient_scale`). The coarsest level of Gauss-Newton begins with three turns at nine shifts, and the best
-    maps go on to finer levels.
+    The methods are Gauss-Newton with Levenberg-Marquardt damping, on the warp's own derivatives, and Adam through the warp, with
+    gradients that are blurred at first (`gradient_scale`). The coarsest level of Gauss-Newton tries three rotations at nine shifts,
+    and the best maps go on to finer levels.
 
     Args:
         fixed, moving: (C, H, W) or (B, C, H, W), floating point in any units, or uint8. Their sizes may differ.
         model: ``translation``, ``similarity``, ``affine``, ``homography``; ``lens``: two radial terms; ``bspline``: displacements;
-            or a composition, such as ``similarity+bspline`` or ``affine+lens``: first the matrix is found, then the bending beside
-            it; where Adam descends, all of it at once.
+            or a composition, such as ``similarity+bspline`` or ``affine+lens``. Gauss-Newton finds first the matrix and then the
+            bending; Adam finds both at once.
         loss: ``ssd``, ``ncc``, ``charbonnier`` or ``barron`` (exponent -2), ``local_ncc`` or ``mutual_information``.
-        method: ``gauss_newton`` (all but lenses, under the first four losses), ``adam`` (all), or ``auto``: the first where it can.
+        method: ``gauss_newton`` (the first four losses, no lens), ``adam`` (all), or ``auto``: Gauss-Newton where possible.
         photometric: ``none``, ``gain_bias``, ``gain_bias_gamma`` (Gauss-Newton of matrices only; pictures in [0, 1]), or ``local``:
-            pictures without their local mean and in units of their local spread, for light that differs from place to place.
-        start: moving pixel from fixed pixel, one or one for each pair; default the identity; of pictures of different sizes
-            Gauss-Newton tries middle on middle, and all of one on all of the other, too.
-        mask, moving_mask: weights from 0: how much each pixel counts.
-        features: pictures (B, C, H, W) -> maps (B, K, H, W), which are aligned instead.
-        width: of the robust losses, in the pictures' units, or in those of their spread.
-        spacing: pixels between a B-spline's control points; on coarse levels half as many of their pixels.
-        stiffness: weight of their mean squared second differences, in square pixels, beside the loss's logarithm.
-        levels: of the pyramid, each half the size; None: down to 16 pixels.
-        steps: per level, at most; Adam takes five times as many.
-        tolerance: pixels; a pair whose corners move less in a step is done.
+            the local mean is subtracted and the local spread divided out, for light that varies across the picture.
+        start: moving pixel from fixed pixel, one matrix or one for each pair; default the identity. For pictures of different
+            sizes, Gauss-Newton by default also tries to match their centres, and to match their areas.
+        mask, moving_mask: the weight of each pixel, at least 0.
+        features: maps pictures (B, C, H, W) to feature maps (B, K, H, W), which are aligned instead.
+        width: width of the robust losses, in the pictures' units, or in units of the local spread.
+        spacing: pixels between a B-spline's control points; on coarse levels, half as many of the level's pixels.
+        stiffness: weight of the control points' mean squared second differences, in square pixels, added to the loss's logarithm.
+        levels: levels of the pyramid, each half the size; None: down to 16 pixels.
+        steps: largest number of steps per level; Adam takes five times as many.
+        tolerance: pixels; a pair is done when a step moves its corners by less.
 
     Returns:
-        See :class:`Alignment`. A pair that cannot be aligned does not disturb the others and is told so: not finite, constant, no
-        overlap, out of steps, a correlation below 0.3 at the end, or details that do not speak for the map: fewer than nine of ten
-        places match best there, or those that do leave it open.
+        See :class:`Alignment`. A pair that cannot be aligned does not disturb the others, and its ``reason`` says why: pixels that
+        are not finite, a constant picture, no overlap, no steps left, a correlation below 0.3 at the end, or details that do not
+        support the map: fewer than nine in ten places match best there, or the matching places do not fix the map.
 
     Gradient:
         none; the result is detached.
@@ -203,7 +203,7 @@ def align(
         "method", method, ("auto", "gauss_newton", "adam") if loss in RESIDUAL and "lens" not in bends else ("auto", "adam")
     )
     if photometric == "gain_bias_gamma" and (not exact or bends):
-        raise invalid("photometric", expected="none, gain_bias or local where Adam descends, or something bends", got=photometric)
+        raise invalid("photometric", expected="none, gain_bias or local for Adam and for models that bend", got=photometric)
     check_numbers(width=width, spacing=spacing, stiffness=stiffness, levels=levels, steps=steps, tolerance=tolerance)
     with torch.no_grad():
         pair, problems = _read(fixed, moving, mask, moving_mask, features)
@@ -258,7 +258,7 @@ class _Run(Run):
         used = last.overlap * pair.mask.sum((1, 2, 3)) * pair.fixed.shape[1]
         covariance = noise_covariance(last, used, len(basis(self.model, used))) / _kept_noise(_FINEST)
         measured = (last.loss, last.overlap, last.correlation, last.brightness)
-        return self._told(matrix, starts[0], None, None, settled, problems, measured, covariance, history)
+        return self._result(matrix, starts[0], None, None, settled, problems, measured, covariance, history)
 
     def _equations(self, pair: Pair, model: str, matrix: Tensor, power: Tensor) -> Equations:
         return equations(pair, matrix, model, photometric=self.photometric, exponent=power, weigh=self.weigh)
@@ -267,7 +267,7 @@ class _Run(Run):
         field, found, steps = bend_levels(self, self._level, resize, matrix, levels)
         history, last = [*before, *(Step((size[0], size[1]), "bspline", loss) for size, loss in steps)], found.slopes
         measured = (last.loss, last.overlap, last.correlation, last.brightness)
-        return self._told(matrix, matrix, field, None, found.settled, problems, measured, None, history)
+        return self._result(matrix, matrix, field, None, found.settled, problems, measured, None, history)
 
     def adam(self, start: Tensor, levels: int, problems: list[str], before: tuple[Step, ...] = ()) -> Alignment:
         matrix, field, lens = start, None, start.new_zeros(len(start), 2) if "lens" in self.bends else None
@@ -305,10 +305,10 @@ class _Run(Run):
         ones = torch.ones_like(overlap)
         agreed = ones if self.loss == "mutual_information" else correlation(out, self.pair.fixed, weight)
         measured = (self.measure(out, self.pair.fixed, weight), overlap, agreed, torch.stack((ones, 0 * ones, ones), 1))
-        return self._told(matrix, start, field, lens, found.settled, problems, measured, None, history)
+        return self._result(matrix, start, field, lens, found.settled, problems, measured, None, history)
 
     def _level(self, level: int) -> tuple[Pair, Tensor, Tensor]:
-        """The pair at half the size so many times, and the maps from full pixels to its own."""
+        """Return the pair at half the size ``level`` times, and the maps from full pixels to its pixels."""
         parts: list[Tensor | None] = []
         maps = []
         for picture, mask in ((self.pair.fixed, self.pair.mask), (self.pair.moving, self.pair.moving_mask)):
@@ -317,7 +317,7 @@ class _Run(Run):
             sigma = 1.0 if level else _FINEST
             lower = partial(_lower, size=size, sigma=sigma)
             weight = None if mask is None else lower(mask)
-            # What is masked must not be smeared over what is not.
+            # Masked pixels must not blur into the others.
             smooth = lower(picture) if mask is None or weight is None else lower(picture * mask) / weight.clamp_min(1e-6)
             parts += [smooth, None if mask is None else resize(mask, size)]
             maps.append(level_from_full(full, size, picture))
@@ -327,7 +327,7 @@ class _Run(Run):
         assert moving is not None
         return Pair(fixed, moving, mask, moving_mask), maps[0], maps[1]
 
-    def _told(
+    def _result(
         self,
         matrix: Tensor,
         start: Tensor,
@@ -340,10 +340,10 @@ class _Run(Run):
         history: list[Step],
     ) -> Alignment:
         loss, overlap, agreed, brightness = measured
-        model = self.model or "translation"  # what bends, bends by what is there
+        model = self.model or "translation"  # a model without a matrix
         evidence = None if self.loss == "mutual_information" else evidence_of(self.pair, matrix, field, model)
         reasons = reasons_of(problems, matrix, loss, overlap, agreed, settled, evidence)
-        converged, usable = told(problems, reasons, matrix)
+        converged, usable = flags_of(problems, reasons, matrix)
         matrix = torch.where(usable[:, None, None], matrix, start)
         if field is not None:
             field = torch.where(usable[:, None, None, None], field, 0.0)
@@ -356,12 +356,12 @@ def _lower(picture: Tensor, *, size: Size, sigma: float) -> Tensor:
 
 
 def _model_of(level: int, levels: int, wanted: str) -> str:
-    """The coarsest of several levels sees too little for a homography: it looks for an affine map."""
+    """Return the model of a level: the coarsest of several has too few pixels for a homography, and finds an affine map."""
     return "affine" if wanted == "homography" and level == levels - 1 > 0 else wanted
 
 
 def _fan(size: Size, like: Tensor, *, turned: bool) -> Float[Tensor, "k 3 3"]:
-    """Small maps to begin with: the identity first."""
+    """Return the small maps that the coarsest level tries, the identity first."""
     fan = []
     for turn, x, y in product(_TURNS if turned else (0.0,), _SHIFTS, _SHIFTS):
         shift = like.new_tensor([[1.0, 0.0, x * size[1]], [0.0, 1.0, y * size[0]], [0.0, 0.0, 1.0]])
@@ -370,7 +370,7 @@ def _fan(size: Size, like: Tensor, *, turned: bool) -> Float[Tensor, "k 3 3"]:
 
 
 def _ranked(found: Found, starts: int, size: Size, kept: int) -> Int[Tensor, "kept b"]:
-    """The rows of the best maps, best first, no two of them within a pixel of each other where there are others."""
+    """Return the rows of the best maps, best first; maps within a pixel of a better one come last."""
     here = found.equations
     score = torch.nan_to_num(here.overlap * here.correlation.clamp_min(0.0).square(), 0.0)
     score = torch.where(here.overlap > LEAST_OVERLAP, score, -1.0).unflatten(0, (starts, -1))
@@ -387,7 +387,7 @@ def _ranked(found: Found, starts: int, size: Size, kept: int) -> Int[Tensor, "ke
 
 
 def _kept_noise(sigma: float) -> float:
-    """The share of independent noise's variance that a blur leaves; what is aligned is smoother, and as uncertain as before."""
+    """Return the share of independent noise's variance that remains after a blur, which must not make the covariance smaller."""
     side = 2 * math.ceil(3 * sigma) + 1
     point = torch.zeros(1, 2 * side + 1, 2 * side + 1, device="cpu")
     point[:, side, side] = 1.0
@@ -401,7 +401,7 @@ def _turned(degrees: float, size: Size, like: Tensor) -> Float[Tensor, "3 3"]:
 
 
 def _control(field: Tensor | None, size: Size, spacing: float, like: Tensor) -> Float[Tensor, "b 2 m n"]:
-    """Control points of a level: those whose field is nearest to the coarser level's, made larger."""
+    """Return the control points of a level whose field is nearest to the enlarged field of the coarser level."""
     if field is None:
         return spline_near(like.new_zeros((len(like), 2, *size)), spacing)
     y, x = size[0] / field.shape[-2], size[1] / field.shape[-1]
@@ -411,7 +411,7 @@ def _control(field: Tensor | None, size: Size, spacing: float, like: Tensor) -> 
 def _read(
     fixed: object, moving: object, mask: Tensor | None, moving_mask: Tensor | None, features: Callable[[Tensor], Tensor] | None
 ) -> tuple[Pair, list[str]]:
-    """Pictures in floating point with a batch axis, their weights, and what is wrong with each pair."""
+    """Return the pair in floating point with a batch axis and weights, and the problem of each pair, if any."""
     pictures = []
     for name, picture in (("fixed", fixed), ("moving", moving)):
         if not isinstance(picture, Tensor):
@@ -442,7 +442,7 @@ def _read(
 
 
 def _starts(start: Tensor | Sequence[Sequence[float]] | None, pair: Pair, model: str | None) -> Float[Tensor, "k b 3 3"]:
-    """The given start; or the identity and, for pictures of different sizes, middle on middle, and whole on whole."""
+    """Return the given start; or the identity and, for pictures of different sizes, maps that match centres and areas."""
     like, count = pair.fixed, len(pair.fixed)
     if start is None:
         (h, w), (h2, w2) = like.shape[-2:], pair.moving.shape[-2:]

@@ -1,6 +1,6 @@
-"""Gauss-Newton on a B-spline's control points, of pictures and of volumes, with Levenberg and Marquardt's damping.
+"""Gauss-Newton on a B-spline's control points, for pictures and volumes, with Levenberg-Marquardt damping.
 
-Owns: the equations of control points, which are never written out, and their solution by conjugate gradients.
+Owns: the equations of control points, which are never stored as a matrix, and their solution by conjugate gradients.
 Must not: know pyramids, or change the matrix.
 Read next: ``newton.py``, ``align.py``.
 """
@@ -22,15 +22,15 @@ from pellucid.registration.newton import LEAST_OVERLAP, Pair, residuals
 __all__ = ["Bent", "Slopes", "bend", "bend_levels", "slopes_of"]
 
 _MOST_TURNS = 40
-"""Of conjugate gradients for one step."""
+"""Largest number of conjugate-gradient iterations in one step."""
 _FLAT = 1e-4
-"""A step that changes the loss by a smaller share ends a descent: what creeps on then is where the pictures show nothing."""
+"""A step that changes the loss by a smaller share ends a descent: later changes only affect places without details."""
 _EXACT = 1e-2
-"""They end where what is left of the equations is a smaller share of what there was: a step is a guess anyway."""
+"""Conjugate gradients end when the residual has fallen to this share: a step need not be exact."""
 
 
 _STIFFER = 20.0
-"""How much stiffer all descents but the last one are: what is soft from the beginning folds where noise says so."""
+"""Factor on the stiffness in all descents but the last: a soft field would fold along noise from the beginning."""
 
 
 class Slopes(NamedTuple):
@@ -39,14 +39,14 @@ class Slopes(NamedTuple):
     Args:
         axes: B-splines along the axes; a field is ``along(control, axes)``.
         stiff: matrices of the squared second differences along the axes.
-        slopes: of the brightened moving picture to where it is read.
-        fitted: what gain and offset can make, orthonormal under the weights; none where they are not solved for.
-        residual, weights: the weights are those of the robust loss over the loss, so what is stiff does not depend on the light.
-        cost: the logarithm of the loss, with the stiffness: what descends.
+        slopes: derivatives of the moving picture, after gain and offset, with respect to where it is read.
+        fitted: the changes that gain and offset can make, orthonormal under the weights; empty if they are not solved for.
+        residual, weights: the weights are the robust loss's divided by the loss, so the stiffness does not depend on brightness.
+        cost: the logarithm of the loss plus the stiffness, which the steps lower.
         loss: the weighted mean of the squared (or robust) residual.
         overlap: share of the fixed picture's weight that the moving picture covers.
         brightness: gain, offset, 1.
-        correlation: where the pictures overlap.
+        correlation: correlation of the pictures where they overlap.
     """
 
     axes: tuple[Float[Tensor, "length m"], ...]
@@ -62,17 +62,17 @@ class Slopes(NamedTuple):
     correlation: Float[Tensor, "b"]
 
     def forward(self, change: Float[Tensor, "b k *m"]) -> Float[Tensor, "b c n"]:
-        """J change: what of the residual's movement gain and offset do not undo."""
+        """Return J change: the part of the residual's change that gain and offset cannot undo."""
         moved = (self.slopes * along(change, self.axes).flatten(2)[:, None]).sum(2)
         shares = (self.fitted * (self.weights * moved)[:, None]).sum((2, 3), keepdim=True)
         return moved - (shares * self.fitted).sum(1)
 
     def back(self, residual: Float[Tensor, "b c n"]) -> Float[Tensor, "b k *m"]:
-        """J' W residual, of a residual that gain and offset cannot make smaller."""
+        """Return J' W residual, for a residual that gain and offset cannot make smaller."""
         return self._gathered((self.slopes * (self.weights * residual)[:, :, None]).sum(1), [axis.T for axis in self.axes])
 
     def diagonal(self) -> Float[Tensor, "b k *m"]:
-        """Of J' W J, gain and offset apart, and of the stiffness."""
+        """Return the diagonal of J' W J plus the stiffness, ignoring gain and offset."""
         pixels = (self.slopes.square() * self.weights[:, :, None]).sum(1)
         stiff = self.stiff[0].diagonal()
         for part in self.stiff[1:]:
@@ -83,7 +83,7 @@ class Slopes(NamedTuple):
         return along(pixels.unflatten(2, [len(axis) for axis in self.axes]), axes)
 
     def stiffened(self, control: Float[Tensor, "b k *m"]) -> Float[Tensor, "b k *m"]:
-        """Half the slope of the stiffness's own cost."""
+        """Return half the gradient of the stiffness term."""
         still: list[None] = [None] * (len(self.stiff) - 1)
         each = [along(control, [*still[:i], part, *still[i:]]) for i, part in enumerate(self.stiff)]
         return torch.stack(each).sum(0)
@@ -99,7 +99,7 @@ def slopes_of(
     photometric: str = "gain_bias",
     weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
 ) -> Slopes:
-    """Linearise at these control points, beside a matrix that stays; other options as of :func:`equations`.
+    """Linearise at these control points, with a fixed matrix; other options are those of :func:`equations`.
 
     Args:
         spacing: pixels between control points.
@@ -120,7 +120,7 @@ def slopes_of(
 
 
 class Bent(NamedTuple):
-    """Where a descent ended: control points, the equations there, whether it had settled, and the losses of every step."""
+    """The end of a descent: control points, the equations there, whether it had settled, and the losses of every step."""
 
     control: Float[Tensor, "b k *m"]
     slopes: Slopes
@@ -135,24 +135,24 @@ def bend_levels(
     matrix: Tensor,
     levels: int,
 ) -> tuple[Float[Tensor, "b k *size"], Bent, list[tuple[Sequence[int], Float[Tensor, "b"]]]]:
-    """Bend from coarse to fine, and softer at the end.
+    """Find the bending from coarse to fine, with less stiffness at the end.
 
     Args:
-        run: what the alignment was told.
-        level_of: number of a level -> its pair, and the maps from full pixels to its own, of the fixed and the moving picture.
-        larger: a field, and the size of a finer level -> the field there.
-        matrix: of the full pictures; it stays.
-        levels: how many.
+        run: the settings of the alignment.
+        level_of: maps a level's number to its pair, and to the maps from full pixels to its pixels, for fixed and moving picture.
+        larger: maps a field and the size of a finer level to the field there.
+        matrix: the matrix of the full pictures, which does not change.
+        levels: the number of levels.
 
     Returns:
-        The field in pixels of the moving picture, where the last descent ended, and the size and losses of every step.
+        The field in pixels of the moving picture, the end of the last descent, and the size and losses of every step.
     """
     field: Tensor | None = None
     history: list[tuple[Sequence[int], Tensor]] = []
     for level, stiffer in [*((level, _STIFFER) for level in range(levels - 1, -1, -1)), (0, 1.0)]:
         pair, from_full, moving_from_full = level_of(level)
         size = pair.fixed.shape[2:]
-        spacing = run.spacing if level == 0 else max(1.0, run.spacing / 2)  # coarse pictures are smooth, and bend as much
+        spacing = run.spacing if level == 0 else max(1.0, run.spacing / 2)  # coarse pictures are smooth
         zoom = moving_from_full.diagonal()[:-1].view(-1, *[1] * len(size))
         here = moving_from_full @ matrix @ torch.linalg.inv(from_full)
         begin = zoom * larger(field, tuple(size)) if field is not None else pair.fixed.new_zeros((len(matrix), len(size), *size))
@@ -176,9 +176,9 @@ def bend(linearise: Callable[[Tensor], Slopes], control: Float[Tensor, "b k *m"]
     """Take damped steps, each pair its own, until all are settled.
 
     Args:
-        linearise: control points -> slopes.
-        control: where to begin.
-        steps: at most.
+        linearise: maps control points to slopes.
+        control: the control points to begin with.
+        steps: the largest number of steps.
         tolerance: mean movement of the field, in pixels, below which a pair is settled.
     """
     damping, settled = control.new_full((len(control),), 1e-2), control.new_zeros(len(control), dtype=torch.bool)
@@ -202,7 +202,7 @@ def bend(linearise: Callable[[Tensor], Slopes], control: Float[Tensor, "b k *m"]
 
 
 def _step(here: Slopes, control: Tensor, damping: Tensor) -> Float[Tensor, "b k *m"]:
-    """The damped Gauss-Newton step, by conjugate gradients scaled by the diagonal."""
+    """Return the damped Gauss-Newton step, by conjugate gradients preconditioned with the diagonal."""
     diagonal = here.diagonal()
     diagonal = diagonal + 1e-3 * _each(diagonal.flatten(1).mean(1), control) + 1e-30
     ridge = _each(damping, control) * diagonal
@@ -232,7 +232,7 @@ def _step(here: Slopes, control: Tensor, damping: Tensor) -> Float[Tensor, "b k 
 
 
 def _stiff(control: Float[Tensor, "b k *m"], axis: int, stiffness: float) -> Float[Tensor, "m m"]:
-    """The matrix of the mean squared second difference along an axis of control points."""
+    """Return the matrix of the mean squared second difference along an axis of control points."""
     count = control.shape[axis]
     second = torch.diff(torch.eye(count, dtype=control.dtype, device=control.device), n=2, dim=0)
     return stiffness * count / (len(second) * control[0].numel()) * second.T @ second
@@ -243,7 +243,7 @@ def _each(numbers: Float[Tensor, "b"], like: Tensor) -> Float[Tensor, "b *one"]:
 
 
 def _orthonormal(value: Float[Tensor, "b c n"], weights: Float[Tensor, "b c n"]) -> Float[Tensor, "b 2 c n"]:
-    """What gain and offset change of a picture, as two planes whose weighted products are 0 and 1."""
+    """Return the two directions in which gain and offset change a picture, orthonormal under the weights."""
     total = weights.sum((1, 2), keepdim=True).clamp_min(1e-12)
     centred = value - (weights * value).sum((1, 2), keepdim=True) / total
     spread = (weights * centred.square()).sum((1, 2), keepdim=True).clamp_min(1e-12)

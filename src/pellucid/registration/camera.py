@@ -1,4 +1,4 @@
-"""The effect of a camera on known pictures: its lens, brightness, blur and noise, by descent.
+"""Fit a camera's effect on known pictures: its lens, brightness, blur and noise, by descent.
 
 Owns: `fit_camera`, `Camera`, the model and its linearisation.
 Must not: resample by itself.
@@ -26,34 +26,34 @@ __all__ = ["Camera", "fit_camera"]
 
 _NAMES = ("scale", "k1", "k2", "k3", "center_x", "center_y", "v1", "v2", "gain", "gamma", "blur")
 _START = {"scale": 1.0, "gain": 1.0, "gamma": 1.0}
-_GEOMETRY = 8  # the first so many numbers say where a pixel reads and how it is shaded
+_GEOMETRY = 8  # so many leading parameters decide where a pixel reads and how it is shaded
 _COARSEST = 40
 _LEAST_OVERLAP, _LEAST_CORRELATION, _LEAST_SPREAD = 0.2, 0.3, 1e-4
-_STILL = 1e-4  # a step that changes gain, gamma, shading and the blur's square by less is none
-_DARK = 1e-3  # below it a power's slope says nothing
-_REACH = 12  # taps of the blur to each side, and how far beyond a picture's edge nothing is judged at most
+_STILL = 1e-4  # a step that changes gain, gamma, shading and the blur's square by less has converged
+_DARK = 1e-3  # darker pixels are ignored, because the slope of gamma is not reliable there
+_REACH = 12  # taps of the blur to each side
 
 
 @dataclass(frozen=True)
 class Camera:
     """The result of `fit_camera`.
 
-    With u the place of a pixel from the center in halves of the picture's diagonal and r its length, the camera shows
-    ``(gain * (1 + v1 r^2 + v2 r^4) * blurred(ideal at center + u * (scale + k1 r^2 + k2 r^4 + k3 r^6))) ** gamma``, and noise.
+    With u a pixel's offset from the center in units of half the picture's diagonal, and r its length, the camera shows
+    ``(gain * (1 + v1 r^2 + v2 r^4) * blurred(ideal at center + u * (scale + k1 r^2 + k2 r^4 + k3 r^6))) ** gamma`` plus noise.
 
     Args:
         parameters: ``scale``, ``k1``, ``k2``, ``k3``; ``center_x`` and ``center_y``, the axis of the lens, in pixels from the
             picture's middle; ``v1``, ``v2``; ``gain``; ``gamma``; ``blur``, the standard deviation in pixels; ``noise``, the
             standard deviation in the pictures' units.
-        names: those that were solved for, in the covariance's order.
-        covariance: of them, for independent noise; the blur's stands for its square, which is what is solved for.
+        names: the parameters that were solved for, in the covariance's order.
+        covariance: their covariance, for independent noise; the blur's entry is for its square, which is the solved parameter.
         converged: whether the last step moved no pixel by more than the tolerance.
-        reason: why, in words.
+        reason: ``converged`` or why not.
         loss: the mean squared residual.
-        overlap: the share of pixels whose ideal place is known.
-        correlation: of the camera's pictures and the model's.
+        overlap: the share of pixels that lie inside the ideal pictures.
+        correlation: correlation of the camera's pictures and the model's.
         size: (height, width) of the camera's pictures.
-        ideal_size: of the ideal ones.
+        ideal_size: (height, width) of the ideal pictures.
         history: (size of the level, loss) of every step.
 
     Example:
@@ -73,7 +73,7 @@ class Camera:
     history: tuple[tuple[Size, float], ...]
 
     def ideal_points(self, points: Float[Tensor, "*n 2"]) -> Float[Tensor, "*n 2"]:
-        """Say where in the ideal pictures the camera's pixels lie.
+        """Return where in the ideal pictures the camera's pixels lie.
 
         Args:
             points: (x, y) in the camera's pictures, pixel centres.
@@ -84,7 +84,7 @@ class Camera:
         Gradient:
             points: exact.
         Errors:
-            None of its own.
+            None.
 
         Example:
             >>> import torch
@@ -102,7 +102,7 @@ class Camera:
         """Show ideal pictures through the camera, without noise.
 
         Args:
-            ideal: pictures in [0, 1], of the size of those it was found from.
+            ideal: pictures in [0, 1], of the size of those that the camera was fitted to.
 
         Returns:
             The pictures as the camera would show them.
@@ -146,25 +146,25 @@ def fit_camera(
     steps: int = 40,
     tolerance: float = 1e-3,
 ) -> Camera:
-    """Find one camera from ideal pictures and its pictures of the same: lens, vignetting, gamma, gain, blur and noise, jointly.
+    """Fit one camera to ideal pictures and its own pictures of them: lens, vignetting, gamma, gain, blur and noise, jointly.
 
-    Damped Gauss-Newton steps from coarse pictures to fine ones, all pairs together. Slopes to where a pixel reads come from one
-    backward pass of the warp.
+    It takes damped Gauss-Newton steps from coarse to fine pictures, for all pairs together. One backward pass of the warp gives the
+    derivatives with respect to where a pixel reads.
 
     Args:
         ideal: (C, H, W) or (B, C, H, W), in [0, 1]: the picture of a pinhole camera in the same place, pixel by pixel, such as
-            charts rendered in their known poses. They may be larger than the camera's pictures, their middles are the same.
+            charts rendered in their known poses. They may be larger than the camera's pictures, with the same centre.
         seen: the camera's pictures of them.
-        radial: how many powers of the radius' square the lens has beside its scale, 0 to 3.
-        vignetting: how many the shading has, 0 to 2.
-        gamma, blur: whether they are solved for.
-        mask: weights from 0 of the camera's pixels.
+        radial: how many powers of the squared radius the lens has beside its scale, 0 to 3.
+        vignetting: how many such powers the shading has, 0 to 2.
+        gamma, blur: whether to solve for them.
+        mask: the weight of each of the camera's pixels, at least 0.
         start: a camera to begin with.
-        steps: per level, at most.
-        tolerance: pixels; done when a step moves no pixel farther.
+        steps: the largest number of steps per level.
+        tolerance: pixels; the fit is done when a step moves no pixel farther.
 
     Returns:
-        See :class:`Camera`. It does not raise for pictures that fit nothing: ``converged`` is False and ``reason`` says why.
+        See :class:`Camera`. If the pictures fit no camera, ``converged`` is False and ``reason`` says why.
 
     Gradient:
         none; the result is detached.
@@ -207,15 +207,15 @@ def fit_camera(
             here = tuple(name for name in names if level == 0 or name not in ("blur", "gamma", "v1", "v2", "k3"))
             found = _descended(ideal, seen, weights, found.values, here, level, steps, tolerance, history)
             if not bool(torch.isfinite(found.values).all()):
-                problem = "no camera was found: the numbers ran away"
+                problem = "no camera was found: the parameters diverged"
                 found = replace(found, values=values)
                 break
-    return _told(found, names, problem, size, ideal_size, tuple(history))
+    return _result(found, names, problem, size, ideal_size, tuple(history))
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """Of a level: the camera's picture and the ideal one, and the full picture, whose half diagonal is 1."""
+    """The sizes of a level's pictures (camera and ideal), and of the full picture, whose half diagonal is the unit."""
 
     size: Size
     ideal_size: Size
@@ -223,13 +223,13 @@ class _Frame:
 
     @property
     def unit(self) -> float:
-        """Pixels of this level in half the diagonal."""
+        """Half the diagonal, in pixels of this level."""
         height, width = self.full
         return max(0.5, math.hypot(height - 1, width - 1) / 2) * self.size[1] / width
 
     @property
     def pixel(self) -> float:
-        """Pixels of this level in one of the full picture."""
+        """The size of a full picture's pixel, in pixels of this level."""
         return self.size[1] / self.full[1]
 
 
@@ -244,7 +244,7 @@ class _Found:
 
 
 def _read(ideal: object, seen: object, mask: object) -> tuple[Tensor, Tensor, Tensor]:
-    """All in float64, with a batch axis, and the weights of every pixel."""
+    """Check the inputs; return both pictures in float64 with a batch axis, and the weights of every pixel."""
     parts: list[Tensor] = []
     for name, picture in (("ideal", ideal), ("seen", seen)):
         if not isinstance(picture, Tensor) or not picture.is_floating_point():
@@ -280,7 +280,7 @@ def _problem(ideal: Tensor, seen: Tensor, weights: Tensor) -> str:
 
 
 def _geometry(values: Tensor, x: Tensor, y: Tensor, frame: _Frame) -> tuple[Tensor, Tensor, Tensor]:
-    """Where pixels read in the ideal picture, and their shading."""
+    """Return where pixels read in the ideal picture, x and y, and their shading."""
     scale, k1, k2, k3, center_x, center_y, v1, v2 = values.unbind()[:_GEOMETRY]
     (height, width), (tall, wide) = frame.size, frame.ideal_size
     center_x, center_y = center_x * frame.pixel, center_y * frame.pixel
@@ -291,7 +291,7 @@ def _geometry(values: Tensor, x: Tensor, y: Tensor, frame: _Frame) -> tuple[Tens
 
 
 def _taps(variance: Tensor) -> Float[Tensor, "taps"]:
-    """A Gaussian of this variance in pixels, from its spectrum: variances add up exactly, and 0 has a slope."""
+    """Return a Gaussian of this variance in pixels, from its spectrum: so variances add up exactly, and 0 has a derivative."""
     count = 4 * _REACH
     wave = torch.arange(count, dtype=variance.dtype, device=variance.device) * (2 * math.pi / count)
     wave = torch.where(wave > math.pi, wave - 2 * math.pi, wave)
@@ -321,7 +321,7 @@ def _grid(size: Size, like: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class _Line:
-    """The model at some values: its residual, slopes to every number, and weights."""
+    """The normal equations at some parameter values, and the loss, overlap, correlation and number of pixels."""
 
     left: Float[Tensor, "n n"]
     right: Float[Tensor, "n"]
@@ -332,7 +332,7 @@ class _Line:
 
 
 def _linearised(ideal: Tensor, seen: Tensor, weights: Tensor, values: Tensor, frame: _Frame) -> _Line:
-    """Residual and slopes to all numbers, as normal equations."""
+    """Return the normal equations of all parameters."""
     batch, channels = ideal.shape[:2]
     size = frame.size
     grid = _grid(size, values)
@@ -358,7 +358,7 @@ def _linearised(ideal: Tensor, seen: Tensor, weights: Tensor, values: Tensor, fr
     columns = [
         *(gain * (shade * _convolved(move, taps, taps) + to_shade[..., k] * soft) for k, move in enumerate(moving)),
         shade * soft,
-        base * base.log() / power,  # through the power's own slope, below
+        base * base.log() / power,  # times the power's slope below
         gain * shade * wider,
     ]
     jacobian = torch.stack([steep * column for column in columns])  # n b c h w
@@ -392,7 +392,7 @@ def _descended(
     tolerance: float,
     history: list[tuple[Size, float]],
 ) -> _Found:
-    """Damped steps of one level, of these numbers alone."""
+    """Take damped steps on one level, in these parameters only."""
     full = (seen.shape[-2], seen.shape[-1])
     if level:
         sizes = [(round(p.shape[-2] / 2**level), round(p.shape[-1] / 2**level)) for p in (ideal, seen, weights)]
@@ -428,7 +428,7 @@ def _descended(
     return _Found(values, settled, spread, noise, here.overlap, here.correlation)
 
 
-def _told(
+def _result(
     found: _Found, names: tuple[str, ...], problem: str, size: Size, ideal_size: Size, history: tuple[tuple[Size, float], ...]
 ) -> Camera:
     if not problem and found.overlap <= _LEAST_OVERLAP:

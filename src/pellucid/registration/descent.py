@@ -1,6 +1,6 @@
-"""Descent by Adam through the warp, for losses that are no sum of residuals, and for lenses and B-splines of displacements.
+"""Descent by Adam through the warp, for losses that are not a sum over residuals, and for lenses and B-splines.
 
-Owns: its parameters, the schedule of the slopes' scale, and when it is settled.
+Owns: its parameters, the schedule of the gradient scale, and the test for convergence.
 Must not: know pyramids.
 Read next: ``align.py``.
 """
@@ -26,11 +26,11 @@ __all__ = ["Bends", "Descended", "Run", "adam", "descend", "flat_at_the_end", "r
 
 
 class Bends(NamedTuple):
-    """What moves pixels beside a matrix.
+    """The parts of a map that a matrix cannot express.
 
     Args:
         control: a B-spline's control points, displacements in pixels of the moving picture.
-        lens: k1, k2: before the matrix, a point at a distance r from the middle, in halves of the longer side, goes to
+        lens: k1, k2: before the matrix, radius r from the centre, in units of half the longer side, becomes
             r (1 + k1 r^2 + k2 r^4).
     """
 
@@ -38,7 +38,7 @@ class Bends(NamedTuple):
     lens: Float[Tensor, "b 2"] | None = None
 
     def field(self, matrix: Float[Tensor, "b 3 3"], size: Size, spacing: float) -> Float[Tensor, "b 2 h w"] | None:
-        """Displacements beside the matrix, in pixels of the moving picture."""
+        """Return the displacements that are added to the matrix's map, in pixels of the moving picture."""
         parts = [] if self.control is None else [spline_field(self.control, size, spacing)]
         if self.lens is not None:
             parts.append(lens_field(self.lens, matrix, size))
@@ -46,7 +46,7 @@ class Bends(NamedTuple):
 
 
 class Descended(NamedTuple):
-    """Where a descent ended: the matrix, the bends, whether the loss had become flat, and the losses of every step."""
+    """The end of a descent: the matrix, the bends, whether the loss had become flat, and the losses of every step."""
 
     matrix: Float[Tensor, "b 3 3"]
     bends: Bends
@@ -55,7 +55,7 @@ class Descended(NamedTuple):
 
 
 def flat_at_the_end(losses: list[Float[Tensor, "b"]]) -> Bool[Tensor, "b"]:
-    """Whether the last tenth of the steps lowered a loss by less than a hundredth of what all of them did; never after one."""
+    """Whether the last tenth of the steps lowered a loss by less than a hundredth of the whole fall; False after a single step."""
     tail = max(1, len(losses) // 10)
     if len(losses) < 2 * tail:
         return torch.zeros_like(losses[0], dtype=torch.bool)
@@ -65,7 +65,7 @@ def flat_at_the_end(losses: list[Float[Tensor, "b"]]) -> Bool[Tensor, "b"]:
 
 @dataclass(frozen=True)
 class Run:
-    """What an alignment was told: the pair, what of its map may change, and the numbers of its descents."""
+    """The settings of an alignment: the pair, the model, and the numbers of its descents."""
 
     pair: Pair
     model: str | None
@@ -80,25 +80,25 @@ class Run:
 
     @property
     def weigh(self) -> Callable[[Tensor], tuple[Tensor, Tensor]] | None:
-        """Residual -> (robust loss, weight); None is least squares."""
+        """A function from a residual to (robust loss, weight); None is least squares."""
         exponent = RESIDUAL[self.loss]
         return None if exponent is None else robust(exponent, self.width)
 
     @property
     def measure(self) -> Callable[[Tensor, Tensor, Tensor], Float[Tensor, "b"]]:
-        """(warped, fixed, weight) -> one number for each pair."""
+        """A function from (warped, fixed, weight) to one loss for each pair."""
         return partial(distance, self.loss, photometric=self.photometric, width=self.width)
 
 
 def adam(
     leaves: Sequence[tuple[Tensor, float]], loss: Callable[[int], Float[Tensor, "b"]], *, steps: int
 ) -> list[Float[Tensor, "b"]]:
-    """Change leaves by Adam, each at its own rate, which falls in the second half: exactly so many steps.
+    """Change leaves by ``steps`` steps of Adam, each at its own rate, which falls in the second half.
 
     Args:
-        leaves: with their rates.
-        loss: the number of a step -> one loss for each pair; those that are not finite are left out.
-        steps: how many.
+        leaves: pairs (leaf, rate).
+        loss: maps a step's number to one loss for each pair; losses that are not finite are left out.
+        steps: the number of steps.
 
     Returns:
         The losses of every step.
@@ -120,7 +120,7 @@ def adam(
 
 
 def roughness(control: Float[Tensor, "b k *counts"], axes: Sequence[int]) -> Float[Tensor, "b"]:
-    """The mean squared second differences of control points along these axes, where they have some."""
+    """Return the sum over axes of the control points' mean squared second differences; axes with fewer than three are skipped."""
     bent = [torch.diff(control, n=2, dim=axis) for axis in axes if control.shape[axis] > 2]
     return torch.stack([part.square().flatten(1).mean(1) for part in bent]).sum(0)
 
@@ -139,18 +139,18 @@ def descend(
     rate: float,
     interpolation: str = "bilinear",
 ) -> Descended:
-    """Change the matrix (``model``) and all bends against the gradient, all pairs at once.
+    """Optimise the matrix (by ``model``) and all bends by Adam, for all pairs at once.
 
     Args:
         pair: the pictures of a level.
-        matrix, bends: where to begin, in this level's pixels.
-        loss: (warped, fixed, weight) -> one number for each pair.
-        model: what of the matrix may change; None is nothing.
+        matrix, bends: the start, in this level's pixels.
+        loss: maps (warped, fixed, weight) to one loss for each pair.
+        model: the model of the matrix's changes; None keeps the matrix.
         spacing: pixels between control points.
         stiffness: weight of the squared second differences of the control points.
-        steps: exactly so many.
-        scale: `gradient_scale` to begin with; 0 keeps the exact slopes.
-        rate: pixels that the first steps move by.
+        steps: the number of steps.
+        scale: `gradient_scale` to begin with; 0 keeps exact gradients.
+        rate: pixels by which the first steps move.
         interpolation: as in `warp`.
     """
     size = pair.size

@@ -1,7 +1,7 @@
-"""Evidence for a map that a descent found: places whose details match there and nowhere near, and how far they fix the map.
+"""Evidence for a map that a descent found: how many places have details that match best there, and how well these fix the map.
 
-Owns: the evidence; the loss says nothing, as wrong maps make large bright and dark parts fit, too. Nor does its residual beside the
-    noise, or details that the descent does not see, say more (``docs/adr/0024-alignment.md`` has the numbers).
+Owns: the evidence. The loss is none, as wrong maps also make large bright and dark areas fit; nor are its residual relative to the
+    noise, or details that the descent does not see (``docs/adr/0024-alignment.md`` has the numbers).
 Must not: judge; ``verdicts.py`` does.
 Read next: ``verdicts.py``.
 """
@@ -24,23 +24,23 @@ from pellucid.types import Size
 __all__ = ["Evidence", "evidence_of"]
 
 _DETAILS: Final = (1.0, 4.0)
-"""Pixels: details are what a blur by the first leaves and one by the second does not; less of small pictures."""
+"""Pixels: details are the difference of a blur by the first and a blur by the second; both are smaller for small pictures."""
 _MOVED: Final = (3.0, 6.0)
-"""Pixels: what matches at a map matches less when it is moved by so much."""
+"""Pixels by which the picture is moved for comparison: at the right map, details match less after such a move."""
 _LEAST, _TIE = 0.3, 0.02
-"""The correlation that details of a place must have, and by how much it may be higher nearby: edges match along themselves."""
+"""The least correlation of a place's details, and by how much it may be higher after a move: edges match themselves shifted."""
 _ABOVE_NOISE = 6.0
-"""Times the noise's variance that details must have to say anything."""
+"""Details count only if their variance is so many times the noise's."""
 _PLACES = 5
-"""Of them side by side along the shorter side, and as many between."""
+"""Number of places side by side along the shorter side; windows in between overlap them by half."""
 
 
 class Evidence(NamedTuple):
-    """For each pair of a batch.
+    """The evidence for each pair of a batch.
 
     Args:
-        agreeing: the share of the places with details above the noise, in either picture, that match best where the map puts them.
-        leverage: pixels by which the map is open, at some place of the overlap, if each agreeing place may be off by one.
+        agreeing: of the places with details above the noise in either picture, the share that match best where the map puts them.
+        leverage: the map's largest uncertainty in the overlap, in pixels, if each agreeing place has an uncertainty of one pixel.
     """
 
     agreeing: Float[Tensor, "b"]
@@ -48,12 +48,12 @@ class Evidence(NamedTuple):
 
 
 def evidence_of(pair: Pair, matrix: Float[Tensor, "b 3 3"], field: Float[Tensor, "b 2 h w"] | None, model: str) -> Evidence:
-    """Look at every place of the overlap, with the map and with it moved to either side.
+    """Compare details at every place of the overlap, under the map and with the picture moved in eight directions.
 
     Args:
         pair: the full pictures.
-        matrix, field: moving pixel from fixed pixel.
-        model: of the matrix, which says how much a few places fix.
+        matrix, field: the map, moving pixel from fixed pixel.
+        model: the matrix's model, on which the leverage depends.
     """
     size = pair.size
     unit, side = min(1.0, min(size) / 128), max(4, min(size) // _PLACES)
@@ -72,11 +72,11 @@ def evidence_of(pair: Pair, matrix: Float[Tensor, "b 3 3"], field: Float[Tensor,
         return F.avg_pool2d(values.mean(1, keepdim=True), side, max(1, side // 2))
 
     point = F.pad(torch.ones_like(out[:1, :1, :1, :1]), (32, 32, 32, 32))
-    kept = details(point, torch.ones_like(point)).square().sum()  # of independent noise's variance
+    kept = details(point, torch.ones_like(point)).square().sum()  # share of independent noise's variance in details
     shown, wanted = (details(picture, weight) * inside for picture in (out, pair.fixed))
     power, wanted_power, full = mean(shown * shown), mean(wanted * wanted), mean(inside)
     there = full > 0.5
-    # Details in one of the pictures alone speak against the map.
+    # Details in only one of the pictures count against the map.
     loud = [there & (p > _ABOVE_NOISE * kept * full * _noise(q)) for p, q in ((power, pair.moving), (wanted_power, pair.fixed))]
     counting = loud[0] | loud[1]
     agreed = mean(shown * wanted) / (power * wanted_power).sqrt().clamp_min(1e-12)
@@ -90,17 +90,17 @@ def evidence_of(pair: Pair, matrix: Float[Tensor, "b 3 3"], field: Float[Tensor,
 
 
 def _around(unit: float) -> list[tuple[int, int]]:
-    """Moves in eight directions, by a pixel at least."""
+    """Return moves in eight directions, by at least a pixel."""
     eighths = [(math.sin(math.pi * i / 4), math.cos(math.pi * i / 4)) for i in range(8)]
     lengths = [max(1.0, length * unit) for length in _MOVED]
     return [(round(length * y), round(length * x)) for length in lengths for y, x in eighths]
 
 
 def _noise(picture: Tensor) -> Float[Tensor, "b 1 1 1"]:
-    """The variance of independent noise, from second differences across and down, where they are not exactly 0.
+    """Estimate the variance of independent noise from second differences that are not exactly 0.
 
     Source:
-        Immerkaer, Fast noise variance estimation, CVIU 1996, with a median in the place of the mean, which edges raise.
+        Immerkaer, Fast noise variance estimation, CVIU 1996, with a median instead of the mean, which edges raise.
     """
     line = torch.tensor([1.0, -2.0, 1.0], dtype=picture.dtype, device=picture.device)
     found = F.conv2d(picture.flatten(0, 1)[:, None], (line[:, None] * line)[None, None]).abs().unflatten(0, picture.shape[:2])
@@ -111,7 +111,7 @@ def _noise(picture: Tensor) -> Float[Tensor, "b 1 1 1"]:
 def _leverage(
     agreeing: Bool[Tensor, "b m n"], there: Bool[Tensor, "b m n"], side: int, size: Size, model: str
 ) -> Float[Tensor, "b"]:
-    """The largest standard deviation, at places that are there, of a map that has one of a pixel at each agreeing place."""
+    """Return the map's largest standard deviation at the overlap's places, given one of a pixel at each agreeing place."""
     half, step = max(size) / 2, max(1, side // 2)
     like = torch.ones(1, dtype=torch.float64, device=agreeing.device)
     y, x = (

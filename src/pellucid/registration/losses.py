@@ -1,4 +1,4 @@
-"""How far two pictures are apart: one number for each pair, differentiable.
+"""Losses between two pictures: one differentiable number for each pair.
 
 Owns: the losses by name, and the robust weights that least squares needs.
 Must not: warp.
@@ -30,7 +30,7 @@ _BINS, _MOST_SAMPLES = 32, 1 << 15
 
 
 def robust(exponent: float, width: float) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
-    """Residual -> (loss, weight of its square in the normal equations), for an exponent other than 0 and 2.
+    """Return a function from a residual to (loss, weight in the normal equations), for an exponent other than 0 and 2.
 
     Source:
         Barron, A General and Adaptive Robust Loss Function, CVPR 2019; 1 is Charbonnier's, -2 Geman and McClure's.
@@ -46,7 +46,7 @@ def robust(exponent: float, width: float) -> Callable[[Tensor], tuple[Tensor, Te
 
 
 def brightness(value: Tensor, target: Tensor, shares: Tensor) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"], Float[Tensor, "b"]]:
-    """Gain and offset that bring one picture (b, c, n) nearest to another, and their correlation; shares (b, 1, n) sum to 1."""
+    """Return the gain and offset that bring one picture (b, c, n) nearest to another, and their correlation; shares sum to 1."""
     mean, wanted = (value * shares).sum((1, 2)), (target * shares).sum((1, 2))
     spread, other = value - mean[:, None, None], target - wanted[:, None, None]
     variance, both = (spread.square() * shares).sum((1, 2)), (spread * other * shares).sum((1, 2))
@@ -54,20 +54,20 @@ def brightness(value: Tensor, target: Tensor, shares: Tensor) -> tuple[Float[Ten
     usable = product > 1e-24
     found = torch.where(usable, both / torch.where(usable, product, 1.0).sqrt(), 0.0)
     gain = both / torch.where(variance > 1e-12, variance, 1e-12)
-    gain = torch.where(gain > 0.05, gain, 0.05)  # a picture turned negative is no match
+    gain = torch.where(gain > 0.05, gain, 0.05)  # a negative of the picture is no match
     return gain, wanted - gain * mean, found
 
 
 def correlation(value: Tensor, target: Tensor, weight: Tensor) -> Float[Tensor, "b"]:
-    """The correlation of two pictures (b, c, h, w) under weights (b, 1, h, w)."""
+    """Return the correlation of two pictures (b, c, h, w) under weights (b, 1, h, w)."""
     return brightness(value.flatten(2), target.flatten(2), _shares(weight, value.shape[1]))[2]
 
 
 def evened(picture: Float[Tensor, "b c h w"], weight: Float[Tensor, "b 1 h w"] | None) -> Float[Tensor, "b c h w"]:
-    """A picture less its local mean, in units of its local spread: both under Gaussians of a tenth of its shorter side."""
+    """Subtract a picture's local mean and divide by its local spread, both under Gaussians of a tenth of its shorter side."""
     size = (picture.shape[-2], picture.shape[-1])
     sigma = min(size) / 10
-    step = max(1, int(sigma / 4))  # so wide a blur is as good on a smaller picture
+    step = max(1, int(sigma / 4))  # so wide a blur may be computed on a smaller picture
     small, kernel = (max(4, size[0] // step), max(4, size[1] // step)), 2 * math.ceil(3 * sigma / step) + 1
     weight = torch.ones_like(picture[:, :1]) if weight is None else weight
 
@@ -75,21 +75,21 @@ def evened(picture: Float[Tensor, "b c h w"], weight: Float[Tensor, "b 1 h w"] |
         return resize(gaussian_blur(resize(values, small), kernel, sigma / step), size)
 
     mass = blur(weight).clamp_min(1e-6)
-    apart = picture - blur(picture * weight) / mass
-    squares = apart.square() * weight
+    centred = picture - blur(picture * weight) / mass
+    squares = centred.square() * weight
     floor = 1e-3 * squares.mean((1, 2, 3), keepdim=True) / weight.mean((1, 2, 3), keepdim=True).clamp_min(1e-6) + 1e-12
-    return apart / (blur(squares) / mass + floor).sqrt()
+    return centred / (blur(squares) / mass + floor).sqrt()
 
 
 def distance(name: str, value: Tensor, target: Tensor, weight: Tensor, *, photometric: str, width: float) -> Float[Tensor, "b"]:
-    """The loss of pictures (b, c, h, w) where the weight (b, 1, h, w) says they count.
+    """Return the loss of two pictures (b, c, h, w) under weights (b, 1, h, w).
 
     Args:
         name: one of `LOSSES`.
         value, target: the warped picture and the fixed one.
-        weight: from 0.
-        photometric: other than ``none``, gain and offset are solved for before residuals are taken.
-        width: of the robust losses, in the fixed picture's units.
+        weight: weights, at least 0.
+        photometric: unless ``none``, residuals are taken after the best gain and offset.
+        width: width of the robust losses, in the fixed picture's units.
     """
     if name == "local_ncc":
         return _local(value, target, weight)
@@ -113,7 +113,7 @@ def _shares(weight: Tensor, channels: int) -> Tensor:
 
 
 def _local(value: Tensor, target: Tensor, weight: Tensor, side: int = 9) -> Float[Tensor, "b"]:
-    """1 minus the correlation within windows, where they hold more than noise; weighted by what they cover."""
+    """Return 1 minus the weighted mean of the correlations within windows; windows without contrast count as uncorrelated."""
     pool: Callable[..., Tensor] = F.avg_pool2d if value.dim() == 4 else F.avg_pool3d
 
     def mean(picture: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ def _local(value: Tensor, target: Tensor, weight: Tensor, side: int = 9) -> Floa
 
 
 def _mutual(value: Tensor, target: Tensor, weight: Tensor) -> Float[Tensor, "b"]:
-    """Minus the mutual information in nats, from a joint histogram with cubic windows on both pictures.
+    """Return minus the mutual information in nats, from a joint histogram with cubic B-spline windows on both pictures.
 
     Source:
         Mattes and others, PET-CT image registration in the chest using free-form deformations, 2003.
@@ -142,12 +142,12 @@ def _mutual(value: Tensor, target: Tensor, weight: Tensor) -> Float[Tensor, "b"]
 
 
 def sampled(value: Tensor) -> slice:
-    """Which values of a picture the histogram counts."""
+    """Return the slice of a picture's values that the histogram counts."""
     return slice(None, None, max(1, value[0].numel() // _MOST_SAMPLES))
 
 
 def _binned(flat: Float[Tensor, "b n"], every: slice) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b 1"]]:
-    """Where some values lie among the bins, and bins for each unit of the values."""
+    """Return the positions of some values among the bins, and the number of bins per unit."""
     low, high = flat.detach().amin(1, keepdim=True), flat.detach().amax(1, keepdim=True)
     unit = (_BINS - 4) / (high - low).clamp_min(1e-12)
     return 1.5 + (flat[:, every] - low) * unit, unit
@@ -159,9 +159,9 @@ def _joint(moving: Float[Tensor, "b m k"], fixed: Float[Tensor, "b m k"], mass: 
 
 
 def _information(joint: Float[Tensor, "b k k"]) -> Float[Tensor, "b k k"]:
-    """The logarithm of how much more often two values meet than if they knew nothing of one another."""
-    apart, usable = joint.sum(2, keepdim=True) * joint.sum(1, keepdim=True), joint > 1e-12
-    return (torch.where(usable, joint, 1.0) / torch.where(usable, apart, 1.0)).log()
+    """Return the logarithm of the joint probability divided by that of independent values."""
+    independent, usable = joint.sum(2, keepdim=True) * joint.sum(1, keepdim=True), joint > 1e-12
+    return (torch.where(usable, joint, 1.0) / torch.where(usable, independent, 1.0)).log()
 
 
 def information_step(
@@ -171,12 +171,14 @@ def information_step(
     weight: Float[Tensor, "b n"],
     every: slice,
 ) -> tuple[Float[Tensor, "b p p"], Float[Tensor, "b p"], Float[Tensor, "b"]]:
-    """Of minus the mutual information: its second derivative without that of the histogram, its slope, and itself.
+    """Return an approximate second derivative, the gradient and the value of minus the mutual information.
+
+    The second derivative leaves out that of the histogram.
 
     Args:
-        value, target, weight: of the pictures, all channels one after the other.
-        columns: slopes of the values that are counted to the map's parameters.
-        every: which are counted.
+        value, target, weight: the pictures and their weights, with all channels in one axis.
+        columns: derivatives of the counted values with respect to the map's parameters.
+        every: the slice of values that are counted.
 
     Source:
         Thevenaz and Unser, Optimization of mutual information for multiresolution image registration, 2000.
@@ -194,5 +196,5 @@ def information_step(
     known, seen = joint > 1e-12, alone > 1e-12
     both = (change * torch.where(known, 1.0 / torch.where(known, joint, 1.0), 0.0)[:, None]).flatten(2) @ change.flatten(2).mT
     marginal = (own * torch.where(seen, 1.0 / torch.where(seen, alone, 1.0), 0.0)[:, None]) @ own.mT
-    told = _information(joint)
-    return both - marginal, -(change * told[:, None]).sum((2, 3)), -(joint * told).sum((1, 2))
+    information = _information(joint)
+    return both - marginal, -(change * information[:, None]).sum((2, 3)), -(joint * information).sum((1, 2))

@@ -29,16 +29,16 @@ _ENTRIES: Final = {
     "affine": tuple(((row, column, 1.0),) for row in (0, 1) for column in (2, 0, 1)),
     "homography": tuple(((row, column, 1.0),) for row in (0, 1, 2) for column in (2, 0, 1) if (row, column) != (2, 2)),
 }
-"""For each model the small changes of the identity that span it: (row, column, value) of their entries."""
+"""For each model, the small changes of the identity that span it, as (row, column, value) of their entries."""
 
 MODELS: Final = tuple(_ENTRIES)
 
 BENDS: Final = ("lens", "bspline")
-"""What moves pixels beside a matrix."""
+"""Models of displacements that are added to a matrix's map."""
 
 
 def parts_of(model: str, known: tuple[str, ...] = MODELS, bending: tuple[str, ...] = BENDS) -> tuple[str | None, tuple[str, ...]]:
-    """A composition's matrix, if it has one, and what bends beside it: ``"affine+lens"`` is an affine map after a lens."""
+    """Split a composition into its matrix model, if any, and its bends: ``"affine+lens"`` is an affine map after a lens."""
     parts = model.split("+") if isinstance(model, str) else [model]
     for part in parts:
         check_choice("model", part, (*known, *bending))
@@ -50,7 +50,7 @@ def parts_of(model: str, known: tuple[str, ...] = MODELS, bending: tuple[str, ..
 
 
 def basis(model: str, like: Tensor) -> Float[Tensor, "n 9"]:
-    """The changes that span a model, flattened."""
+    """Return the changes that span a model, flattened."""
     entries = _ENTRIES[model]
     rows = like.new_zeros((len(entries), 9))
     for row, changes in zip(rows, entries, strict=True):
@@ -60,13 +60,13 @@ def basis(model: str, like: Tensor) -> Float[Tensor, "n 9"]:
 
 
 def frame(size: Size, like: Tensor) -> Float[Tensor, "3 3"]:
-    """Pixels from normalised coordinates: the centre is 0, and 1 is half the longer side away."""
+    """Return the matrix from normalised coordinates to pixels: 0 is the centre, and 1 is half the longer side away."""
     half = max(size) / 2
     return like.new_tensor([[half, 0.0, (size[1] - 1) / 2], [0.0, half, (size[0] - 1) / 2], [0.0, 0.0, 1.0]])
 
 
 def level_from_full(full: Size, level: Size, like: Tensor) -> Float[Tensor, "3 3"]:
-    """A shrunk picture's pixels from the picture's own."""
+    """Return the matrix from a picture's pixels to those of its shrunk copy."""
     y, x = level[0] / full[0], level[1] / full[1]
     return like.new_tensor([[x, 0.0, 0.5 * x - 0.5], [0.0, y, 0.5 * y - 0.5], [0.0, 0.0, 1.0]])
 
@@ -74,31 +74,31 @@ def level_from_full(full: Size, level: Size, like: Tensor) -> Float[Tensor, "3 3
 def changed(
     matrix: Float[Tensor, "b 3 3"], change: Float[Tensor, "b n"], spanned: Float[Tensor, "n 9"], pixels: Float[Tensor, "3 3"]
 ) -> Float[Tensor, "b 3 3"]:
-    """The matrix after a small change in the normalised frame; its last entry is 1."""
+    """Return the matrix after a small change in the normalised frame; its last entry is 1."""
     small = torch.eye(3, dtype=matrix.dtype, device=matrix.device) + (change @ spanned).unflatten(1, (3, 3))
     found = matrix @ pixels @ small @ torch.linalg.inv(pixels)
     return found / found[:, 2:, 2:]
 
 
 def corners(size: tuple[int, ...], like: Tensor) -> Float[Tensor, "n k"]:
-    """The outermost centres of a picture or volume of this size, homogeneous, (x, y) or (x, y, z), column by column."""
+    """Return the centres of a picture's or volume's corner pixels, homogeneous, (x, y) or (x, y, z), one in each column."""
     return torch.cartesian_prod(*(like.new_tensor([0.0, side - 1.0]) for side in reversed(size)), like.new_ones(1)).T
 
 
 def corner_distance(one: Float[Tensor, "b n n"], other: Float[Tensor, "b n n"], size: tuple[int, ...]) -> Float[Tensor, "b"]:
-    """The mean distance in pixels between what two maps make of the corners."""
+    """Return the mean distance in pixels between the corners mapped by two maps."""
     a, b = (end[:, :-1] / end[:, -1:] for end in (matrix @ corners(size, one) for matrix in (one, other)))
     return (a - b).norm(dim=1).mean(1)
 
 
 def splines(length: int, spacing: float, like: Tensor) -> Float[Tensor, "length n"]:
-    """Uniform cubic B-splines along an axis of pixels: each row sums to 1."""
+    """Return the values of uniform cubic B-splines along an axis of pixels; each row sums to 1."""
     count = int((length - 1) / spacing) + 4
     return bumps(torch.arange(length, dtype=like.dtype, device=like.device) / spacing + 1, count)
 
 
 def bumps(place: Float[Tensor, "*n"], count: int) -> Float[Tensor, "*n count"]:
-    """Cubic B-splines about 0, 1, 2 and so on, at these places."""
+    """Return the values at these places of cubic B-splines centred at 0, 1, 2, ..."""
     far = (place[..., None] - torch.arange(count, dtype=place.dtype, device=place.device)).abs()
     near = (4.0 - 6.0 * far**2 + 3.0 * far**3) / 6.0
     return torch.where(far < 1, near, torch.where(far < 2, (2.0 - far) ** 3 / 6.0, 0.0))
@@ -115,12 +115,12 @@ def along(values: Float[Tensor, "b k *n"], matrices: Sequence[Float[Tensor, "l n
 
 
 def spline_field(control: Float[Tensor, "b k *m"], size: Sequence[int], spacing: float) -> Float[Tensor, "b k *size"]:
-    """Displacements in pixels from control points so many pixels apart; linear in them."""
+    """Return displacements in pixels from control points ``spacing`` pixels apart; linear in the control points."""
     return along(control, [splines(side, spacing, control) for side in size])
 
 
 def spline_near(field: Float[Tensor, "b k *size"], spacing: float) -> Float[Tensor, "b k *m"]:
-    """The control points whose field is nearest to this one; those beyond the borders, which it hardly shows, lie on a line."""
+    """Return the control points whose field is nearest to this one; those beyond the borders are extrapolated linearly."""
     found = []
     for side in field.shape[2:]:
         weights = splines(side, spacing, field)
@@ -130,7 +130,7 @@ def spline_near(field: Float[Tensor, "b k *size"], spacing: float) -> Float[Tens
 
 
 def lens_field(lens: Float[Tensor, "b 2"], matrix: Float[Tensor, "b 3 3"], size: Size) -> Float[Tensor, "b 2 h w"]:
-    """What a lens before the matrix moves, in pixels behind it: r goes to r (1 + k1 r^2 + k2 r^4) about the middle.
+    """Return the displacements, in pixels after the matrix, of a lens before it: radius r becomes r (1 + k1 r^2 + k2 r^4).
 
     Source:
         Brown, Decentering Distortion of Lenses, 1966, without the tangential terms.

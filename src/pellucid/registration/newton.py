@@ -1,6 +1,6 @@
-"""Gauss-Newton with Levenberg and Marquardt's damping, for a batch of pairs at once.
+"""Gauss-Newton with Levenberg-Marquardt damping, for a batch of pairs at once.
 
-Owns: the normal equations from the warp's own slopes, the brightness that is solved for with them, and the damping of each pair.
+Owns: the normal equations from the warp's own derivatives, brightness as further unknowns, and the damping of each pair.
 Must not: know pyramids.
 Read next: ``align.py``.
 """
@@ -26,20 +26,20 @@ __all__ = [
 ]
 
 LEAST_OVERLAP: Final = 0.2
-"""A pair that shares less of the fixed picture's weight is not aligned, and a step that leaves less is refused."""
+"""The least share of the fixed picture's weight in the overlap: a pair with less is not aligned, and a step to less is refused."""
 _FLAT = 1e-5
 """A step that changes the loss by a smaller share ends a descent."""
 _PIECE = 1 << 14
-"""Pixels whose columns are held at once: they stay in the processor's cache."""
+"""Pixels whose columns are computed at once, so that they stay in the processor's cache."""
 
 
 class Pair(NamedTuple):
-    """Pictures or volumes of one level, and what of them counts.
+    """Pictures or volumes of one level, and their weights.
 
     Args:
-        fixed, moving: floating point.
-        mask: of the fixed one, weights from 0.
-        moving_mask: of the moving one.
+        fixed, moving: pictures or volumes, floating point.
+        mask: weights of the fixed one, at least 0.
+        moving_mask: weights of the moving one; None counts all.
     """
 
     fixed: Float[Tensor, "b c *size"]
@@ -49,11 +49,11 @@ class Pair(NamedTuple):
 
     @property
     def size(self) -> Size:
-        """Of the fixed picture."""
+        """The size of the fixed picture."""
         return self.fixed.shape[-2], self.fixed.shape[-1]
 
     def covered(self, matrix: Tensor, field: Tensor | None) -> Float[Tensor, "b 1 *size"]:
-        """What counts of the fixed picture: where the moving one is read inside of it."""
+        """Return the weight of each pixel of the fixed picture; 0 where the map leaves the moving picture."""
         ones = torch.ones_like(self.moving[:, :1]) if self.moving_mask is None else self.moving_mask
         with torch.no_grad():
             return self.mask * warp(ones, matrix.detach(), size=self.size, displacement=None if field is None else field.detach())
@@ -61,24 +61,24 @@ class Pair(NamedTuple):
     def look(
         self, matrix: Tensor, field: Tensor | None
     ) -> tuple[Float[Tensor, "b c n"], Float[Tensor, "b c k n"], Float[Tensor, "b n"]]:
-        """What is read of the moving picture, its slopes to where it is read, and what counts of it."""
+        """Return the warped moving picture, its derivatives with respect to where it is read, and the weights."""
         return *read(self.moving, matrix, self.size, "bicubic", field), self.covered(matrix, field).flatten(1)
 
     def repeated(self, times: int) -> Self:
-        """The same pairs several times over."""
+        """Return a batch with these pairs repeated several times."""
         return type(self)(*(None if part is None else part.repeat(times, *[1] * (part.dim() - 1)) for part in self))  # type: ignore[arg-type]
 
 
 class Equations(NamedTuple):
-    """The normal equations of a least-squares step, and what is measured with them.
+    """The normal equations of a least-squares step, and values computed with them.
 
     Args:
-        left: J' W J, first the model's parameters, then brightness (gain, offset) and gamma where they are solved for.
+        left: J' W J, first the model's parameters, then brightness (gain, offset) and gamma if they are solved for.
         right: J' W r.
         loss: the weighted mean of the squared (or robust) residual.
         overlap: share of the fixed picture's weight that the moving picture covers.
         brightness: gain, offset and exponent.
-        correlation: of the two pictures where they overlap.
+        correlation: correlation of the two pictures where they overlap.
     """
 
     left: Float[Tensor, "b n n"]
@@ -92,7 +92,7 @@ class Equations(NamedTuple):
 def read(
     moving: Float[Tensor, "b c h w"], matrix: Tensor, size: Size, interpolation: str, field: Float[Tensor, "b 2 h w"] | None = None
 ) -> tuple[Float[Tensor, "b c n"], Float[Tensor, "b c 2 n"]]:
-    """The moving picture where matrix and field lead, and the warp's slopes to where it is read: one backward pass with ones."""
+    """Return the warped moving picture, and its derivatives with respect to where it is read, from one backward pass with ones."""
     batch, channels = moving.shape[:2]
     planes, each = moving.flatten(0, 1)[:, None], matrix.repeat_interleave(channels, 0)
     with torch.enable_grad():
@@ -113,15 +113,15 @@ def equations(
     weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
     interpolation: str = "bicubic",
 ) -> Equations:
-    """Linearise: residual and slopes at this matrix, with the gain and offset that suit it best.
+    """Linearise at this matrix: return the normal equations, with the best gain and offset.
 
     Args:
         pair: the pictures.
         matrix: moving pixel from fixed pixel.
         model: one of ``MODELS``; a change acts before the matrix, in the fixed picture's normalised frame.
         photometric: ``none``, ``gain_bias`` or ``gain_bias_gamma``.
-        exponent: of the moving picture; where ``photometric`` has one.
-        weigh: residual -> (robust loss, weight); None is least squares.
+        exponent: exponent of the moving picture, for ``gain_bias_gamma``.
+        weigh: maps a residual to (robust loss, weight); None is least squares.
         interpolation: as in `warp`.
     """
     fixed, size = pair.fixed, pair.size
@@ -145,7 +145,7 @@ def equations(
         slopes = slopes * (power[:, None, None] * safe ** (power[:, None, None] - 1))[:, :, None]
         value = safe ** power[:, None, None]
         gamma_slope = value * safe.log()
-    # A change moves the normalised place; through the matrix and the division it moves where the moving picture is read.
+    # The chain rule: a change moves the normalised place and so, through the matrix and the division, where the picture is read.
     lead = torch.stack((slopes[:, :, 0], slopes[:, :, 1], -(slopes[:, :, 0] * to_x[:, None] + slopes[:, :, 1] * to_y[:, None])), 2)
     lead = (matrix @ pixels).transpose(1, 2)[:, None] @ (lead / depth[:, None, None])  # b c 3 n
     normal = torch.linalg.inv(pixels) @ place  # 3 n
@@ -169,19 +169,19 @@ def normal_equations(
     weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
     gamma_slope: Float[Tensor, "b c n"] | None = None,
 ) -> Equations:
-    """Collect the equations of pixels, or of voxels: brightness is solved for, and stands beside the map's own columns.
+    """Sum the normal equations over pixels or voxels; gain and offset are further unknowns beside the map's parameters.
 
     Args:
-        value: the moving picture where it is read.
-        target: the fixed one.
-        columns: slopes of the value to the map's parameters, of a run of pixels.
-        weight: from 0.
-        photometric: as of :func:`equations`.
-        weigh: residual -> (loss, weight of its square); None is least squares.
-        gamma_slope: of the value to the exponent.
+        value: the warped moving picture.
+        target: the fixed picture.
+        columns: maps a slice of pixels to the derivatives of their values with respect to the map's parameters.
+        weight: weights, at least 0.
+        photometric: as in :func:`equations`.
+        weigh: maps a residual to (loss, weight of its square); None is least squares.
+        gamma_slope: derivative of the value with respect to the exponent.
 
     Returns:
-        With an overlap and an exponent of 1.
+        The equations, with overlap and exponent set to 1.
     """
     (gain, offset, correlation), residual, weights, loss = residuals(value, target, weight, photometric, weigh)
     left, right = [], []
@@ -207,7 +207,7 @@ def information_equations(
     columns: Callable[[slice], Float[Tensor, "b c p m"]],
     weight: Float[Tensor, "b n"],
 ) -> Equations:
-    """The same of mutual information, which knows no brightness."""
+    """Return the equations of a step on mutual information, which has no brightness."""
     every = sampled(value)
     each = columns(every).transpose(1, 2).flatten(2)
     wide = weight[:, None].expand_as(value).flatten(1)
@@ -223,7 +223,7 @@ def residuals(
     photometric: str,
     weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None,
 ) -> tuple[tuple[Tensor, Tensor, Tensor], Float[Tensor, "b c n"], Float[Tensor, "b c n"], Float[Tensor, "b"]]:
-    """Gain, offset and correlation; what they leave; the weights of its squares, which sum to 1 for least squares; and the loss."""
+    """Return (gain, offset, correlation), the residual, the weights of its squares (sum 1 for least squares), and the loss."""
     shares = weight[:, None] / (value.shape[1] * weight.sum(1)).clamp_min(1e-12)[:, None, None]  # b 1 n
     gain, offset, correlation = brightness(value, target, shares)
     if photometric == "none":
@@ -234,19 +234,19 @@ def residuals(
 
 
 def noise_covariance(found: Equations, used: Float[Tensor, "*b"], count: int) -> Float[Tensor, "b n n"]:
-    """Of the map's parameters, so many, were the residuals of the used numbers independent noise; brightness is solved for, too."""
+    """Return the covariance of the first ``count`` parameters if the ``used`` residuals are independent noise."""
     inverse = torch.linalg.pinv(torch.nan_to_num(found.left, 0.0, 0.0, 0.0), hermitian=True)
     spread = found.loss / (used - found.left.shape[1]).clamp_min(1.0)
     return (spread[:, None, None] * inverse)[:, :count, :count]
 
 
 class Moves(NamedTuple):
-    """What the steps of a descent may change.
+    """The changes that the steps of a descent can make.
 
     Args:
-        parameters: how many numbers a map has.
-        changed: (matrix, parameters of a small change) -> matrix.
-        distance: between what two matrices make of the corners, in the mean.
+        parameters: the number of parameters of a small change.
+        changed: maps (matrix, parameters of a small change) to a matrix.
+        distance: the mean distance between the corners mapped by two matrices.
     """
 
     parameters: int
@@ -255,19 +255,19 @@ class Moves(NamedTuple):
 
 
 def plane_moves(model: str, size: Size, like: Tensor) -> Moves:
-    """Those of a model of pictures."""
+    """Return the changes of a picture's model."""
     spanned, pixels = basis(model, like), frame(size, like)
     return Moves(len(spanned), partial(changed, spanned=spanned, pixels=pixels), partial(corner_distance, size=size))
 
 
 class Found(NamedTuple):
-    """Where a descent ended.
+    """The end of a descent.
 
     Args:
         matrix: moving pixel from fixed pixel, of this level.
-        equations: there.
+        equations: the normal equations at this matrix.
         settled: whether the last step moved the corners by less than the tolerance, or no step lowered the loss further.
-        losses: of every step.
+        losses: the losses of every step.
     """
 
     matrix: Float[Tensor, "b 3 3"] | Float[Tensor, "b 4 4"]
@@ -288,12 +288,12 @@ def minimise(
     """Take damped steps, each pair its own, until all are settled.
 
     Args:
-        linearise: (matrix, exponent of gamma) -> normal equations.
-        matrix: where to begin.
-        moves: what the steps may change.
-        steps: at most.
+        linearise: maps (matrix, exponent of gamma) to normal equations.
+        matrix: the matrix to begin with.
+        moves: the changes that steps can make.
+        steps: the largest number of steps.
         tolerance: mean movement of the corners, in pixels, below which a pair is settled.
-        exponent: gamma to begin with.
+        exponent: the gamma to begin with.
     """
     count, damping = moves.parameters, matrix.new_full((len(matrix),), 1e-3)
     settled = matrix.new_zeros(len(matrix), dtype=torch.bool)

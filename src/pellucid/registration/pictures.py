@@ -1,6 +1,6 @@
-"""Pictures of an alignment: squares of one picture and the other in turns, and their difference, before and after.
+"""Pictures of an alignment: a checkerboard of both pictures and their difference, before and after.
 
-Owns: `before_and_after`, and the same of a volume's slices.
+Owns: `before_and_after`, and `slices_before_and_after` for volumes.
 Must not: write files.
 Read next: ``align.py``.
 """
@@ -23,12 +23,12 @@ __all__ = ["before_and_after", "slices_before_and_after"]
 def before_and_after(
     fixed: Float[Tensor, "c h w"], moving: Float[Tensor, "c h2 w2"], found: Alignment, *, squares: int = 8, gap: int = 4
 ) -> Float[Tensor, "3 h3 w3"]:
-    """Two rows, before and after: a checkerboard of both pictures, and the absolute difference (red where only one is to be seen).
+    """Draw two rows, before and after: a checkerboard of both pictures, and the absolute difference (red outside the overlap).
 
     Args:
-        fixed, moving: in [0, 1], one or three channels.
-        found: the alignment of this pair alone; its brightness is applied to the moving picture in both rows.
-        squares: along the longer side.
+        fixed, moving: pictures in [0, 1], one or three channels.
+        found: the alignment of this single pair; its brightness is applied to the moving picture in both rows.
+        squares: number of squares along the longer side.
         gap: white pixels between the parts.
 
     Returns:
@@ -49,12 +49,12 @@ def before_and_after(
 def slices_before_and_after(
     fixed: Float[Tensor, "1 d h w"], moving: Float[Tensor, "1 d2 h2 w2"], found: VolumeAlignment, *, squares: int = 8, gap: int = 4
 ) -> Float[Tensor, "3 h3 w3"]:
-    """The same of volumes: their middle slices across depth, height and width, one below the other, first before and then after.
+    """Draw the middle slices of volumes across depth, height and width, one below the other, first before and then after.
 
     Args:
-        fixed, moving: in any units; the fixed volume's least and greatest value are black and white.
-        found: the alignment of this pair alone; its brightness is applied to the moving volume in all rows.
-        squares, gap: as of :func:`before_and_after`.
+        fixed, moving: volumes in any units; the fixed volume's least and greatest value become black and white.
+        found: the alignment of this single pair; its brightness is applied to the moving volume in all rows.
+        squares, gap: as for :func:`before_and_after`.
 
     Returns:
         A picture in [0, 1].
@@ -73,18 +73,18 @@ def slices_before_and_after(
 
 
 def _row(fixed: Tensor, warped: Tensor, seen: Tensor, squares: int, gap: int) -> Tensor:
-    """A checkerboard, and the absolute difference."""
+    """Draw a checkerboard, and the absolute difference beside it."""
     size = (fixed.shape[-2], fixed.shape[-1])
     side = max(1, max(size) // squares)
     y, x = (torch.arange(length, device=fixed.device) // side for length in size)
     board = torch.where((y[:, None] + x) % 2 == 0, fixed, torch.where(seen > 0.5, warped, 0.0)).expand(3, *size)
-    apart = (warped - fixed).abs().mean(0, keepdim=True) * seen
-    difference = torch.cat((torch.maximum(apart, 1.0 - seen), apart, apart))
+    grey = (warped - fixed).abs().mean(0, keepdim=True) * seen
+    difference = torch.cat((torch.maximum(grey, 1.0 - seen), grey, grey))
     return torch.cat((board, board.new_ones((3, size[0], gap)), difference), 2)
 
 
 def _pile(rows: list[Tensor], gap: int) -> Tensor:
-    """One below the other, on white."""
+    """Stack rows one below the other, on white."""
     width = max(row.shape[2] for row in rows)
     padded = [torch.nn.functional.pad(row, (0, width - row.shape[2], 0, gap), value=1.0) for row in rows]
     return torch.cat(padded, 1)[:, :-gap].clamp(0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Matched points to parts of a pixel, by aligning their surroundings.
+"""Refine matched points to subpixels, by aligning their surroundings.
 
 Owns: `refine_matches`.
 Must not: match.
@@ -23,8 +23,8 @@ __all__ = ["refine_matches"]
 
 _SIDE, _MARGIN, _CHUNK = 32, 6, 512
 _LEAST_CORRELATION, _LEAST_GAIN, _MOST_DEVIATION = 0.9, 0.5, 0.1
-"""Of the patches afterwards; the share of what they differed by before that must be gone; and how far off, in pixels of the moving
-picture, a point may be by its covariance. Chosen on warped photographs, see docs/registration.md."""
+"""The least correlation of patches afterwards; the largest share of 1 - correlation that may remain; and a point's largest standard
+deviation in pixels of the moving picture. Chosen on warped photographs, see docs/registration.md."""
 
 
 @pinned
@@ -38,28 +38,28 @@ def refine_matches(
     reach: float = 3.0,
     steps: int = 40,
 ) -> tuple[Float[Tensor, "n 2"], Bool[Tensor, "n"]]:
-    """Move the points of one picture to where it looks like the surroundings of their partners in the other.
+    """Move points of one picture to where their surroundings look most like those of their partners in the other.
 
-    A match's two frames are its approximate local map. Patches of 32 samples a side are cut out through them and aligned by
+    A match's two frames give its approximate local map. Patches of 32 samples a side are extracted through them and aligned by
     Gauss-Newton, with gain and offset.
 
     Args:
         fixed: the picture whose points stay, floating point.
         moving: the picture whose points are refined.
         fixed_frames, moving_frames: image_from_patch of both points of each match, see ``../features/frames.py``.
-        model: the map between the two patches, one of those of :func:`pellucid.registration.align`.
+        model: the model of the map between the two patches, a matrix of :func:`pellucid.registration.align`.
         reach: how far a point may move, in pixels of the moving picture.
-        steps: at most.
+        steps: the largest number of steps.
 
     Returns:
-        Points (x, y) of the moving picture, and which were refined: the others (not settled, too far, a correlation below 0.9 or
-        not twice as near to 1 as before, a standard deviation above 0.1 pixels, not finite) are where they were.
+        Points (x, y) of the moving picture, and a mask of those that were refined. The others are unchanged: not settled, too far
+        away, not finite, a correlation below 0.9 or not twice as near to 1 as before, or a standard deviation above 0.1 pixels.
 
     Gradient:
         none; the result is detached.
 
     Errors:
-        ``InvalidArgument`` and ``InvalidType`` for frames that are none.
+        ``InvalidArgument`` and ``InvalidType`` for malformed frames.
 
     Example:
         >>> import torch
@@ -111,7 +111,7 @@ def _refined(
 
 
 def _deviation(found: Equations, model: str, channels: int) -> Float[Tensor, "n"]:
-    """Standard deviation of the patch's middle, were residuals independent noise; in units of half the patch."""
+    """Return the standard deviation of the patch's centre, if residuals are independent noise, in units of half the patch."""
     spanned = basis(model, found.left)
     covariance = noise_covariance(found, found.left.new_tensor(channels * _SIDE**2), len(spanned))
     shifts = spanned[:, [2, 5]]

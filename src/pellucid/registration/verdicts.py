@@ -1,6 +1,6 @@
-"""Reasons to doubt an alignment: faults of a pair or of the settings beforehand, and doubts about the result afterwards.
+"""Reasons to reject an alignment: problems of a pair or of the settings before it, and doubts about the result after it.
 
-Owns: the limits, and the sentences.
+Owns: the limits, and the texts of the reasons.
 Must not: align.
 Read next: ``align.py``, ``volumes.py``.
 """
@@ -18,19 +18,19 @@ from pellucid.random.arguments import finite_number, whole_number
 from pellucid.registration.evidence import Evidence
 from pellucid.registration.newton import LEAST_OVERLAP
 
-__all__ = ["check_numbers", "problems_of", "reasons_of", "start_of", "told", "weight_of"]
+__all__ = ["check_numbers", "flags_of", "problems_of", "reasons_of", "start_of", "weight_of"]
 
 _LEAST_CORRELATION = 0.3
 _LEAST_AGREEING: Final = 0.9
-"""The share of places that must match best at the map: right maps have .92 and more (one of 320 less), wrong ones .88 at most."""
+"""Least share of places that match best at the map: right maps have .92 or more (except 1 of 320), wrong ones .88 or less."""
 _MOST_LEVERAGE: Final = 6.0
-"""Pixels by which a map may be open where each agreeing place is off by one: right maps have 4 at most, wrong ones 15 and more."""
+"""Largest leverage of a map, in pixels (see `Evidence`): right maps have 4 or less, wrong ones 15 or more."""
 _LEAST_SPREAD = 1e-4
-"""Standard deviation below which a picture is constant, in its own units."""
+"""A picture with a smaller standard deviation, in its own units, counts as constant."""
 
 
 def check_numbers(*, width: float, spacing: float, stiffness: float, levels: int | None, steps: int, tolerance: float) -> None:
-    """Check an alignment's numbers: lengths above 0, weights from 0, at least one step and one level."""
+    """Check an alignment's numbers: a positive width, a spacing of at least 1, no negative number, at least one step and level."""
     for name, value, least in (
         ("width", width, 1e-12),
         ("spacing", spacing, 1.0),
@@ -38,14 +38,14 @@ def check_numbers(*, width: float, spacing: float, stiffness: float, levels: int
         ("tolerance", tolerance, 0.0),
     ):
         if not finite_number(name, value) >= least:
-            raise invalid(name, expected=f"a number from {least:g}", got=repr(value))
+            raise invalid(name, expected=f"a number of at least {least:g}", got=repr(value))
     whole_number("steps", steps, 1, 10**6)
     if levels is not None:
         whole_number("levels", levels, 1, 30)
 
 
 def problems_of(fixed: Tensor, moving: Tensor, mask: Tensor, moving_mask: Tensor | None, what: str = "picture") -> list[str]:
-    """For each pair why it cannot be aligned, or nothing."""
+    """Return for each pair why it cannot be aligned, or an empty text."""
     problems = [""] * len(fixed)
     for name, picture, weight in (("fixed", fixed, mask), ("moving", moving, moving_mask)):
         finite = torch.isfinite(picture).flatten(1).all(1)
@@ -68,7 +68,7 @@ def problems_of(fixed: Tensor, moving: Tensor, mask: Tensor, moving_mask: Tensor
 
 
 def weight_of(name: str, mask: object, like: Tensor) -> Float[Tensor, "b 1 *size"] | None:
-    """A mask as weights of pictures or volumes (B, C, ...), one for all or one for each."""
+    """Check a mask, one for all pictures or volumes or one for each, and return it as weights (B, 1, ...); None stays None."""
     if mask is None:
         return None
     if not isinstance(mask, Tensor):
@@ -81,7 +81,7 @@ def weight_of(name: str, mask: object, like: Tensor) -> Float[Tensor, "b 1 *size
 
 
 def start_of(start: Any, like: Tensor) -> Float[Tensor, "b n n"]:
-    """The matrices that somebody has to begin with, one for all or one for each of pictures or volumes (B, C, ...)."""
+    """Check the start, one matrix for all pictures or volumes or one for each, and return one for each."""
     count, side = len(like), like.dim() - 1
     given = torch.as_tensor(start, dtype=like.dtype, device=like.device).detach()
     batch = given if given.dim() == 3 else given[None]
@@ -91,8 +91,8 @@ def start_of(start: Any, like: Tensor) -> Float[Tensor, "b n n"]:
     return batch.repeat(count // len(batch), 1, 1)
 
 
-def told(problems: list[str], reasons: tuple[str, ...], matrix: Tensor) -> tuple[Bool[Tensor, "b"], Bool[Tensor, "b"]]:
-    """Which pairs converged, and which maps are of any use."""
+def flags_of(problems: list[str], reasons: tuple[str, ...], matrix: Tensor) -> tuple[Bool[Tensor, "b"], Bool[Tensor, "b"]]:
+    """Return which pairs converged, and which maps can be used (finite, and no problem before the alignment)."""
     converged = torch.tensor([reason == "converged" for reason in reasons], dtype=torch.bool, device=matrix.device)
     usable = torch.tensor([not problem for problem in problems], dtype=torch.bool, device=matrix.device)
     return converged, usable & torch.isfinite(matrix).flatten(1).all(1)
@@ -108,14 +108,14 @@ def reasons_of(
     evidence: Evidence | None = None,
     what: str = "picture",
 ) -> tuple[str, ...]:
-    """For each pair *converged*, or why it is not; pairs must agree the more, the less of them overlaps.
+    """Return for each pair *converged*, or why it is not; pairs with less overlap need a higher correlation.
 
     Args:
-        problems: of :func:`problems_of`.
-        found: (B, ...) what the descent ended with: matrices, fields.
+        problems: the result of :func:`problems_of`.
+        found: (B, ...) the maps at the end of the descent.
         loss, overlap, correlation, settled: (B,), at the end.
-        evidence: the evidence for the map; None is not looked at.
-        what: the pair is of.
+        evidence: the evidence for the map; None skips this check.
+        what: the kind of the pair: picture or volume.
     """
     reasons = []
     usable = torch.isfinite(found).flatten(1).all(1) & torch.isfinite(loss)
@@ -123,7 +123,7 @@ def reasons_of(
         if problem:
             reasons.append(problem)
         elif not usable[i]:
-            reasons.append("no map was found: the numbers ran away")
+            reasons.append("no map was found: the numbers diverged")
         elif not overlap[i] > LEAST_OVERLAP:
             reasons.append(f"the {what}s overlap by {100 * float(overlap[i]):.0f} %")
         elif doubt := _doubt(correlation[i], overlap[i]) or ("" if evidence is None else _objection(evidence, i)):
@@ -134,7 +134,7 @@ def reasons_of(
 
 
 def _doubt(correlation: Tensor, overlap: Tensor) -> str:
-    """What speaks against a pair that agrees by so much, or nothing."""
+    """Return the objection to a pair with too low a correlation for its overlap, or an empty text."""
     if bool(correlation * overlap.sqrt() >= _LEAST_CORRELATION):
         return ""
     where = f" on {100 * float(overlap):.0f} % of the fixed one" if correlation >= _LEAST_CORRELATION else ""
@@ -142,11 +142,11 @@ def _doubt(correlation: Tensor, overlap: Tensor) -> str:
 
 
 def _objection(evidence: Evidence, i: int) -> str:
-    """What the details of a pair object to its map, or nothing."""
+    """Return the objection that the details of a pair raise to its map, or an empty text."""
     if not evidence.agreeing[i] >= _LEAST_AGREEING:
-        return f"the map is the best nearby at {100 * float(evidence.agreeing[i]):.0f} % of the places that show details"
+        return f"only at {100 * float(evidence.agreeing[i]):.0f} % of the places with details does the map match best"
     if not evidence.leverage[i] <= _MOST_LEVERAGE:
-        return "the places that show details above the noise are too few, or too close to one another, to fix the map"
+        return "the places with details above the noise are too few, or too close together, to fix the map"
     return ""
 
 

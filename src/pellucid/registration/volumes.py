@@ -1,4 +1,4 @@
-"""Aligning volumes by descent, from coarse to fine.
+"""Align volumes by descent, from coarse to fine.
 
 Owns: `align_volumes`, its checks, the pyramid, and the descent by Adam.
 Must not: judge pairs; ``verdicts.py`` does.
@@ -26,7 +26,7 @@ from pellucid.registration.descent import Run, adam, flat_at_the_end, roughness
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation
 from pellucid.registration.maps import parts_of, spline_field, spline_near
 from pellucid.registration.newton import LEAST_OVERLAP, Equations, minimise, noise_covariance
-from pellucid.registration.verdicts import check_numbers, problems_of, reasons_of, start_of, told, weight_of
+from pellucid.registration.verdicts import check_numbers, flags_of, problems_of, reasons_of, start_of, weight_of
 from pellucid.registration.voxels import (
     BLUR,
     SHARP,
@@ -50,7 +50,7 @@ __all__ = ["VOLUME_MODELS", "VolumeAlignment", "align_volumes"]
 VOLUME_MODELS: Final = ("translation", "rigid", "affine", "bspline")
 _COARSEST = 8
 _TURN = math.radians(15.0)
-"""Gauss-Newton's coarsest level begins without a turn and with this one about each axis, either way."""
+"""Gauss-Newton's coarsest level tries no rotation, and a rotation by this angle about each axis in both directions."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,15 @@ class VolumeAlignment:
 
     Args:
         matrix: moving voxel (x, y, z) from fixed voxel, homogeneous.
-        field: displacements (x, y, z) in voxels of the moving volume, beside the matrix; None unless the model has a ``bspline``.
-        converged: of each pair.
-        reason: why, in words.
-        loss, overlap, correlation: at the end, of the full volumes.
+        field: displacements (x, y, z) in voxels of the moving volume, added to the matrix's map; None without a ``bspline``.
+        converged: whether each pair converged.
+        reason: ``converged`` or why not, for each pair.
+        loss, overlap, correlation: values at the end, for the full volumes.
         history: the losses of every step, level after level.
-        brightness: gain and offset that make the moving volume look like the fixed one; 1 and 0 where not solved for.
-        covariance: of the matrix's parameters (shifts in halves of the longest side, then turns about x, y, z or an affine map's
-            nine entries, about the middle), were the residuals independent noise; None for descents by Adam.
+        brightness: gain and offset that make the moving volume look like the fixed one; 1 and 0 if not solved for.
+        covariance: covariance of the matrix's parameters (shifts in units of half the longest side, then rotations about x, y, z or
+            an affine map's nine entries, about the centre), if residuals are independent noise; None for Adam and with a
+            ``bspline``.
 
     Example:
         >>> import torch
@@ -94,7 +95,7 @@ class VolumeAlignment:
             size: (depth, height, width) of the fixed volume.
 
         Returns:
-            Read trilinearly.
+            The volume, with trilinear interpolation.
 
         Gradient:
             moving: exact. The alignment's matrix and field: almost everywhere.
@@ -135,28 +136,28 @@ def align_volumes(
 ) -> VolumeAlignment:
     """Find the map that makes the moving volume look like the fixed one, through a trilinear warp.
 
-    Gauss-Newton steps with Levenberg and Marquardt's damping, or Adam. Coarse levels look for simpler maps. The coarsest level of
-    Gauss-Newton begins with seven turns and keeps the best.
+    The methods are Gauss-Newton with Levenberg-Marquardt damping, and Adam. Under Gauss-Newton, coarse levels find simpler maps,
+    and the coarsest level tries seven rotations and keeps the best.
 
     Args:
         fixed, moving: (C, D, H, W) or (B, C, D, H, W), floating point. Their sizes may differ; voxels are cubes.
-        model: ``translation``, ``rigid`` (turns and shifts), ``affine``, ``bspline``, or a matrix and a B-spline together:
+        model: ``translation``, ``rigid`` (rotations and shifts), ``affine``, ``bspline``, or a matrix and a B-spline together:
             ``rigid+bspline``.
-        loss: as of :func:`align`.
-        method: ``gauss_newton`` (the first four losses, and ``mutual_information`` of matrices), ``adam`` (all), or ``auto``: the
-            first where it can.
+        loss: as for :func:`align`.
+        method: ``gauss_newton`` (the first four losses, and ``mutual_information`` for matrices), ``adam`` (all), or ``auto``:
+            Gauss-Newton where possible.
         photometric: ``none`` or ``gain_bias``.
-        start: moving voxel from fixed voxel, one or one for each pair; default the identity.
-        mask, moving_mask: weights from 0: how much each voxel counts.
-        width: of the robust losses, in the volumes' units.
+        start: moving voxel from fixed voxel, one matrix or one for each pair; default the identity.
+        mask, moving_mask: the weight of each voxel, at least 0.
+        width: width of the robust losses, in the volumes' units.
         spacing: voxels between a B-spline's control points.
-        stiffness: as of :func:`align`, in square voxels.
-        levels: of the pyramid, each half the size, down to 4 voxels at most; None: to 8.
-        steps: on each level; of Gauss-Newton at most.
-        tolerance: voxels; a pair whose corners move less in a step of Gauss-Newton is done.
+        stiffness: as for :func:`align`, in square voxels.
+        levels: levels of the pyramid, each half the size, with at least 4 voxels a side; None: down to 8.
+        steps: number of steps on each level; for Gauss-Newton the largest number.
+        tolerance: voxels; a pair is done when a step of Gauss-Newton moves its corners by less.
 
     Returns:
-        See :class:`VolumeAlignment`. A pair that cannot be aligned does not disturb the others and is told so.
+        See :class:`VolumeAlignment`. A pair that cannot be aligned does not disturb the others, and its ``reason`` says why.
 
     Gradient:
         none; the result is detached.
@@ -214,7 +215,7 @@ def align_volumes(
         value = run.measure(out, pair.fixed, seen)
         overlap = seen.flatten(1).sum(1) / pair.mask.flatten(1).sum(1).clamp_min(1e-12)
     reason = reasons_of(problems, matrix, value, overlap, agreed, settled, what="volume")
-    done, usable = told(problems, reason, matrix)
+    done, usable = flags_of(problems, reason, matrix)
     matrix = torch.where(usable[:, None, None], matrix, begin)
     field = None if field is None else torch.where(usable[:, None, None, None, None], field, 0.0)
     return VolumeAlignment(matrix, field, done, reason, value, overlap, agreed, tuple(history), brightness, covariance)
@@ -225,7 +226,7 @@ class _Run(Run):
     pair: Blocks
 
     def newton(self, matrix: Tensor, levels: int, history: list[Tensor]) -> tuple[Tensor, Equations, Tensor]:
-        """(matrix, equations there, which are settled)."""
+        """Return the matrix, the equations there, and which pairs are settled."""
         assert self.model is not None
         chain = VOLUME_MODELS[: VOLUME_MODELS.index(self.model) + 1]
         for level in range(levels - 1, -1, -1):
@@ -258,7 +259,7 @@ class _Run(Run):
         return volume_equations(pair, matrix, model, photometric=self.photometric, weigh=weigh, informed=informed)
 
     def _sharp(self, level: int) -> tuple[Blocks, Tensor, Tensor]:
-        """A level of Gauss-Newton, whose finest reads a moving volume of twice the size, and the maps from full voxels."""
+        """Return a level for Gauss-Newton, and the maps from full voxels; on the finest, the moving volume has twice the size."""
         pair, from_full = self._level(level, SHARP)
         if level:
             return pair, from_full, from_full
@@ -266,7 +267,7 @@ class _Run(Run):
         return Blocks(pair.fixed, doubled(pair.moving), pair.mask, mask), from_full, level_from_full(-1, from_full)
 
     def adam(self, matrix: Tensor, levels: int, history: list[Tensor]) -> tuple[Tensor, Tensor | None, Tensor]:
-        """(matrix, field, which are settled)."""
+        """Return the matrix, the field, and which pairs are settled."""
         field, settled = None, matrix.new_ones(len(matrix), dtype=torch.bool)
         for level in range(levels - 1, -1, -1):
             pair, from_full = self._level(level, BLUR)
@@ -287,7 +288,7 @@ class _Run(Run):
         return matrix, field, settled
 
     def _level(self, level: int, blur: float) -> tuple[Blocks, Tensor]:
-        """The pair at half the size so many times, and the map from full voxels to its own."""
+        """Return the pair at half the size ``level`` times, and the map from full voxels to its voxels."""
         full, moving_mask = self.pair, self.pair.moving_mask
         pair = Blocks(
             lower(full.fixed, level, full.mask, blur),
@@ -311,7 +312,7 @@ def _descend(
     steps: int,
     rate: float,
 ) -> tuple[Tensor, Tensor | None, Tensor, list[Tensor]]:
-    """One level: (matrix, field, which are settled, losses)."""
+    """Descend on one level; return the matrix, the field, which pairs are settled, and the losses."""
     size, half = pair.sides, max(pair.sides) / 2
     change = matrix.new_zeros(len(matrix), parameters_of(matrix_model))
     control = spline_near(matrix.new_zeros(len(matrix), 3, *size) if field is None else field, spacing)
@@ -335,7 +336,7 @@ def _descend(
 
 
 def _read(fixed: object, moving: object, mask: object, moving_mask: object) -> tuple[Blocks, list[str]]:
-    """Volumes with a batch axis, their weights, and what is wrong with each pair."""
+    """Return the volumes with a batch axis and weights, and the problem of each pair, if any."""
     a, b = _volumes("fixed", fixed), _volumes("moving", moving)
     dtype = torch.promote_types(a.dtype, b.dtype)
     a, b = a.to(dtype), b.to(dtype)

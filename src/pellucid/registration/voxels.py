@@ -1,6 +1,6 @@
-"""Maps of volumes, how a volume is read through one, and its normal equations.
+"""Maps of volumes, reading a volume through a map, and its normal equations.
 
-Owns: the parameters of translations, rigid motions and affine maps, reading, sizes of a pyramid's levels.
+Owns: the parameters of translations, rigid motions and affine maps, reading, and the sizes of a pyramid's levels.
 Must not: descend.
 Read next: ``volumes.py``.
 """
@@ -26,30 +26,30 @@ __all__ = [
 ]  # fmt: skip
 
 BLUR, SHARP = 0.5, 0.4
-"""Voxels that a level is blurred by for Adam, and for Gauss-Newton, which ends on a smoother volume."""
-_AROUND = 12  # voxels that a spline is mirrored by: what lies farther away counts 1e-7 there
+"""Blur of a level in voxels, for Adam and for Gauss-Newton, whose finest level is smoother by its splines."""
+_AROUND = 12  # mirrored voxels beyond a border, for splines: farther ones have weights below 1e-7
 
 Sides: TypeAlias = tuple[int, int, int]
 """Depth, height, width."""
 
 
 class Blocks(Pair):
-    """Volumes of one level, and what of them counts."""
+    """Volumes of one level, and their weights."""
 
     @property
     def sides(self) -> Sides:
-        """Of the fixed volume."""
+        """The size of the fixed volume."""
         return self.fixed.shape[2], self.fixed.shape[3], self.fixed.shape[4]
 
     def weight(self, where: Float[Tensor, "b 3 d h w"]) -> Float[Tensor, "b 1 d h w"]:
-        """What counts when the moving volume is read there."""
+        """Return the weight of each fixed voxel when the moving volume is read at these places."""
         seen = self.mask * inside(where, self.moving)
         return seen if self.moving_mask is None else seen * read_voxels(self.moving_mask, where, "zeros")
 
     def look(self, matrix: Tensor, field: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """As of pictures, trilinear."""
+        """Return the same as for pictures, with trilinear interpolation."""
         where, values, slopes = places(matrix, self.sides, field), [], []
-        for channel in self.moving.split(1, 1):  # a channel's slopes: one backward pass with ones
+        for channel in self.moving.split(1, 1):  # one backward pass with ones gives a channel's derivatives
             with torch.enable_grad():
                 leaf = where.detach().requires_grad_()
                 out = read_voxels(channel, leaf)
@@ -68,10 +68,10 @@ def volume_equations(
     weigh: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None,
     informed: bool = False,
 ) -> Equations:
-    """Linearise as :func:`equations` does, or mutual information; a change acts before the matrix, as `moved_by` writes it."""
+    """Linearise as :func:`equations` does, or mutual information if ``informed``; a change acts before the matrix by `moved_by`."""
     size, half = pair.sides, max(pair.sides) / 2
     value, slopes, weight = pair.look(matrix, None)
-    lead = matrix[:, None, :3, :3].mT @ slopes  # b c 3 n, to the place in the fixed volume
+    lead = matrix[:, None, :3, :3].mT @ slopes  # b c 3 n, derivatives by the place in the fixed volume
     middle = matrix.new_tensor([(side - 1) / 2 for side in reversed(size)])
     centred = (
         places(torch.eye(4, dtype=matrix.dtype, device=matrix.device)[None], size, None)[0].flatten(1) - middle[:, None]
@@ -80,7 +80,7 @@ def volume_equations(
     def columns(part: slice) -> Tensor:
         slope, place = lead[..., part], centred[:, part]
         found = [half * slope]
-        if model == "rigid":  # the slope along a turn about an axis
+        if model == "rigid":  # derivatives by a rotation about each axis
             found.append(torch.linalg.cross(place.expand_as(slope), slope, dim=2))
         elif model == "affine":
             found.append((slope[:, :, :, None] * place).flatten(2, 3))
@@ -95,7 +95,7 @@ def volume_equations(
 
 
 def volume_moves(model: str, size: Sides) -> Moves:
-    """What a model's steps change, and how far that moves the corners."""
+    """Return the changes of a volume's model."""
 
     def changed(matrix: Tensor, change: Tensor) -> Tensor:
         return matrix @ moved_by(change, size)
@@ -104,12 +104,12 @@ def volume_moves(model: str, size: Sides) -> Moves:
 
 
 def parameters_of(model: str | None) -> int:
-    """How many numbers a small map of this model has; of none 0."""
+    """Return the number of parameters of a model's small maps; 0 for None."""
     return {None: 0, "translation": 3, "rigid": 6, "affine": 12}[model]
 
 
 def moved_by(change: Float[Tensor, "b n"], size: Sides) -> Float[Tensor, "b 4 4"]:
-    """A map near the identity about the middle; lengths in units of half the longest side. Six numbers are a rigid motion."""
+    """Return a map near the identity about the centre, with lengths in units of half the longest side; six numbers are rigid."""
     half, count = max(size) / 2, change.shape[1]
     flat = change.new_zeros(len(change), 3, 3)
     if count == 6:
@@ -127,7 +127,7 @@ def moved_by(change: Float[Tensor, "b n"], size: Sides) -> Float[Tensor, "b 4 4"
 
 
 def places(matrix: Tensor, size: Sides, field: Tensor | None) -> Float[Tensor, "b 3 d h w"]:
-    """Where every voxel is read, (x, y, z)."""
+    """Return the place (x, y, z) at which each voxel is read."""
     axes = torch.meshgrid(*(torch.arange(side, dtype=matrix.dtype, device=matrix.device) for side in size), indexing="ij")
     grid = torch.stack(axes[::-1]).flatten(1)
     places = (matrix[:, :3, :3] @ grid + matrix[:, :3, 3:]).unflatten(2, size)
@@ -135,25 +135,25 @@ def places(matrix: Tensor, size: Sides, field: Tensor | None) -> Float[Tensor, "
 
 
 def inside(where: Float[Tensor, "b 3 d h w"], volume: Tensor) -> Float[Tensor, "b 1 d h w"]:
-    """1 where a place lies between the volume's outermost voxel centres."""
+    """Return 1 where a place lies between the volume's outermost voxel centres, else 0."""
     last = where.new_tensor([side - 1 for side in reversed(volume.shape[2:])])[:, None, None, None]
     return ((where >= 0) & (where <= last)).all(1, keepdim=True).to(where.dtype)
 
 
 def read_voxels(volume: Tensor, places: Tensor, padding_mode: str = "border") -> Tensor:
-    """Trilinear; places (b, 3, d, h, w) are voxels, NaN and infinity lie outside."""
+    """Read a volume by trilinear interpolation at places (b, 3, d, h, w) in voxels; NaN and infinity count as outside."""
     sides = places.new_tensor(list(reversed(volume.shape[2:])))[:, None, None, None]
     grid = torch.nan_to_num((2 * places + 1) / sides - 1, 2.0, 2.0, -2.0).clamp(-1e4, 1e4).permute(0, 2, 3, 4, 1)
     return F.grid_sample(volume, grid, padding_mode=padding_mode, align_corners=False)
 
 
 def shrunk(volume: Tensor, level: int) -> Tensor:
-    """Half the size so many times, by means of boxes; all axes alike, so that a rigid motion of a level is one of the volume."""
+    """Halve the size ``level`` times by box means, along all axes equally, so that rigid motions stay rigid."""
     return F.avg_pool3d(volume, 2**level)
 
 
 def doubled(volume: Tensor) -> Tensor:
-    """Twice the size, by cubic splines through the voxels: lines between these are nearer to the curve, and blur noise alike."""
+    """Double the size by cubic splines through the voxels: linear interpolation of the result is then more accurate."""
     for axis, side in enumerate(volume.shape[2:], 2):
         near = torch.arange(-_AROUND, side + _AROUND, device=volume.device) % (2 * side - 2)
         near = torch.minimum(near, 2 * side - 2 - near)  # mirrored about the outermost voxels
@@ -165,14 +165,14 @@ def doubled(volume: Tensor) -> Tensor:
 
 
 def lower(volume: Tensor, level: int, mask: Tensor | None, blur: float) -> Tensor:
-    """A level's volume, blurred by so many voxels; what a mask leaves out is not smeared over others."""
+    """Return a level's volume, blurred by so many voxels; masked voxels do not blur into others."""
     if mask is None:
         return _blurred(shrunk(volume, level), blur)
     return _blurred(shrunk(volume * mask, level), blur) / _blurred(shrunk(mask, level), blur).clamp_min(1e-6)
 
 
 def _blurred(volume: Tensor, blur: float) -> Tensor:
-    """Along every axis; noise costs more accuracy than the blur does."""
+    """Blur along every axis; noise would cost more accuracy than the blur does."""
     channels, height = volume.shape[1], volume.shape[3]
     flat = gaussian_blur(volume.flatten(1, 2), 5, blur).unflatten(1, (channels, -1))
     upright = flat.transpose(2, 3).flatten(1, 2)  # depth where the height was
@@ -180,19 +180,19 @@ def _blurred(volume: Tensor, blur: float) -> Tensor:
 
 
 def kept_noise() -> float:
-    """The share of independent noise's variance that the blur leaves; what is aligned is smoother, and as uncertain as before."""
+    """Return the share of independent noise's variance that remains after the blur, which must not make covariances smaller."""
     point = F.pad(torch.ones(1, 1, 1, 1, 1, device="cpu"), [4] * 6)
     return float(_blurred(point, SHARP).square().sum())
 
 
 def level_from_full(level: int, like: Tensor) -> Float[Tensor, "4 4"]:
-    """The voxels of a volume of half the size so many times from the volume's own; -1 is twice the size."""
+    """Return the matrix from a volume's voxels to those of the volume halved ``level`` times; -1 is twice the size."""
     share, shift = 0.5**level, 0.5 ** (level + 1) - 0.5
     return like.new_tensor([[share, 0.0, 0.0, shift], [0.0, share, 0.0, shift], [0.0, 0.0, share, shift], [0.0, 0.0, 0.0, 1.0]])
 
 
 def grown(field: Tensor, size: Sides) -> Tensor:
-    """Displacements of a volume of about twice the size; what boxes left out moves as its neighbours do."""
+    """Enlarge displacements to a volume of about twice the size; voxels that box means left out move like their neighbours."""
     if field.shape[2:] == size:
         return field
     fine = F.interpolate(field, scale_factor=2.0, mode="trilinear", align_corners=False)
