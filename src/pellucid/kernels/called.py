@@ -1,4 +1,4 @@
-"""Functions of the user's on a batch, with the gradient that they were declared to have.
+"""Apply a user's function to a batch, with the gradient that the user declared.
 
 Owns: `called`.
 Must not: know what a function does.
@@ -18,12 +18,12 @@ __all__ = ["called"]
 
 
 def called(function: Callable[[Tensor], Tensor], image: Float[Tensor, "b c h w"], image_gradient: str) -> Float[Tensor, "b c h w"]:
-    """What a function makes of images.
+    """Apply the user's function to images.
 
     Gradient:
         image: autograd's for ``exact`` and ``almost_everywhere``, that of the identity for ``surrogate: straight_through``, else 0.
     Errors:
-        InvalidArgument for a result that is not of the images' shape.
+        InvalidArgument: the result has another shape than the images.
     """
     followed = image_gradient in ("exact", "almost_everywhere")
     result = function(image if followed else image.detach())

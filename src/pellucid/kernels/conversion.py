@@ -1,4 +1,4 @@
-"""Bytes as numbers, and numbers as bytes, by one pass each where that can be.
+"""Convert bytes to numbers and back, in one compiled pass where possible.
 
 Owns: `as_colors`, `as_bytes` and `in_levels`.
 Must not: differ from the tensor code of ``warp/dtypes.py`` in any bit.
@@ -44,10 +44,10 @@ def as_bytes(out: Float[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor,
 
 
 def in_levels(image: Shaped[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor, "*shape"]:
-    """Whole levels of what were bytes: bytes if this dtype is theirs, else the same as fractions of 255.
+    """Round to whole grey levels: bytes if the image or ``dtype`` is uint8, else multiples of 1 / 255 in the image's dtype.
 
     Gradient:
-        image: of fractions straight through the rounding, in [0, 1]; 0 outside. Bytes have none.
+        image: for fractions, straight through the rounding inside [0, 1] and 0 outside. Bytes have none.
     """
     if image.dtype == torch.uint8 or dtype == torch.uint8:
         return as_bytes(image, dtype) if image.dtype != torch.uint8 else image

@@ -1,4 +1,4 @@
-"""Whether anything may ask for a derivative: what only a gradient needs is not computed otherwise.
+"""Tell whether a call may be differentiated, so that kernels skip the work that only a gradient needs.
 
 Owns: `needs_grad`, `learns`, `forward_mode`, `forward_alone`, `first_moves_alone`.
 Must not: look at values.
@@ -15,7 +15,7 @@ __all__ = ["first_moves_alone", "forward_alone", "forward_mode", "learns", "need
 
 
 def needs_grad(*tensors: Tensor | Pictures | None) -> bool:
-    """Whether a derivative to one of these may be asked for, in any of torch's ways; a fact of the call, not of its values."""
+    """Whether torch may ask for a derivative to one of these tensors, in any mode; it depends on the call, not on values."""
     if forward_mode() or (not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()):
         return True
     if torch.is_grad_enabled():
@@ -26,13 +26,13 @@ def needs_grad(*tensors: Tensor | Pictures | None) -> bool:
 
 
 def forward_mode() -> bool:
-    """Whether tangents are carried along (``torch.func.jvp``, ``torch.autograd.forward_ad``)."""
+    """Whether torch computes forward-mode tangents (``torch.func.jvp``, ``torch.autograd.forward_ad``)."""
     return not torch.compiler.is_compiling() and forward_ad._current_level >= 0
 
 
 def forward_alone(*tensors: Tensor | None) -> bool:
-    """Whether these carry tangents and nothing differentiates on: no second level, no reverse mode around or inside, and no mapped
-    axis inside, whose rule for functions of one's own does not take absent tensors.
+    """Whether one level of forward mode is the only derivative taken, without reverse mode around or inside it. A vmap may lie
+    around it, but not inside: torch's vmap rule for custom functions takes no absent tensors.
     """
     *outer, inner = [level.key() for level in torch._C._functorch.get_interpreter_stack() or ()] or [_LEVEL.Jvp]
     once = inner == _LEVEL.Jvp and all(level == _LEVEL.Vmap for level in outer)
@@ -45,7 +45,7 @@ def first_moves_alone(first: Tensor, *others: Tensor | None) -> bool:
 
 
 def _moves(tensor: Tensor) -> bool:
-    """Whether the tensor, or what a transform of functions has wrapped in it, carries a tangent."""
+    """Whether the tensor, or one that functorch wrapped in it, carries a tangent."""
     while forward_ad.unpack_dual(tensor).tangent is None:
         if not torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             return False
@@ -57,7 +57,7 @@ _LEVEL = torch._C._functorch.TransformType
 
 
 def learns(tensor: Tensor) -> bool:
-    """Whether the tensor, or what a transform of functions has wrapped in it, requires a gradient."""
+    """Whether the tensor, or one that functorch wrapped in it, requires a gradient."""
     while not tensor.requires_grad and torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor.requires_grad

@@ -1,4 +1,4 @@
-"""Compiled operators as differentiable functions: an explicit backward, and the reference for what lies beyond it.
+"""Compiled operators as differentiable functions: an explicit backward, and the reference for second derivatives.
 
 Owns: the `autograd.Function` that all compiled primitives share, their batching rule, and the choice of who computes.
 Must not: know a primitive; it is handed the operators and the reference.
@@ -32,25 +32,25 @@ __all__ = [
 
 AVAILABLE: tuple[str, ...] = ("cpu", "reference")
 TRITON_KEYS: tuple[str, ...] = ("CUDA", "CPU") if os.environ.get("TRITON_INTERPRET") == "1" else ("CUDA",)
-"""Whose tensors Triton's kernels take: those of the CPU by Triton's interpreter alone, which the same variable turns on."""
+"""Dispatch keys of the tensors that Triton's kernels take; CPU only in Triton's interpreter, which the same variable turns on."""
 
 
 def implementation(impl: str, device: torch.device, available: tuple[str, ...] = AVAILABLE, *linear: Tensor | None) -> str:
-    """Who computes a primitive of this kind; ``linear``: its tensors, where it is linear in the first."""
+    """Name the implementation that computes this call; ``linear``: the primitive's tensors, if it is linear in the first."""
     reference = forward_mode() and not (linear and linear[0] is not None and first_moves_alone(linear[0], *linear[1:]))
     unsupported = "forward-mode differentiation" if reference else ""
     return choose(impl, available=available, device=device.type, unsupported=unsupported)
 
 
 def dtypes(*tensors: Tensor | None) -> tuple[torch.dtype, torch.dtype]:
-    """In which dtype to compute with these, and that of the result; 16-bit floats are read as float32."""
+    """The dtype to compute in, and the dtype of the result; 16-bit floats are computed in float32."""
     found = [tensor.dtype for tensor in tensors if tensor is not None]
     result = reduce(torch.promote_types, found)
     return torch.promote_types(result, torch.float32), result
 
 
 def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures, *others: Tensor | None) -> Tensor:
-    """Compute a primitive with its compiled operators; of pictures of several sizes where nobody listens at torch's dispatcher."""
+    """Compute a primitive with its compiled operators; `Pictures` of several sizes always bypass torch's dispatcher."""
     if not isinstance(image, Tensor):
         if not needs_grad(*image.parts, *others):
             return primitive.direct(image, *others, *static)
@@ -71,19 +71,19 @@ def run(primitive: Primitive, static: tuple[Any, ...], image: Tensor | Pictures,
         absent = (None,) * (_MOST - len(tensors))
         out: Tensor = Explicit.apply(primitive, static, len(tensors), *tensors, *absent)
         return out
-    # Passing torch's dispatcher costs as much as a small image: only where somebody listens there.
+    # Torch's dispatcher costs as much as a small image, so only calls that are traced or mapped go through it.
     call = primitive.direct if is_plain_eager() else primitive.forward
     return call(*tensors, *static)
 
 
 def at_once(primitive: Primitive, static: tuple[Any, ...], compute: Callable[..., Tensor], *tensors: Tensor | None) -> Tensor:
-    """A primitive with its gradients where nobody traces or maps; ``compute`` gives the bits of its ``direct``."""
+    """Compute a primitive with gradients outside of tracing and vmap; ``compute`` returns the same bits as its ``direct``."""
     found: Tensor = _Now.apply(primitive, static, compute, *tensors)
     return found
 
 
 def _carried(primitive: Primitive, static: tuple[Any, ...], duals: Sequence[Any]) -> Tensor:
-    """The result with its tangent."""
+    """Compute the result and its forward-mode tangent, as one dual tensor."""
     tensors = [None if dual is None else dual.primal for dual in duals]
     tangents = [None if dual is None else dual.tangent for dual in duals]
     if torch.is_grad_enabled() and any(t is not None and learns(t) for t in (*tensors, *tangents)):
@@ -102,7 +102,7 @@ _MOST = 8
 
 
 class Explicit(torch.autograd.Function):
-    """(primitive, what is static, how many tensors, eight tensors or None) -> the result."""
+    """(primitive, static arguments, number of tensors, eight tensors or None) -> the result."""
 
     generate_vmap_rule = True
 
@@ -133,7 +133,7 @@ class Explicit(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> Any:
         tensors = _saved(ctx)
         needed = tuple(ctx.needs_input_grad[3 : 3 + len(tensors)])
-        # Only create_graph=True differentiates on; a compiled graph never does.
+        # Only create_graph=True differentiates the gradient again; a compiled graph never does.
         once = torch.compiler.is_compiling() or not torch.is_grad_enabled()
         compute = Primitive.gradients if once else _Backward.apply
         found = compute(ctx.primitive, ctx.static, needed, grads[0], *tensors)
@@ -141,8 +141,8 @@ class Explicit(torch.autograd.Function):
 
 
 class _Now(torch.autograd.Function):
-    """The same of any number of tensors where nobody traces or maps: torch looks up no names of arguments, and nobody passes its
-    dispatcher. Both take longer than a small picture.
+    """`Explicit` for any number of tensors, outside of tracing and vmap. It skips torch's lookup of argument names and torch's
+    dispatcher, each of which takes longer than a small picture.
     """
 
     @staticmethod
@@ -165,7 +165,7 @@ def _saved(ctx: Any) -> list[Tensor | None]:
 
 
 class _Backward(torch.autograd.Function):
-    """The gradients, as a function whose own derivative is the primitive where that is linear, or goes through the reference."""
+    """Compute the gradients; their own derivative is the primitive where that is linear, else it goes through the reference."""
 
     generate_vmap_rule = True
 
@@ -189,11 +189,11 @@ class _Backward(torch.autograd.Function):
                 "Use impl='reference' where gradients are differentiated again."
             )
         others = None if any(ctx.needed[1:]) else ctx.primitive.linear(*_saved(ctx)[1:], *ctx.static)
-        if others is not None:  # what is asked for is the adjoint of the first tensor's gradient, which is the primitive
+        if others is not None:  # the adjoint of a linear primitive's gradient is the primitive
             along = run(ctx.primitive, ctx.static, grads[0], *others) if ctx.needs_input_grad[3] and grads[0] is not None else None
             return (None, None, None, along, *[None] * len(ctx.needed))
         with torch.enable_grad():
-            # Views, so that the derivatives below are partial: the gradient's own history leads to the image too.
+            # Views make the derivatives below partial: ``grad`` has a history of its own, which leads to the image too.
             inputs: list[Any] = [None if tensor is None else tensor.view_as(tensor) for tensor in _saved(ctx)]
             grad, *tensors = inputs
             wanted = [tensor for tensor, needed in zip(tensors, ctx.needed, strict=True) if needed]
@@ -231,10 +231,10 @@ def register(
     Args:
         name: of the forward operator; the backward's is ``name_backward``.
         schema: the arguments as torch writes them, tensors first.
-        fill: (memory of the result, arguments) writes a result that has elements.
-        give_back: (memory of the gradients, as `empty_gradients` has it, gradient of the result, arguments, what is needed) writes
-            the gradients of such a result. None: there are none, and no such operator.
-        keys: on which devices' tensors.
+        fill: (memory of the result, arguments) writes the result; not called for an empty one.
+        give_back: (memory of the gradients from `empty_gradients`, gradient of the result, arguments, which are needed) writes
+            the gradients; not called for an empty result. None: the primitive has no gradients and no backward operator.
+        keys: dispatch keys of the devices.
         empty: (arguments) -> memory for the result; by default like the first tensor.
         through: ``give_back`` writes the first tensor's gradient whether or not it is needed.
     """
@@ -271,16 +271,16 @@ def register(
 def operator(
     name: str, schema: str, compute: Any, fake: Any, tensors: int, image_at: int = 0, keys: tuple[str, ...] = ("CPU",)
 ) -> Any:
-    """Register an operator, and the rule for a mapped axis: it joins the batch axis.
+    """Register an operator, and its vmap rule: the mapped axis joins the batch axis.
 
     Args:
         name: of the operator.
         schema: arguments and results, as torch writes them.
-        compute: on which devices' tensors ``keys`` says.
+        compute: the implementation, for the devices in ``keys``.
         fake: makes results without computing them.
-        tensors: so many arguments, the first, may have a mapped axis.
-        image_at: which of them has the batch axis for sure.
-        keys: of devices.
+        tensors: how many arguments, from the first on, may have a mapped axis.
+        image_at: position of the argument that always has the batch axis.
+        keys: dispatch keys of the devices.
     """
     full = f"pellucid::{name}"
     torch.library.define(full, schema)
@@ -293,7 +293,7 @@ def operator(
 
 
 def add_up(sums: Any, found: Tensor) -> None:
-    """Write to a gradient the sums of what a sample's parts, which follow one another, have each found; unless it is not needed."""
+    """Add up each sample's partial sums, which follow one another, and write them to a gradient; skip an empty one."""
     if found.numel():
         found.copy_(torch.from_numpy(sums.reshape(found.shape[0], -1, *found.shape[1:]).sum(1)))
 
@@ -312,7 +312,7 @@ def empty_gradients(tensors: tuple[Tensor | None, ...], needs: list[bool]) -> li
 
 
 def batched(name: str, operator: Any, tensors: int, image_at: int) -> None:
-    """Register the rule for a mapped axis: it joins the batch axis. The first ``tensors`` arguments may have one."""
+    """Register an operator's vmap rule: the mapped axis of the first ``tensors`` arguments joins the batch axis."""
 
     def rule(info: Any, dims: Any, *arguments: Any) -> Any:
         lanes, image, dim = info.batch_size, arguments[image_at], dims[image_at]
@@ -327,7 +327,7 @@ def batched(name: str, operator: Any, tensors: int, image_at: int) -> None:
 
 
 def _fold(tensors: Any, dims: Any, lanes: int, batch: int) -> list[Tensor | None]:
-    """Merge the mapped axis into the batch axis; what has no mapped axis and one row for all stays as it is."""
+    """Merge the mapped axis into the batch axis; a tensor without a mapped axis and with one row for all stays as it is."""
     folded: list[Tensor | None] = []
     for tensor, dim in zip(tensors, dims, strict=True):
         if tensor is None or (dim is None and tensor.shape[0] == 1 and batch > 1):

@@ -26,15 +26,15 @@ from pellucid.kernels.primitive import Primitive
 __all__ = ["FOUND", "disagreement", "trusted"]
 
 FOUND: dict[str, str] = {}
-"""What each variant of this process was found to do: nothing, or what is wrong."""
+"""What the check of each variant found in this process: ``agrees``, or what is wrong."""
 _SMALL = 16
-"""Whole numbers below this tell variants apart, larger ones are sizes."""
+"""Static integers below this distinguish variants; larger ones are sizes, and do not."""
 _MARGIN, _STRAY = 8.0, 1e-3
-"""How many times the reference's own error is agreement, and which share of elements may lie beyond: rounding decides edges."""
+"""Errors up to this multiple of the reference's own agree; this share of elements may exceed it, as rounding decides edges."""
 
 
 def trusted(primitive: Primitive, static: tuple[Any, ...], tensors: Sequence[Tensor | None], needed: tuple[bool, ...]) -> bool:
-    """Whether this variant of a kernel may compute; it is checked where it is new.
+    """Whether this variant of a kernel may compute; a new variant is checked first.
 
     Args:
         primitive: computed by Triton.
@@ -63,7 +63,7 @@ def trusted(primitive: Primitive, static: tuple[Any, ...], tensors: Sequence[Ten
 
 
 def disagreement(primitive: Primitive, static: tuple[Any, ...], tensors: Sequence[Tensor | None], needed: tuple[bool, ...]) -> str:
-    """What is wrong with a kernel on a picture of noise, ties, ends and NaN; empty where nothing is."""
+    """Describe what a kernel gets wrong on a picture of noise, ties, extremes and NaN; empty if it agrees."""
     with torch.no_grad():
         sample = [None if tensor is None else tensor[:1].detach().clone() for tensor in tensors]
         assert sample[0] is not None
@@ -105,7 +105,7 @@ def _referenced(
 
 
 def _loses_nan(primitive: Primitive, static: tuple[Any, ...], sample: Sequence[Tensor | None]) -> str:
-    """Whether NaN stays away from a pixel that sees it, or comes to one to which not even the reference's zero weights bring it."""
+    """Describe errors with NaN: output pixels that lose one which matters, or that have one where the reference has none."""
     image = sample[0]
     if image is None or not image.is_floating_point():
         return ""
@@ -130,7 +130,7 @@ def _loses_nan(primitive: Primitive, static: tuple[Any, ...], sample: Sequence[T
 
 
 def _differs(what: str, found: Tensor, near: Tensor, exact: Tensor) -> str:
-    """The largest difference, where more of them than strays are beyond what rounding explains."""
+    """Describe the largest error, if more elements than the allowed share are off by more than rounding explains; else empty."""
     level = 0.0 if found.is_floating_point() else 1.0  # bytes are rounded
     found, near, exact = (one.detach().double() for one in (found, near, exact))
     if found.shape != exact.shape:
@@ -177,7 +177,7 @@ def _kind(value: Any) -> str:
 
 
 def _wanted(device: str) -> bool:
-    """On CUDA, but where it is switched off; in Triton's interpreter where it is switched on."""
+    """Check on CUDA unless switched off, and in Triton's interpreter only if switched on."""
     switch = os.environ.get("PELLUCID_CHECK", "")
     return switch == "1" if device == "cpu" else device == "cuda" and switch != "0"
 
@@ -206,7 +206,7 @@ def _file(device: torch.device) -> Path:
 
 
 def _remembered(variant: str, device: torch.device) -> str | None:
-    """What was found on this device with these kernels, by any process; a failure is looked at again."""
+    """``agrees`` if any process found so on this device with these kernels; else None, as failures are checked again."""
     if device.type == "cpu":
         return None
     try:

@@ -1,6 +1,6 @@
-"""Numbers that take turns, channel by channel, copied apart into rows, and rows copied together.
+"""Copy interleaved channels (pixel after pixel) to planes, and planes to interleaved channels.
 
-Owns: `apart` and `together`, for parts of kernels, and the loops over whole pictures.
+Owns: `apart` and `together`, which kernels call for one row; `split` and `join`, the loops over whole pictures.
 Must not: know what a number means.
 Read next: ``vectors.py``.
 """
@@ -12,12 +12,12 @@ from pellucid.kernels.vectors import Array, Lanes, take, woven
 
 __all__ = ["apart", "join", "split", "together"]
 
-_VECTOR = 32  # bytes of each channel that go together
+_VECTOR = 32  # bytes of each channel that are copied at once
 
 
 @woven()
 def _apart(pixels: Array, at: Lanes, cells: tuple[Any, ...], out: Array, place: Lanes, step: Lanes) -> None:
-    """Read a vector of each channel, and write each to a row of its own, ``step`` after the one before."""
+    """Read interleaved pixels, and write a vector of each channel to its own row, ``step`` after the row before."""
     n, count = len(cells), _VECTOR // pixels.size
     found = pixels.load(at, n * count)
     for c in range(n):
@@ -26,7 +26,7 @@ def _apart(pixels: Array, at: Lanes, cells: tuple[Any, ...], out: Array, place: 
 
 @woven()
 def _together(planes: Array, place: Lanes, step: Lanes, cells: tuple[Any, ...], out: Array, at: Lanes) -> None:
-    """The way back."""
+    """Read a vector from each channel's row, and write them interleaved."""
     n, count = len(cells), _VECTOR // planes.size
     rows = [planes.load(place + step * c, count) for c in range(n)]
     order = [c * count + u for u in range(count) for c in range(n)]
@@ -36,7 +36,7 @@ def _together(planes: Array, place: Lanes, step: Lanes, cells: tuple[Any, ...], 
 
 @exact
 def apart(pixels, cells, out, place, step, count):  # type: ignore[no-untyped-def]
-    """Copy ``count`` pixels, the numbers of each of which follow one another, to rows of ``out``, each ``step`` after the last."""
+    """Copy ``count`` interleaved pixels to one row of ``out`` for each channel, every row ``step`` after the row before."""
     n, lanes = len(cells), 32 // pixels.itemsize
     whole = count - count % lanes
     for u in range(0, whole, lanes):
@@ -48,7 +48,7 @@ def apart(pixels, cells, out, place, step, count):  # type: ignore[no-untyped-de
 
 @exact
 def together(planes, place, step, count, cells, out):  # type: ignore[no-untyped-def]
-    """The way back: ``count`` numbers of each row, by turns."""
+    """Copy ``count`` numbers of each channel's row to interleaved pixels."""
     n, lanes = len(cells), 32 // planes.itemsize
     whole = count - count % lanes
     for u in range(0, whole, lanes):
@@ -60,11 +60,11 @@ def together(planes, place, step, count, cells, out):  # type: ignore[no-untyped
 
 @entry
 def split(flat, strides, rows, cells, out, start, stop):  # type: ignore[no-untyped-def]
-    """Rows [start, stop) of pictures, pixel after pixel, as planes (b, channels, rows, n).
+    """Copy rows [start, stop) of interleaved pictures to planes (b, channels, rows, n).
 
     Args:
-        flat: from the first number to the last; ``strides`` says how far on the next picture and the next row lie.
-        cells: one for each channel.
+        flat: the pictures' memory; ``strides`` are the steps to the next picture and to the next row.
+        cells: a tuple with an entry for each channel; only its length counts.
     """
     n = out.shape[3]
     into = out.reshape(out.size)
@@ -75,7 +75,7 @@ def split(flat, strides, rows, cells, out, start, stop):  # type: ignore[no-unty
 
 @entry
 def join(planes, cells, out, start, stop):  # type: ignore[no-untyped-def]
-    """Pictures [start, stop) in planes (b, channels, n), pixel after pixel."""
+    """Copy pictures [start, stop) from planes (b, channels, n) to interleaved pixels."""
     n = planes.shape[2]
     flat = planes.reshape(planes.size)
     for b in range(start, stop):

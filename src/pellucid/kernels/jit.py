@@ -63,7 +63,7 @@ def sources(path: Path) -> list[Path]:
 
 @cache
 def _stamp(path: Path) -> str:
-    """Makes the cache notice a change in any of them, and in no other."""
+    """A hash of those files: Numba's cache compiles anew if one of them changes, and only then."""
     return hashlib.sha256(b"".join(file.read_bytes() for file in sources(path))).hexdigest()
 
 
@@ -125,7 +125,7 @@ _UNUSED = frozenset({
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _Opening(FunctionPass):  # type: ignore[misc]
-    """Begin a function with what its decorator says of it; an entry, with arrays that have no owner."""
+    """Insert at a function's beginning the attributes that its decorator states; in an entry, also take the owner off arrays."""
 
     _name = "pellucid_opening"
 
@@ -156,14 +156,14 @@ class _Opening(FunctionPass):  # type: ignore[misc]
 
 
 class _PlainCompiler(Compiler):  # type: ignore[misc]
-    """Numba's compiler, and what decorators say."""
+    """Numba's compiler, and the pass that applies the decorators' attributes."""
 
     _unused: frozenset[str] = frozenset()
 
     def define_pipelines(self) -> list[Any]:
         manager = PassManager("kernels")
         for kind, purpose in super().define_pipelines()[0].passes:
-            if kind.__name__ == "NopythonTypeInference":  # a branch that an absent argument closes is gone by now
+            if kind.__name__ == "NopythonTypeInference":  # branches that an absent argument closes are pruned by now
                 manager.add_pass(_Opening, "what decorators say")
             if kind.__name__ not in self._unused:
                 manager.add_pass(kind, purpose)
@@ -196,7 +196,7 @@ class _CheckedEntry(Compiler):  # type: ignore[misc]
 
 @cache
 def parts_work() -> bool:
-    """Whether these compilers do what they are for, by Numba's internals: two functions are compiled and called before any kernel.
+    """Whether these compilers work with this Numba's internals: two small functions are compiled and called before any kernel.
 
     Where it fails, a warning says so once, and compiling takes longer.
     """
@@ -212,7 +212,7 @@ def parts_work() -> bool:
 
 
 class _Kind(NamedTuple):
-    """How functions are compiled, as a decorator; ``fused.noinline.wide`` and the like say more."""
+    """A decorator that compiles functions with these flags; ``fused.noinline.wide`` and the like add attributes."""
 
     flags: frozenset[str]
     entry: bool = False
@@ -220,20 +220,20 @@ class _Kind(NamedTuple):
 
     @property
     def noinline(self) -> _Kind:
-        """A function of its own. Without this everything is inlined, and compiling takes minutes."""
+        """Keep the function out of line. Otherwise everything is inlined, and compiling takes minutes."""
         return self._replace(openings=(*self.openings, noinline))
 
     @property
     def inlined(self) -> _Kind:
-        """A part of every caller. What is called once per strip with many arrays costs less so."""
+        """Inline the function into every caller: cheaper if it is called once per strip with many arrays."""
         return self._replace(openings=(*self.openings, inlined))
 
     @property
     def wide(self) -> _Kind:
-        """Vectors are as long as the processor's registers: LLVM takes half of 512 bits on most processors that have them.
+        """Use vectors as long as the processor's registers: LLVM takes half of 512 bits on most processors that have them.
 
-        What is inlined goes by the function it ends up in. Loops over rows that begin with a cache line, those of ``scratch``,
-        gain; where a vector lies in two lines, nothing does.
+        An inlined function follows its caller. Loops over rows that begin at a cache line, as those of ``scratch`` do, gain;
+        loops whose vectors lie across two lines do not.
         """
         return self._replace(openings=(*self.openings, wide))
 
@@ -256,19 +256,19 @@ summing = _Kind(frozenset({"contract", "reassoc"}))
 """Sums may be split over vector lanes: another order, but always the same one."""
 
 entry = _Kind(frozenset({"contract"}), entry=True)
-"""A function Python calls; the only ones that are cached on disk, with everything they call inside. Slices of its arrays cost no
+"""A function that Python calls. Only entries are cached on disk, with all that they call. Slices of their arrays cost no
 reference counting: see `without_refcount`."""
 
 
 def _attribute(name: str, text: str) -> Any:
-    """Of the function in whose body this is called, an attribute for LLVM."""
+    """An intrinsic that adds an LLVM attribute to the function which calls it."""
 
     def typed(context: Any) -> Any:
         del context
 
         def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
             del signature, args
-            # The writer of LLVM's language knows names alone, and refuses others where they are added in the usual way.
+            # llvmlite's own ``add`` refuses attributes that are not in its list of names; ``set.add`` goes past that check.
             set.add(builder.function.attributes, text)
             return target.get_dummy_value()
 
@@ -284,7 +284,7 @@ wide = _attribute("wide", '"prefer-vector-width"="512"')
 
 @intrinsic
 def pick(context: Any, question: Any, this: Any, other: Any) -> Any:
-    """``this if question else other`` of two known numbers, as one instruction: of the other the compiler first makes branches."""
+    """``this if question else other`` as one select instruction, with both computed; Python's form first becomes branches."""
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -296,7 +296,7 @@ def pick(context: Any, question: Any, this: Any, other: Any) -> Any:
 
 @intrinsic
 def sign(context: Any, x: Any) -> Any:
-    """1 or -1, by the sign of a number, a zero's included."""
+    """1 or -1 by a number's sign bit, also for zeros."""
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -310,9 +310,9 @@ def sign(context: Any, x: Any) -> Any:
 
 @intrinsic
 def without_refcount(context: Any, arrays: Any) -> Any:
-    """The same array without its owner, or the same tuple without those of the arrays in it.
+    """The same array without its owner, or a tuple with the owner taken off each array in it.
 
-    Slices of it cost no reference counting, which is most of a short row's time. Whoever calls the compiled function must hold the
+    Slices of it cost no reference counting, which is most of a short row's time. The caller of the compiled function must hold the
     arrays until it returns.
     """
     del context
@@ -338,14 +338,14 @@ _WIDTHS = {numba.types.float32: numba.types.int32, numba.types.float64: numba.ty
 
 
 def _turned(builder: Any, whole: Any) -> Any:
-    """Bits of numbers below 0 grow with what they stand for; all but the sign turned round they shrink, as whole numbers do."""
+    """Flip all bits but the sign of negative numbers: then floats' bits order as integers do. The flip is its own inverse."""
     sign = builder.ashr(whole, ir.Constant(whole.type, whole.type.width - 1))
     return builder.xor(whole, builder.lshr(sign, ir.Constant(whole.type, 1)))
 
 
 @intrinsic
 def rank(context: Any, x: Any) -> Any:
-    """A whole number, greater where x is greater, which vectors compare in one go; beyond the infinities' where x is no number."""
+    """An integer that orders as ``x`` does, and that vectors compare in one instruction; NaN ranks beyond the infinities."""
     del context
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -356,7 +356,7 @@ def rank(context: Any, x: Any) -> Any:
 
 @intrinsic
 def number(context: Any, order: Any) -> Any:
-    """The number of this rank."""
+    """The float whose `rank` this is."""
     del context
     kind = next(kind for kind, width in _WIDTHS.items() if width == order)
 

@@ -1,4 +1,4 @@
-"""Curves of a value alone with their declared gradients: surrogates, attached to the values, where a curve jumps.
+"""Pointwise curves with their declared gradients: surrogate gradients, added to the values, where a curve jumps.
 
 Owns: `curved`, any of those curves as a stage of a pass; `jumped`, one that jumps; `term`.
 Must not: change a value: with or without a gradient, the result is that of ``../color/curves.py``.
@@ -19,7 +19,7 @@ __all__ = ["curved", "jumped", "term"]
 
 
 def curved(image: Float[Tensor, "b c h w"], numbers: Float[Tensor, "#b 4"], how: Curved) -> Float[Tensor, "b c h w"]:
-    """One of the curves, by `NUMBERS` per sample.
+    """Apply one of the curves, with its `NUMBERS` per sample.
 
     Gradient:
         as :func:`power`, or :func:`jumped` and its gate (exact); there is none to the reach.
@@ -67,7 +67,7 @@ def jumped(
 
 
 def term(zero: Tensor, kind: str, secant: Tensor | None = None) -> Tensor:
-    """Zero, with the chosen slope to what ``zero`` is of."""
+    """Zero, whose gradient to the parameter behind ``zero`` is the chosen slope."""
     if kind == "none":
         return 0.0 * zero
     return zero if secant is None else zero * secant.detach()

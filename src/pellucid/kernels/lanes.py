@@ -1,4 +1,4 @@
-"""What Triton kernels and printed stages share: a number for every pixel, and what keeps NaN as torch does.
+"""Helpers of Triton kernels and printed stages: broadcast a number over a block, and keep NaN in minima and maxima as torch does.
 
 Owns: `over`, `fused`, `lesser`, `greater`, `raised`.
 Must not: be imported where Triton is not.
@@ -29,13 +29,13 @@ def fused(number, block, total):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def lesser(a, b):  # type: ignore[no-untyped-def]
-    """Of two; NaN where one is. Without the word a GPU takes the other number, while the interpreter gives NaN."""
+    """The minimum; NaN where either is. Without ``PropagateNan`` a GPU takes the other number, while the interpreter gives NaN."""
     return tl.minimum(a, b, tl.PropagateNan.ALL)
 
 
 @triton.jit
 def greater(a, b):  # type: ignore[no-untyped-def]
-    """Of two; NaN where one is."""
+    """The maximum; NaN where either is."""
     return tl.maximum(a, b, tl.PropagateNan.ALL)
 
 

@@ -1,7 +1,7 @@
-"""Launching Triton's kernels on contiguous samples: each is cut into programs by its size alone, so that sums keep their order.
+"""Launch Triton kernels on contiguous samples: each is cut into programs by its size alone, so that sums keep their order.
 
-Owns: `cut`, what else launchers share, `NUMBERS`; and what is fixed while a kernel is compiled: `fixed`, one value, which every
-function that a kernel calls takes as ``S``.
+Owns: `cut`, `NUMBERS` and what else launchers share; `fixed`, a kernel's compile-time constants as one value, which every function
+that a kernel calls takes as ``S``.
 Must not: synchronise with the device, or be imported where Triton is not.
 Read next: ``color/triton/points.py``.
 """
@@ -39,23 +39,23 @@ def stride(rows: Tensor | None) -> int:
 
 
 def cut(count: int, each: int) -> tuple[int, int, int]:
-    """(blocks of a sample of so many elements, how many of them a program of sums adds up, such programs)."""
+    """(blocks in a sample of ``count`` elements, blocks that a summing program adds up, number of summing programs)."""
     blocks = triton.cdiv(count, each)
     steps = min(_STEPS, blocks)
     return blocks, steps, triton.cdiv(blocks, steps)
 
 
 def options(dtype: torch.dtype, pixels: int, **constants: Any) -> dict[str, Any]:
-    """Of kernels whose blocks have so many pixels, one for each thread; a value must fall on the reference's side of a jump."""
+    """Launch options for blocks of so many pixels, one per thread; unfused: values must fall on the reference's side of a jump."""
     kind = tl.float64 if dtype == torch.float64 else tl.float32
     return {"S": fixed(**constants, P=pixels, F=kind), "num_warps": max(pixels // LANES, 1), "enable_fp_fusion": False}
 
 
 def kernel(function: Any) -> Any:
-    """A function of pointers, numbers and, last, what is ``fixed`` as a kernel of Triton's that is compiled for the last alone.
+    """A Triton kernel made of a function whose last argument is ``fixed``; only another value of that is compiled anew.
 
-    By itself Triton would compile anew for a size, a stride or a batch that is 1 or a multiple of 16, and for memory that 16 bytes
-    divide. A thread's pixels lie in different rows, so there is nothing to load together.
+    By itself Triton would compile anew for a size, a stride or a batch that is 1 or a multiple of 16, and for addresses that 16
+    divides. A thread's pixels lie in different rows, so there is nothing to load together.
     """
     return triton.jit(function, do_not_specialize=[*signature(function).parameters][:-1])
 
@@ -67,10 +67,10 @@ class Fixed:
       FLAGS: the stages; SLOTS: where the numbers of some begin. UNIT: what 1 in the image is worth.
     * Programs. BW, WW, P: the tile of one, as in `program`; STEPS: how many tiles one sums. F, INDEX: dtypes of numbers, and of
       offsets within a sample. NEAR: what lies side by side, as ``launch.py`` says.
-    * Where they read. PROJECTIVE: the map; FIELD: whether a field displaces; WINDOW: whether one holds. LINKS, KINDS: canvases of
-      the chain; SOFT: whether one fades out; GROUNDS: where their fills begin among the colours, or -1; PLANES: numbers of a pixel
-      that go back along the chain. RAW: every pixel is usable, and one whose coordinates are not finite reads nothing, since
-      `settle` puts them outside.
+    * Where they read. PROJECTIVE: whether the map is; FIELD: whether a field displaces; WINDOW: whether a window limits the reads.
+      LINKS, KINDS: canvases of the chain; SOFT: whether one fades out; GROUNDS: where their fills begin among the colours, or -1;
+      PLANES: numbers of a pixel that go back along the chain. RAW: every pixel is usable, and one whose coordinates are not finite
+      reads nothing, since `settle` puts them outside.
     * How. TAPS, MODE, CUBIC: the interpolation; EDGE: the border rule behind the window. SPAN: how an antialiased pixel has its
       weights, or 0; SHARP: resizes that do not widen their kernels.
     * Backward. TO_MAP, TO_PARAMS, TO_SOURCE, TO_FIELD: what is wanted; EPS, REACH, SIDE: rounding, reach and squares of the gather;
@@ -88,5 +88,5 @@ class Fixed:
 
 @lru_cache(maxsize=256, typed=True)
 def fixed(**values: Any) -> Fixed:
-    """The constants of such names and values."""
+    """The constants with these names and values; equal ones are the same object."""
     return Fixed(tuple(values.items()))

@@ -14,7 +14,7 @@ __all__ = ["level_of", "rounded", "to_colors", "to_levels", "units"]
 
 @exact
 def units(x, unit, out):  # type: ignore[no-untyped-def]
-    """Levels times what one of them counts."""
+    """Multiply levels by the value of one level."""
     cast = type(unit)
     for u in range(len(out)):
         out[u] = cast(x[u]) * unit
@@ -22,7 +22,7 @@ def units(x, unit, out):  # type: ignore[no-untyped-def]
 
 @exact
 def level_of(y):  # type: ignore[no-untyped-def]
-    """The nearest of 255 steps, halves to even; 0 for what is no number."""
+    """The nearest of 255 steps, halves to even; 0 for NaN."""
     zero, one, most = type(y)(0.0), type(y)(1.0), type(y)(255.0)
     y = y if y > zero else zero
     y = y if y < one else one
@@ -39,7 +39,7 @@ def rounded(x, out):  # type: ignore[no-untyped-def]
 @entry
 def to_colors(levels, out, start, stop):  # type: ignore[no-untyped-def]
     """Bytes [start, stop) as fractions of 255."""
-    levels, out = levels[start:stop], out[start:stop]  # slices: indices that may be negative are no vectors
+    levels, out = levels[start:stop], out[start:stop]  # slices: loops whose index may be negative are not vectorised
     units(levels, out.dtype.type(1.0 / 255.0), out)
 
 

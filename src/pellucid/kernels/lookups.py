@@ -1,4 +1,4 @@
-"""Bytes through a table of 256, as many at a time as the processor's registers hold.
+"""Look bytes up in a table of 256, as many at a time as the processor's registers hold.
 
 Owns: `through_registers`, in the instructions that x86 has for it; elsewhere it leaves everything to the caller's loop.
 Must not: read past an array's end.
@@ -30,22 +30,22 @@ def _lanes(target: Any) -> int:
 
 
 def _called(name: str, *given: Lanes) -> Lanes:
-    """An instruction of the processor's, by LLVM's name for it, on vectors of one kind."""
+    """Call a processor's instruction, by LLVM's name for it, on vectors of one type."""
     builder, values = given[0].builder, [lanes.value for lanes in given]
     kind = ir.FunctionType(values[0].type, [value.type for value in values])
     return Lanes(builder, builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}"), values))
 
 
 def _of_128(level: Lanes, low: Lanes, high: Lanes) -> Lanes:
-    """What two registers of 64 bytes hold for the lower seven bits of each level."""
+    """Look up the lower seven bits of each level in two registers of 64 bytes."""
     return _called("x86.avx512.vpermi2var.qi.512", low, level, high)
 
 
 def _of_16s(level: Lanes, parts: list[Lanes]) -> list[Lanes]:
-    """What each half of 256 bytes, 16 at a time and there twice, holds for the lower seven bits of each level.
+    """Look up the lower seven bits of each level in both halves of a table: 16 parts of 16 bytes, each of which comes twice.
 
-    A part answers by the lower four bits of what is not negative. So the level loses 16 from part to part, and each adds what
-    differs from the part before.
+    The instruction looks up an index by its lower four bits, and gives 0 for a negative one. So the index loses 16 from part to
+    part, and each part adds its difference from the part before.
     """
     builder = level.builder
     place, halves = builder.and_(level.value, level.like(0x7F).value), [level.like(0).value, level.like(0).value]
@@ -60,7 +60,7 @@ def _of_16s(level: Lanes, parts: list[Lanes]) -> list[Lanes]:
 
 
 def _by_bits(levels: Any, table: Any, out: Any, count: Any) -> Any:
-    """The same of a table that only keeps some bits and turns some, as a negative or fewer levels do; 0 of others."""
+    """Apply a table that only masks and flips bits, as inverting or posterising does: how many levels it did; 0 for others."""
     kept, turned = table[0] ^ table[255], table[0]
     for level in range(256):
         if table[level] != (np.uint8(level) & kept) ^ turned:
@@ -72,7 +72,7 @@ def _by_bits(levels: Any, table: Any, out: Any, count: Any) -> Any:
 
 @intrinsic
 def through_registers(context: Any, levels: Any, table: Any, out: Any, count: Any) -> Any:
-    """Write what the table has for the first of so many levels, as many as fill registers: how many these are."""
+    """Look up the first levels, as many as fill whole registers, and write them to ``out``: returns how many these are."""
     del context, count
 
     def codegen(target: Any, builder: Any, signature: Any, args: Any) -> Any:

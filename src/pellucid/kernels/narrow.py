@@ -28,7 +28,7 @@ _BYTES = ("fractions", "levels")
 
 
 class Narrow(types.Type):  # type: ignore[misc]
-    """A contiguous array with one or two axes whose elements are float32 to whoever reads or writes them.
+    """A contiguous array with one or two axes whose elements are read and written as float32.
 
     Args:
         kind: ``float16``, ``bfloat16``; or bytes, rounded when written: ``fractions`` of 255, clipped to [0, 1], or ``levels``
@@ -87,7 +87,7 @@ steps = _wrapping(types.uint16, types.int16, types.uint8, types.int8)
 
 
 def half_number(bits):  # type: ignore[no-untyped-def]
-    """The float32 a float16's bits mean, where the processor cannot say."""
+    """Convert a float16's bits to float32, on processors that have no instruction for it."""
     magnitude = np.uint32(bits & 0x7FFF)
     # The exponent's bias differs by 112; a product also brings subnormal numbers right.
     number = np.uint32(magnitude << 13).view(np.float32) * np.float32(2.0**112)
@@ -98,7 +98,7 @@ def half_number(bits):  # type: ignore[no-untyped-def]
 
 
 def half_bits(number):  # type: ignore[no-untyped-def]
-    """The bits of the nearest float16, halves to even, where the processor cannot say."""
+    """The bits of the nearest float16, halves to even, on processors that have no instruction for it."""
     bits = np.float32(number).view(np.uint32)
     sign, magnitude = np.uint32(bits >> 16) & np.uint32(0x8000), bits & np.uint32(0x7FFFFFFF)
     if magnitude > 0x7F800000:

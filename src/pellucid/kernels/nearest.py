@@ -1,6 +1,6 @@
 """Nearest warps with a gradient to the map: whole pixels forward, the slope between pixels backward.
 
-Owns: `nearest`, and `read`, which is it where that matters.
+Owns: `nearest`; `read`, which calls it wherever a map may have a gradient.
 Must not: change a value.
 Read next: ``warp/__init__.py``.
 """
@@ -24,8 +24,8 @@ __all__ = ["nearest", "read"]
 def nearest(image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c h2 w2"]:
     """Warp with nearest interpolation; arguments as in the warp kernel.
 
-    A pixel that a nearest warp shows jumps by a whole pixel at a time, so its derivative to the map is zero wherever it exists.
-    The slope of the bilinear interpolation is the secant of those jumps, over half a pixel to either side.
+    A nearest warp jumps from one input pixel to the next, so its derivative to the map is zero wherever it exists. The slope of
+    the bilinear interpolation is the secant of those jumps, over half a pixel to either side.
 
     Gradient:
         image, fill, matrix, offset, epilogue: exact. src_from_dst: surrogate (secant over one pixel).
@@ -51,6 +51,6 @@ def _still(stage: Stage) -> Stage:
 
 
 def read(image: Shaped[Tensor, "b c h w"], resample: Resample, *, impl: str = "auto") -> Shaped[Tensor, "b c h2 w2"]:
-    """The warp; nearest reads of floating-point numbers have a gradient to their maps that kernels know nothing of."""
+    """Warp an image; a nearest warp of floating-point numbers goes through `nearest`, which adds the gradient to the map."""
     hard = resample.recipe.interpolation == "nearest" and image.is_floating_point()
     return (nearest if hard else warp)(image, resample, impl=impl)

@@ -1,4 +1,4 @@
-"""Large results in large pages, or in memory that other processes can be handed.
+"""Put large results into large memory pages, or into memory that processes share.
 
 Owns: `in_large_pages`, `in_shared_memory`.
 Must not: change what is computed.
@@ -18,7 +18,7 @@ from torch import Tensor
 
 __all__ = ["in_large_pages", "in_shared_memory"]
 
-_LARGE = 1 << 22  # bytes: glibc gives so many back to the system when they are freed, or soon after
+_LARGE = 1 << 22  # bytes: glibc gives blocks of this size back to the system when they are freed, or soon after
 _PAGE = 1 << 21
 _USE_LARGE_PAGES, _MAKE_PAGES = 14, 23  # MADV_HUGEPAGE, MADV_POPULATE_WRITE
 
@@ -34,9 +34,9 @@ _own = _Own()
 
 @contextmanager
 def in_shared_memory() -> Iterator[None]:
-    """Inside, large results of this thread lie in shared memory: what a worker hands to its parent need not be copied there first.
+    """Inside, large results of this thread lie in shared memory, so that a worker hands them to its parent without a copy.
 
-    Linux makes all of its pages at once, in half the time; where it refuses (an old one, or no room), results lie where they would.
+    Linux makes all of its pages at once, in half the time; if it refuses (an old one, or no room), results lie in usual memory.
     """
     before, _own.shares = _own.shares, True
     try:
@@ -55,7 +55,7 @@ def _advise() -> Any:
 
 
 def in_large_pages(tensor: Tensor) -> Tensor:
-    """The same tensor, which nobody has written to yet; Linux is asked to back it by pages of 2 MB where it is large.
+    """Ask Linux to back a large tensor, which nobody has written to yet, by pages of 2 MB; returns it, or one in shared memory.
 
     Otherwise its memory comes in pages of 4 kB while it is written for the first time, which takes longer than an affine warp.
     """
@@ -70,7 +70,7 @@ def in_large_pages(tensor: Tensor) -> Tensor:
 
 
 def _shared(tensor: Tensor, size: int) -> Tensor:
-    """One like it in shared memory, or itself."""
+    """A tensor like it in shared memory, or itself if the system refuses."""
     memory = torch.UntypedStorage._new_shared(size)
     refused = _advise()(ctypes.c_void_p(memory.data_ptr()), ctypes.c_size_t(size), _MAKE_PAGES)
     return tensor if refused else tensor.new_empty(0).set_(memory, 0, tensor.shape, tensor.stride())

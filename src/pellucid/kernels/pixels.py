@@ -1,4 +1,4 @@
-"""Pictures whose channels lie side by side, pixel after pixel, as arrays (H, W, C) have them: told from strides, and laid out anew.
+"""Interleaved pictures, whose channels lie pixel after pixel as in arrays (H, W, C): recognised by strides, and copied to planes.
 
 Owns: `cells_of`, `empty_like` and `copy_of` in a picture's layout, the copies `in_planes`, `splitter`, `in_pixels`; `planes_of`.
 Must not: change a number, or be asked for gradients.
@@ -28,11 +28,11 @@ __all__ = [
 
 _BYTES = 1 << 20  # the fewest worth handing to another thread
 HALVES = {torch.float16, torch.bfloat16}
-_FEW = 1 << 15  # numbers that torch copies as soon
+_FEW = 1 << 15  # so many numbers torch copies as fast
 
 
 def cells_of(image: Tensor) -> int:
-    """How many numbers follow one another in memory for each pixel, all of one picture's channels; 1 where channels are planes."""
+    """How many channels are interleaved in memory: all of a picture's (up to four), or 1 where channels are planes."""
     _, channels, height, width = image.shape
     _, c, y, x = image.stride()
     return channels if c == 1 and x == channels and 1 < channels < 5 and (height == 1 or y >= width * x) else 1
@@ -51,14 +51,14 @@ def copy_of(image: Tensor) -> Tensor:
 
 
 def planes_of(image: Tensor) -> tuple[Any, tuple[int, ...]]:
-    """The memory of pictures as rows, and a number for each channel of a row: one, in planes, or all, where they take turns."""
+    """The pictures' memory as rows, and a tuple with an entry for each channel of a row: one in planes, all if interleaved."""
     cells = cells_of(image)
     dense = image.contiguous(memory_format=torch.channels_last if cells > 1 else torch.contiguous_format)
     return elements(dense).reshape(image.shape[0] * image.shape[1] // cells, -1), (0,) * cells
 
 
 def in_planes(image: Shaped[Tensor, "b c h w"], *, kept: bool = False) -> Shaped[Tensor, "b c h w"]:
-    """The same as ``image.contiguous()``; ``kept``: in memory of this thread that its next such call writes to."""
+    """The same as ``image.contiguous()``; ``kept``: in a buffer of this thread, which its next such call overwrites."""
     cells = cells_of(image) if image.dim() == 4 and not image.is_contiguous() else 1
     if cells == 1 or not _by_loop(image):
         return image.contiguous()
@@ -69,7 +69,7 @@ def in_planes(image: Shaped[Tensor, "b c h w"], *, kept: bool = False) -> Shaped
 
 
 def splitter(image: Tensor) -> Callable[[Any, Any], None]:
-    """What writes planes of the memory of pictures that lie as these, whose channels lie side by side."""
+    """A function that copies the memory of interleaved pictures, laid out as these, to planes."""
     from pellucid.kernels.interleaving import split
 
     (batch, channels, height, width), (b, _, y, _) = image.shape, image.stride()
@@ -92,19 +92,19 @@ def in_pixels(planes: Shaped[Tensor, "*b c h w"]) -> Shaped[Tensor, "*b h w c"]:
 
 
 def stacked_pictures(pictures: Sequence[Shaped[Tensor, "c h w"]]) -> Shaped[Tensor, "b c h w"]:
-    """Pictures of one size as a batch, which lies as they do."""
+    """Stack pictures of one size to a batch, in their layout."""
     last = pictures[0].dim() == 3 and all(cells_of(one[None]) > 1 for one in pictures)
     return torch.stack([one.permute(1, 2, 0) for one in pictures]).movedim(-1, 1) if last else torch.stack([*pictures])
 
 
 def turns_of(image: Any, channels: int, dtype: torch.dtype) -> tuple[int, ...] | None:
-    """A number for each channel of a result whose channels take turns, as those of its pictures do; None of one in planes."""
+    """A tuple with an entry for each channel of a result that is interleaved as its pictures are; None for a result in planes."""
     cells = cells_of(image) if isinstance(image, Tensor) else 1
     return (0,) * cells if cells == channels > 1 and not {image.dtype, dtype} & HALVES else None
 
 
 def _joined(planes: Tensor, out: Tensor) -> Tensor:
-    """Write planes, in order, to memory for their pixels."""
+    """Interleave contiguous planes into ``out``, and return it."""
     from pellucid.kernels.interleaving import join
 
     if out.numel():
@@ -116,7 +116,7 @@ def _joined(planes: Tensor, out: Tensor) -> Tensor:
 
 
 def _room(name: str, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-    """Memory that this thread keeps."""
+    """A buffer that this thread keeps and uses again."""
     return torch.from_numpy(scratch(name, math.prod(shape) * dtype.itemsize, np.uint8)).view(dtype).view(*shape)
 
 

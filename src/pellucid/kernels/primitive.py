@@ -18,23 +18,23 @@ Tensors: TypeAlias = tuple[Tensor | None, ...]
 
 
 class Primitive(NamedTuple):
-    """What computes a primitive: up to eight tensors, whose first axis is the batch (or 1, for all; some may be None), and what
-    else there is to say, which is static.
+    """The functions that compute a primitive. It takes up to eight tensors (some may be None), whose first axis is the batch (or 1,
+    for all), and static arguments.
 
     Args:
         name: for errors.
         reference: (tensors, static) -> the result; for second derivatives.
         direct: the same, compiled, past torch's dispatcher.
         forward: the same as an operator.
-        backward: (gradient of the result, tensors, static, what is needed) -> one gradient per tensor, empty where it is not
+        backward: (gradient of the result, tensors, static, which are needed) -> one gradient per tensor, empty where it is not
             needed. The first has the first tensor's dtype and shape; the others have one row per sample, most of them in float64.
         impl: who computes, for errors.
         dual: (tensors, their tangents or None, static) -> the result and its tangent, or None where this call has no such
             pass; None where no call has.
         back: backward past the dispatcher; it and ``direct`` take `Pictures` for the first tensor, whose gradient is flat then.
             None where they do not.
-        linear: (tensors, static) -> the tensors but the first with which the primitive is its own derivative to the first, or None
-            where that depends on the first. Then neither its second derivative nor the first's tangent needs a reference.
+        linear: (tensors, static) -> the tensors after the first with which the primitive computes its own derivative to the first;
+            then its second derivative and the first's tangent need no reference. None where the derivative depends on the first.
     """
 
     name: str
@@ -57,13 +57,13 @@ class Primitive(NamedTuple):
 
 
 def _share(found: Tensor, like: Tensor | None) -> Tensor:
-    """Per-sample sums as the gradient of a tensor that may have had one row for all."""
+    """Turn per-sample gradients into that of a tensor, which may have one row for all samples."""
     assert like is not None
     total = found.sum(0, keepdim=True) if like.shape[0] == 1 and found.shape[0] != 1 else found
     return total.to(like.dtype)
 
 
 def as_it_is(image: Tensor, *others: Any) -> Tensors:
-    """`Primitive.linear` of what is linear in the image: all else as it is."""
+    """`Primitive.linear` of a primitive that is linear in the image: all other tensors, unchanged."""
     del image
     return tuple(part for part in others if part is None or isinstance(part, Tensor))

@@ -1,4 +1,4 @@
-"""Some samples of a batch, out of it and back: copied one by one, which torch's indexing takes several times as long for.
+"""Take some samples out of a batch and put them back, one by one: torch's indexing takes several times as long.
 
 Owns: `put` and `taken`.
 Must not: be asked for gradients.
@@ -17,7 +17,7 @@ __all__ = ["put", "taken"]
 
 
 def taken(batch: Shaped[Tensor, "b *rest"], rows: Int64[Tensor, "n"]) -> Shaped[Tensor, "n *rest"]:
-    """Samples of a batch on the CPU; the batch itself where they are all of it."""
+    """The samples of a CPU batch at these rows; the batch itself if they are all of it."""
     if len(rows) == len(batch):
         return batch
     return torch.from_numpy(memory(batch)[rows.numpy()])

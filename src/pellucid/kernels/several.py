@@ -1,4 +1,4 @@
-"""Pictures of several sizes, which passes take for a batch.
+"""Pictures of several sizes, which passes accept in place of a batch.
 
 Owns: `Pictures`, and `listed`, a primitive for tensors of which several are pictures.
 Must not: know what is computed, or copy a picture.
@@ -19,9 +19,9 @@ __all__ = ["Pictures", "listed", "rows_of"]
 
 
 class Pictures(NamedTuple):
-    """Samples of a list, those of one size together; what holds for a sample stands in the list's order.
+    """A list of pictures, grouped by size; numbers per sample keep the list's order.
 
-    Passes take them for a batch, of which they look at no size.
+    A pass accepts them in place of a batch if it does not ask for one height and width.
 
     Args:
         parts: (n, c, h, w), each with its own height and width, all of one dtype.
@@ -33,17 +33,17 @@ class Pictures(NamedTuple):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of all of them."""
+        """The dtype of all parts."""
         return self.parts[0].dtype
 
     @property
     def device(self) -> torch.device:
-        """Of all of them."""
+        """The device of all parts."""
         return self.parts[0].device
 
     @property
     def channels(self) -> int:
-        """Of all of them."""
+        """The number of channels of all parts."""
         return self.parts[0].shape[1]
 
     @property
@@ -53,7 +53,7 @@ class Pictures(NamedTuple):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether one of them does."""
+        """Whether one of the parts requires a gradient."""
         return any(part.requires_grad for part in self.parts)
 
     def is_floating_point(self) -> bool:
@@ -61,39 +61,39 @@ class Pictures(NamedTuple):
         return self.parts[0].is_floating_point()
 
     def to(self, dtype: torch.dtype) -> Pictures:
-        """As numbers of another kind."""
+        """Convert every part to this dtype."""
         return self.each(lambda part: part.to(dtype))
 
     def detach(self) -> Pictures:
-        """Without their history."""
+        """Detach every part from its history."""
         return self.each(torch.Tensor.detach)
 
     def view(self, dtype: torch.dtype) -> Pictures:
-        """The same bits as numbers of another kind."""
+        """Read the bits of every part as this dtype."""
         return self.each(lambda part: part.view(dtype))
 
     def each(self, function: Callable[..., Tensor], *given: Any) -> Pictures:
-        """What a function makes of each part, and of the rows of what else is given, in any nesting of tuples."""
+        """Apply a function to each part and to that part's rows of the other arguments, tensors or nested tuples of them."""
         each = zip(self.parts, self.places, strict=True)
         return self._replace(parts=tuple(function(part, *rows_of(given, where)) for part, where in each))
 
     def batch(self) -> Tensor:
-        """Of parts that have one size."""
+        """One batch in the list's order; the parts must have one size."""
         order = torch.tensor([place for where in self.places for place in where], device="cpu")
         return self.parts[0] if len(self.parts) == 1 else torch.cat(self.parts)[order.argsort()]
 
     def through(self, function: Callable[..., Tensor], *given: Any) -> Tensor:
-        """What a function of batches makes of pictures that end in one size, called once for each size."""
+        """Call a function of batches once for each size, and join its results, which must have one size."""
         return self.each(function, *given).batch()
 
     def gradients(self, flat: Tensor) -> tuple[Tensor, ...]:
-        """Those of the parts, of what `gradient_of` gave the memory for."""
+        """Split the flat gradient, whose memory `gradient_of` made, into the parts' gradients."""
         parts = flat.split([part.numel() for part in self.parts])
         return tuple(own.view(part.shape) for own, part in zip(parts, self.parts, strict=True))
 
 
 def rows_of(value: Any, where: tuple[int, ...]) -> Any:
-    """What belongs to some of the samples; what all share, and what is no number, stays as it is."""
+    """The rows of some samples, in nested tuples, too; a value that all samples share, or that is no tensor, stays as it is."""
     if isinstance(value, tuple):
         parts = [rows_of(part, where) for part in value]
         return value._make(parts) if hasattr(value, "_make") else tuple(parts)
@@ -103,11 +103,11 @@ def rows_of(value: Any, where: tuple[int, ...]) -> Any:
 
 
 def listed(primitive: Primitive, places: tuple[tuple[int, ...], ...], others: int) -> Primitive:
-    """The primitive, whose tensors are the first part of the pictures, ``others``, and the other parts."""
+    """The primitive for a flat list of tensors: the first part of the pictures, ``others`` tensors, and the other parts."""
     count = others + len(places)
 
     def whole(given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """With all pictures in the first place."""
+        """Gather all parts into `Pictures`, which come first."""
         return Pictures((given[0], *given[1 + others : count]), places), *given[1 : 1 + others], *given[count:]
 
     def reference(*given: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""Slopes that see further: a pass over the picture as it is, whose gradients to coordinates are read from the picture blurred.
+"""Blurred slopes: a pass reads the picture as it is, and its gradients to coordinates come from a blurred copy.
 
 Owns: `softened`, which wraps a compiled primitive, `with_slopes`, which says what that computes, `blurred`; and `widened`.
 Must not: know a primitive.
@@ -52,7 +52,7 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
         blur: (picture, the further tensor, what is static) -> the blurred picture.
 
     Gradient:
-        what moves: surrogate (blurred slopes). Everything else: as the primitive's own.
+        tensors in ``moves``: surrogate (blurred slopes). Everything else: as the primitive's own.
     """
 
     def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
@@ -64,14 +64,14 @@ def softened(primitive: Primitive, count: int, moves: tuple[int, ...], blur: Cal
         (image, *others), sigma, static, needs = given[:count], given[count], given[count + 1 : -1], given[-1][:count]
         none = grad.new_empty((0,))
         if sigma is None:
-            there = is_plain_eager() and in_memory(grad)
-            compute = primitive.backward if primitive.back is None or not there else primitive.back
+            direct = is_plain_eager() and in_memory(grad)
+            compute = primitive.backward if primitive.back is None or not direct else primitive.back
             return (*compute(grad, image, *others, *static, needs), none)
-        here = [need and place in moves for place, need in enumerate(needs)]
-        rest = [need and place not in moves for place, need in enumerate(needs)]
-        soft = primitive.backward(grad, blur(image, sigma, *static), *others, *static, here) if any(here) else ()
-        found = primitive.backward(grad, image, *others, *static, rest) if any(rest) or not soft else soft
-        return (*(soft[place] if need else found[place] for place, need in enumerate(here)), none)
+        blurry = [need and place in moves for place, need in enumerate(needs)]
+        sharp = [need and place not in moves for place, need in enumerate(needs)]
+        soft = primitive.backward(grad, blur(image, sigma, *static), *others, *static, blurry) if any(blurry) else ()
+        found = primitive.backward(grad, image, *others, *static, sharp) if any(sharp) or not soft else soft
+        return (*(soft[place] if need else found[place] for place, need in enumerate(blurry)), none)
 
     rule = primitive.dual
 
@@ -100,7 +100,7 @@ def with_slopes(
     sigma: Tensor | None,
     static: tuple[Any, ...],
 ) -> Tensor:
-    """A function of (tensors, what is static) with those slopes: what `softened` primitives compute, in plain PyTorch."""
+    """Call a function of (tensors, static arguments) with blurred slopes: what `softened` primitives compute, in plain PyTorch."""
     if sigma is None or not needs_grad(*(tensors[place] for place in moves)):
         return function(*tensors, *static)
     moving = [t if t is None or place in moves else t.detach() for place, t in enumerate(tensors)]

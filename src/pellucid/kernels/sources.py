@@ -1,6 +1,6 @@
 """Pictures as compiled passes read them: one run of memory, and a table of where in it every sample lies.
 
-Owns: `Sources`, what kernels are told of a batch, or of pictures of several sizes, and the memory of their gradients.
+Owns: `Sources`, which describes a batch or pictures of several sizes to kernels, and the memory of their gradients.
 Must not: copy a picture, or import what computes.
 Read next: ``threads.py``.
 """
@@ -19,7 +19,7 @@ from pellucid.kernels.threads import elements, memory
 __all__ = ["PICTURE", "Sources", "gradient_of", "own_memory", "sources_of"]
 
 PICTURE = 9
-"""Integers of a picture: where it begins and its gradient does, each with how far on the next sample's lies, the strides of
+"""Integers in a row of the table: offset of the picture and step to the next sample, offset and step of its gradient, strides of
 channels, rows and columns, height and width. There is a row for each sample, or one for all.
 """
 
@@ -28,7 +28,7 @@ class Sources(NamedTuple):
     """Pictures in memory.
 
     Args:
-        flat: from the first element that is read to the last; what lies between pictures is not looked at.
+        flat: from the first element that is read to the last; kernels skip what lies between pictures.
         table: (samples or 1, PICTURE) int64; gradients follow one another, part after part.
         height, width: the largest.
     """
@@ -40,7 +40,7 @@ class Sources(NamedTuple):
 
 
 def sources_of(image: Tensor | Pictures, *, apart: bool = False) -> Sources:
-    """A batch or pictures as kernels read them; ``apart``: the gradient of each begins its memory."""
+    """Describe a batch or pictures to kernels; ``apart``: every sample's gradient has memory of its own, and begins it."""
     if isinstance(image, Tensor):
         _, channels, height, width = image.shape
         b, c, y, x = image.stride()
@@ -70,7 +70,7 @@ def gradient_of(image: Tensor | Pictures) -> Tensor:
 
 
 def own_memory(image: Tensor | Pictures) -> list[slice]:
-    """Where in that memory each sample's gradient lies."""
+    """The slice of `gradient_of`'s memory that holds each sample's gradient."""
     table = np.broadcast_to(sources_of(image).table, (image.shape[0], PICTURE))
     begin, count = table[:, 2] + np.arange(len(table)) * table[:, 3], table[:, -2:].prod(1) * image.shape[1]
     return [slice(first, last) for first, last in zip(begin.tolist(), (begin + count).tolist(), strict=True)]

@@ -32,7 +32,7 @@ class _Own(threading.local):
 
 _own = _Own()
 _MOST = 1 << 22  # bytes of one array that a thread keeps
-_LINE = 64  # bytes that memory comes in
+_LINE = 64  # bytes of a cache line
 
 
 def _renew_lock() -> None:
@@ -77,7 +77,7 @@ def run_split(task: Callable[[int, int], None], total: int, grain: int) -> None:
     try:
         for _ in range(threads - 1):
             futures.append(_pool(threads - 1).submit(work))  # noqa: PERF401 - those made before one fails count
-    except RuntimeError:  # no thread can be started: those there are do it all
+    except RuntimeError:  # no further thread can be started: the running ones do all the work
         _dissolve(threads - 1)
     try:
         work()
@@ -105,7 +105,7 @@ def _dissolve(workers: int) -> None:
 
 
 def scratch(name: str, size: int, dtype: Any) -> np.ndarray[Any, Any]:
-    """A flat array for this thread's use until its next call of this name; its contents are what was left there.
+    """A flat array for this thread's use until its next call of this name; its contents are undefined.
 
     Arrays are kept, up to a few megabytes: fresh memory comes page by page from the system, which for a small image costs more
     than the work done in it. They begin where a cache line does: a vector as long as a line would otherwise lie in two.
@@ -132,7 +132,7 @@ def memory(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 
 
 def written(tensor: torch.Tensor, *, levels: bool) -> np.ndarray[Any, Any]:
-    """The memory of a result; bytes that are to hold levels, not fractions, come as signed ones, as ``narrow.py`` tells them."""
+    """A result's memory as an array; bytes for levels, not fractions, come as int8, by which ``narrow.py`` distinguishes them."""
     buffer = memory(tensor)
     return buffer.view(np.int8) if levels and tensor.dtype == torch.uint8 else buffer
 

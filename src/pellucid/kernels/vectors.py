@@ -1,6 +1,6 @@
-"""Parts of kernels that Numba's compiler would not make of loops: vectors of numbers, instruction by instruction.
+"""Write parts of kernels as vector instructions, where Numba's compiler would not vectorise a loop.
 
-Owns: `woven`, which makes such a part of a Python function, and what that is given in place of values: `Array` and `Lanes`.
+Owns: `woven`, which generates such a part from a Python function; `Array` and `Lanes`, which that function gets in place of values.
 Must not: check bounds.
 Read next: ``warp/cpu/quads.py``.
 """
@@ -25,9 +25,9 @@ _INT = ir.IntType(32)
 
 
 class Lanes:
-    """A number, or a vector of them, in a function that is being written.
+    """A number, or a vector of numbers, in code that is being generated.
 
-    A number beside a vector stands for one in every lane. Sums of products may become fused multiply-adds.
+    A number beside a vector is broadcast to every lane. Sums of products may become fused multiply-adds.
     """
 
     def __init__(self, builder: Any, value: Any) -> None:
@@ -35,27 +35,27 @@ class Lanes:
 
     @property
     def type(self) -> Any:
-        """LLVM's, of a lane."""
+        """LLVM's type of one lane."""
         return self.value.type.element if self.count else self.value.type
 
     @property
     def count(self) -> int:
-        """Of lanes; 0 of a number."""
+        """The number of lanes; 0 for a single number."""
         return self.value.type.count if isinstance(self.value.type, ir.VectorType) else 0
 
     @property
     def whole(self) -> bool:
-        """Whether the numbers are whole."""
+        """Whether the numbers are integers."""
         return isinstance(self.type, ir.IntType)
 
     def spread(self, count: int) -> Lanes:
-        """A number in so many lanes."""
+        """Broadcast a number to so many lanes."""
         kind = ir.VectorType(self.type, count)
         first = self.builder.insert_element(ir.Constant(kind, ir.Undefined), self.value, _INT(0))
         return self._made(self.builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_INT, count), [0] * count)))
 
     def to(self, like: Lanes) -> Lanes:
-        """As numbers of this kind, which is no narrower; whole ones have no sign."""
+        """Convert to the type of ``like``, which is no narrower; integers are read as unsigned."""
         if self.type == like.type:
             return self
         kind = ir.VectorType(like.type, self.count) if self.count else like.type
@@ -63,29 +63,29 @@ class Lanes:
         return self._made(getattr(self.builder, how)(self.value, kind))
 
     def like(self, number: float | list[float]) -> Lanes:
-        """A constant beside it, or one for each lane."""
+        """A constant of the same type and number of lanes, or one constant for each lane."""
         return self._made(
             ir.Constant(self.value.type, [number] * self.count if self.count and not isinstance(number, list) else number)
         )
 
     def choose(self, this: Lanes, other: Lanes) -> Lanes:
-        """One of two, by an answer or an answer for each lane."""
+        """Select one of two by this condition, which is one for all or one for each lane."""
         return self._made(self.builder.select(self.value, this.value, other.value))
 
     def is_not(self, number: float) -> Lanes:
-        """Whether it differs from a constant; what is no number does."""
+        """Whether it differs from a constant; NaN does."""
         return self._made(self.builder.fcmp_unordered("!=", self.value, self.like(number).value))
 
     def at_least(self, number: int) -> Lanes:
-        """Itself, or a constant where that is more; of whole numbers."""
+        """The maximum of integers and a constant."""
         return self._limited(">", number)
 
     def at_most(self, number: int) -> Lanes:
-        """Itself, or a constant where that is less; of whole numbers."""
+        """The minimum of integers and a constant."""
         return self._limited("<", number)
 
     def shifted(self, bits: int) -> Lanes:
-        """Whole numbers divided by 2 ** bits, rounded down."""
+        """Integers divided by 2 ** bits, rounded down."""
         return self._made(self.builder.ashr(self.value, self.like(bits).value))
 
     def sums(self) -> Lanes:
@@ -97,7 +97,7 @@ class Lanes:
         return total.lane(0)
 
     def lane(self, place: int) -> Lanes:
-        """One number."""
+        """The number in one lane."""
         return self._made(self.builder.extract_element(self.value, _INT(place)))
 
     def __getitem__(self, lanes: slice | Iterable[int]) -> Lanes:
@@ -123,7 +123,7 @@ class Lanes:
 
     @contextmanager
     def loop(self) -> Iterator[Lanes]:
-        """What is written inside happens for every whole number below it."""
+        """Generate a loop: the code inside runs for every integer below this number."""
         with cgutils.for_range(self.builder, self.value) as found:
             yield self._made(found.index)
 
@@ -144,23 +144,23 @@ class Lanes:
 
 
 class Sum:
-    """Something that grows in a loop."""
+    """An accumulator for a loop."""
 
     def __init__(self, start: Lanes) -> None:
         self._builder, self._place = start.builder, cgutils.alloca_once_value(start.builder, start.value)
 
     def add(self, more: Lanes) -> None:
-        """Let it grow."""
+        """Add to the accumulator."""
         self._builder.store((self.found + more).value, self._place)
 
     @property
     def found(self) -> Lanes:
-        """What it is by now."""
+        """The sum so far."""
         return Lanes(self._builder, self._builder.load(self._place))
 
 
 class Array:
-    """An array in a function that is being written, whose elements follow one another."""
+    """A contiguous array in code that is being generated."""
 
     def __init__(self, target: Any, builder: Any, kind: Any, value: Any) -> None:
         self.builder, self._target, self._narrow = builder, target, kind.kind if isinstance(kind, Narrow) else None
@@ -169,28 +169,28 @@ class Array:
         self.size: int = (kind.bits if self._narrow else kind.dtype).bitwidth // 8
 
     def load(self, index: Lanes, lanes: int = 0) -> Lanes:
-        """So many elements from an index on, or the one there; those of a `Narrow` as the numbers that they mean."""
+        """Load so many elements from an index on, or the one there; a `Narrow` array's come as float32."""
         value = self.builder.load(self._at(index, lanes and ir.VectorType(self.data.type.pointee, lanes)))
         value.align = self.size
         return Lanes(self.builder, value if self._narrow is None else widened(self._target, self.builder, self._narrow, value))
 
     def gathered(self, places: Iterable[Lanes], lanes: int) -> Lanes:
-        """The elements at these places, and zeros up to so many."""
+        """Gather the elements at these places into a vector, which zeros fill up to ``lanes``."""
         bits = ir.Constant(ir.VectorType(self.data.type.pointee, lanes), None)
         for lane, place in enumerate(places):
             bits = self.builder.insert_element(bits, self.builder.load(self._at(place)), _INT(lane))
         return Lanes(self.builder, bits if self._narrow is None else widened(self._target, self.builder, self._narrow, bits))
 
     def store(self, index: Lanes, found: Lanes) -> None:
-        """Write a vector or a number from there on."""
+        """Write a vector or a number from an index on."""
         self.builder.store(found.value, self._at(index, found.value.type)).align = self.size
 
     def add(self, index: Lanes, found: Lanes) -> None:
-        """Add to what is there."""
+        """Add a vector or a number to the elements from an index on."""
         self.store(index, self.load(index, found.count) + found)
 
     def zeros(self, lanes: int) -> Lanes:
-        """A vector of as many."""
+        """A vector of so many zeros."""
         return Lanes(self.builder, ir.Constant(ir.VectorType(self.data.type.pointee, lanes), None))
 
     def copy(self, place: Lanes, source: Array, at: Lanes, count: Lanes) -> None:
@@ -198,7 +198,7 @@ class Array:
         cgutils.raw_memcpy(self.builder, self._at(place), source._at(at), count.value, self.size)
 
     def ask(self, index: Lanes, *, written: bool) -> None:
-        """Ask for the memory of an element before it is needed."""
+        """Prefetch the memory of an element."""
         place = self._at(index, ir.IntType(8))
         kind = ir.FunctionType(ir.VoidType(), [place.type, _INT, _INT, _INT])
         fetch = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0i8")
@@ -210,7 +210,7 @@ class Array:
 
 
 def together(numbers: Iterable[Lanes], lanes: int) -> Lanes:
-    """A vector of these numbers, and of anything up to so many."""
+    """A vector of these numbers; further lanes, up to ``lanes``, are undefined."""
     *_, last = found = list(numbers)
     vector = ir.Constant(ir.VectorType(last.type, lanes), ir.Undefined)
     for lane, number in enumerate(found):
@@ -219,7 +219,7 @@ def together(numbers: Iterable[Lanes], lanes: int) -> Lanes:
 
 
 def take(first: Lanes, second: Lanes, lanes: Iterable[int]) -> Lanes:
-    """A vector of these lanes of two, counted through both."""
+    """Shuffle two vectors: pick these lanes, counted through both."""
     places = list(lanes)
     order = ir.Constant(ir.VectorType(_INT, len(places)), places)
     return Lanes(first.builder, first.builder.shuffle_vector(first.value, second.value, order))
@@ -233,7 +233,7 @@ def _given(target: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def woven(returns: int = 0) -> Callable[[Callable[..., Any]], Any]:
-    """Make a part of kernels of a function, which is called once, while they are compiled: what it does is what they will do.
+    """Turn a function into an intrinsic: it is called once, while a kernel is compiled, and its operations become kernel code.
 
     Args:
         returns: how many numbers, of the first argument's kind, it returns.

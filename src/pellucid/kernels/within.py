@@ -1,6 +1,6 @@
-"""Compiled passes of pictures that have a gradient, from memory to memory: nothing else of them asks for one.
+"""Compiled passes from memory to memory, for calls in which only the picture has a gradient.
 
-Owns: `within`, and what it is told, `InMemory`; `in_memory`, which knows stand-ins for many tensors.
+Owns: `within` and its argument `InMemory`; `in_memory`, which recognises tensors that stand for many.
 Must not: know a primitive.
 Read next: ``explicit.py``.
 """
@@ -22,12 +22,12 @@ __all__ = ["InMemory", "in_memory", "within"]
 
 
 class InMemory(NamedTuple):
-    """A primitive's pass over pictures that lie as one did.
+    """A primitive's pass over pictures of one size and memory layout.
 
     Args:
-        forth: memory of pictures, and arrays for the other tensors, to the memory of the result.
-        back: memory of the result's gradient, dense, and those arrays, to the memory of the gradient; None, or to None, where the
-            primitive's own is to be asked.
+        forth: (memory of pictures, arrays for the other tensors) -> memory of the result.
+        back: (dense memory of the result's gradient, those arrays) -> memory of the gradient. Where it is None, or returns None,
+            the primitive's own backward computes.
         shape: of the result.
     """
 
@@ -37,18 +37,18 @@ class InMemory(NamedTuple):
 
 
 def within(primitive: Primitive, static: tuple[Any, ...], memory: InMemory, image: Tensor, arrays: Sequence[Any]) -> Tensor:
-    """The primitive of a picture and arrays for its other tensors."""
+    """Compute the primitive of a picture, with arrays for its other tensors."""
     found: Tensor = _Within.apply(image, primitive, static, memory, arrays)
     return found
 
 
 def in_memory(tensor: Tensor) -> bool:
-    """Whether a tensor is what it seems; ``torch.autograd.grad(..., is_grads_batched=True)`` sends stand-ins for many."""
+    """Whether a tensor has memory; ``torch.autograd.grad(..., is_grads_batched=True)`` sends one without, for many gradients."""
     return torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.CPU)
 
 
 class _Context(NamedTuple):
-    """What the primitive's own backward is told."""
+    """What the primitive's own backward reads from its context."""
 
     primitive: Primitive
     static: tuple[Any, ...]
