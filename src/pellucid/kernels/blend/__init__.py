@@ -1,4 +1,4 @@
-"""Per-sample mixing of the image with something else.
+"""Blend images, per sample, with rectangles of another picture or colour, or with noise.
 
 Owns: the names `patch`, `paint`, `noise`, `gaussian_field`, `means_of_blocks` and `poisson_quantile`, which pick an implementation.
 Must not: draw randomness; noise comes from words that are arguments.
@@ -78,13 +78,13 @@ def paints(impl: str, device: torch.device) -> bool:
 
 
 def paint(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b n 4"], value: Float[Tensor, "..."]) -> None:
-    """The same, compiled, over a dense image on the CPU that is the caller's own, without gradients.
+    """Do as `patch` in place, compiled and without gradients, over a dense CPU image that is the caller's own.
 
-    Of float32 or float64, or bytes, which are read and written as fractions of 255.
+    The image holds float32, float64, or bytes, which are read and written as fractions of 255.
     """
     dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
     down, across, values = (part.to(dtype) for part in _covers(image, box, value))
-    if (cells := cells_of(image)) > 1:  # a plane of as many times the columns
+    if (cells := cells_of(image)) > 1:  # interleaved channels become columns of one plane
         across, values = across.repeat_interleave(cells, 2), values.mT.flatten(1)[:, None]
         values = values if values.shape[2] > cells else values.repeat(1, 1, image.shape[3])
         image = image.movedim(1, -1).flatten(2)[:, None]
@@ -92,7 +92,7 @@ def paint(image: Float[Tensor, "b c h w"], box: Float[Tensor, "#b n 4"], value: 
 
 
 def _covers(image: Tensor, box: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The rectangles' shares of rows and columns, and what they show."""
+    """The rectangles' shares of rows and columns, and the colours that they show."""
     values = value.flatten(2) if value.dim() == 4 else value[:, :, None]
     return *reference.shares(box, (image.shape[2], image.shape[3])), values.expand(-1, image.shape[1], -1)
 
@@ -109,14 +109,14 @@ def gaussian_field(words: Tensor, shape: tuple[int, int, int], dtype: torch.dtyp
 
 
 def poisson_quantile(rate: Float[Tensor, "*n"], field: Float[Tensor, "*n"], most: float) -> Float[Tensor, "*n"]:
-    """See :func:`pellucid.kernels.blend.reference.poisson_quantile`; the same bits, compiled where nothing listens."""
+    """See :func:`pellucid.kernels.blend.reference.poisson_quantile`; compiled, with the same bits, if nothing records the call."""
     if rate.dtype in (torch.float32, torch.float64) and _alone(rate) and _alone(field) and not needs_grad(rate, field):
         return cpu.poisson_counts(rate, field, reference.terms(most))
     return reference.poisson_quantile(rate, field, most)
 
 
 def means_of_blocks(image: Tensor, counts: Tensor) -> Tensor | None:
-    """See :func:`pellucid.kernels.blend.grain.blocks`, whose blocks are counted; None where only tensor code will do."""
+    """See :func:`pellucid.kernels.blend.grain.blocks`, for counts of blocks per axis; None where only tensor code can do it."""
     known = image.dtype in (torch.uint8, torch.float32, torch.float64) and _alone(image) and _alone(counts)
     return cpu.blocks(image, counts) if known and not needs_grad(image, counts) else None
 

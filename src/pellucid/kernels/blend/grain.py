@@ -1,6 +1,6 @@
-"""Noise whose law depends on the pixel, in plain PyTorch, with the surrogate gradients of what is counted or replaced.
+"""Noise whose law depends on the pixel, in plain PyTorch, with surrogate gradients where values are counted or replaced.
 
-Owns: `grained`: what each law of `Grain` does to a picture, by its name.
+Owns: `grained`, which applies a law of `Grain` to a picture by its name.
 Must not: draw: fields come from two words per sample; mix by the gate, or clip.
 Read next: ``../../engine/execution.py``.
 """
@@ -31,22 +31,22 @@ def _each(number: Float[Tensor, "#b"]) -> Float[Tensor, "#b 1 1 1"]:
 
 
 def blocks(image: Num[Tensor, "b c h w"], scale: Float[Tensor, "#b"], *, impl: str = "auto") -> Num[Tensor, "b c h w"]:
-    """Each pixel as the mean of its block, of which there are ``scale`` to a pixel of each axis; bytes come back as bytes.
+    """Replace each pixel by the mean of its block; an axis has ``scale`` blocks per pixel. Bytes come back as bytes.
 
     Gradient:
         image: exact. scale: none.
     """
     sides = image.new_tensor(image.shape[2:], dtype=scale.dtype)
     counts = torch.clamp(torch.floor(scale[:, None] * sides + 1e-6), min=1.0)
-    known = None if impl == "reference" else means_of_blocks(image, counts)
-    for axis in (-2, -1) if known is None else ():
+    compiled = None if impl == "reference" else means_of_blocks(image, counts)
+    for axis in (-2, -1) if compiled is None else ():
         length, count = image.shape[axis], counts[:, axis, None]
         place = torch.arange(length, dtype=image.dtype, device=image.device)
         block = torch.floor((place + 0.5) * count / length)[..., None]  # b length 1
         low, high = block * length / count[..., None], (block + 1.0) * length / count[..., None]
         share = torch.relu(torch.minimum(place + 1.0, high) - torch.maximum(place, low)) / (high - low)
         image = share[:, None] @ image if axis == -2 else image @ share[:, None].mT
-    return image if known is None else known
+    return image if compiled is None else compiled
 
 
 def poisson_gaussian(
@@ -79,7 +79,7 @@ def rician(
 def of_labels(
     labels: Float[Tensor, "b c h w"], normal: Float[Tensor, "#b c h w"], mean: Float[Tensor, "#b n"], sigma: Float[Tensor, "#b n"]
 ) -> Float[Tensor, "b c h w"]:
-    """Mean + sigma * normal, by the label of each place.
+    """Mean + sigma * normal, with the mean and sigma of each pixel's label.
 
     Gradient:
         labels: none. mean, sigma: exact.
@@ -146,10 +146,10 @@ def shot(
 def gamma_in_range(
     image: Float[Tensor, "b c h w"], gamma: Float[Tensor, "#b"], inverted: Float[Tensor, "#b"], *, keeps: bool, impl: str = "auto"
 ) -> Float[Tensor, "b c h w"]:
-    """Raise what lies between the least and the greatest value of each channel to a power, and bring it back there.
+    """Scale each channel from its least and greatest value to [0, 1], raise it to a power, and scale it back.
 
     Args:
-        inverted: 1 where the picture's negative is raised, and its negative taken again; else 0.
+        inverted: 1 where the picture's negative is raised to the power instead; else 0.
         keeps: each channel keeps its mean and standard deviation.
 
     Gradient:
@@ -167,9 +167,9 @@ def gamma_in_range(
 
     found = by_slabs(raised, image, gamma)
     if keeps:
-        (mean, spread), (here, now) = _moments(image), _moments(found)
-        ratio = spread * scale.abs() / torch.clamp(now, min=1e-7)
-        begin, length = begin + length * ((mean - begin) * scale - ratio * here), length * ratio
+        (mean, spread), (new_mean, new_spread) = _moments(image), _moments(found)
+        ratio = spread * scale.abs() / torch.clamp(new_spread, min=1e-7)
+        begin, length = begin + length * ((mean - begin) * scale - ratio * new_mean), length * ratio
     return by_slabs(lambda part: torch.addcmul(begin, found[:, :, part], length), found, into=found)
 
 
@@ -181,7 +181,7 @@ def _moments(image: Float[Tensor, "b c h w"]) -> tuple[Float[Tensor, "b c 1 1"],
 
 
 OF_BYTES = ("blocks", "rain", "salt_and_pepper", "snow", "speckle")
-"""Laws that take bytes, too, where no gradient is asked for, and make bytes of them."""
+"""Laws that also map bytes to bytes, where no gradient is asked for."""
 
 _UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {
     "fog": plasma.fog,
@@ -189,11 +189,11 @@ _UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {
     "contrast": plasma.contrast,
     "shadow": plasma.shadow,
 }
-"""What is done with a cloud, by the law's name; the last of its numbers is the cloud's decay."""
+"""Functions of a picture and a cloud, by the law's name; the last of a law's numbers is the cloud's decay."""
 
 
 def grained(segment: Grain, image: Num[Tensor, "b c h w"], impl: str) -> Num[Tensor, "b c h w"]:
-    """The picture under a law whose gate is open everywhere.
+    """Apply a law to the picture, as if the gate were open for every sample.
 
     Gradient:
         image, numbers: as the law declares.

@@ -59,22 +59,22 @@ def plasma(
 def plasma_of(
     words: Int64[Tensor, "b 2"], size: tuple[int, int], decay: Float[Tensor, "b"], dtype: torch.dtype
 ) -> Float[Tensor, "b 1 h w"]:
-    """The cloud of two words per sample; each of its fields has words of its own. Small ones are made together, as the first places
-    of larger ones.
+    """The cloud of two words per sample; each of its fields derives words of its own. Fields for small grids are drawn together, as
+    the first numbers of larger ones.
     """
     asked = 0
-    made: list[Tensor] = []
+    ready: list[Tensor] = []
 
     def uniform(side: int) -> Tensor:
-        nonlocal asked, made
-        if not made:
+        nonlocal asked, ready
+        if not ready:
             count, most = (3, side) if asked else _SMALL
             low, high = words.unbind(1)
             number = torch.arange(asked + 1, asked + count + 1, device=words.device)[:, None]  # n 1
             each = torch.stack((low.expand(count, -1), high ^ number), -1).flatten(0, 1)
-            made = [*uniform_field(each, (1, 1, most * most), dtype).unflatten(0, (count, -1))]
+            ready = [*uniform_field(each, (1, 1, most * most), dtype).unflatten(0, (count, -1))]
             asked += count
-        return made.pop(0).flatten(1)[:, : side * side].unflatten(1, (side, side))
+        return ready.pop(0).flatten(1)[:, : side * side].unflatten(1, (side, side))
 
     return plasma(uniform, size, decay[:, None, None])[:, None]
 

@@ -36,7 +36,7 @@ def cover(
     across: Float[Tensor, "#b n w"],
     values: Float[Tensor, "#b c s"],
 ) -> Float[Tensor, "b c h w"]:
-    """Paint over an image what n rectangles cover of it: at each pixel the sum of products of their shares, at most 1.
+    """Paint n rectangles over an image: they cover of each pixel the sum of the products of their shares, at most 1.
 
     Args:
         values: a number for each channel, or one for each pixel.
@@ -47,7 +47,7 @@ def cover(
     one = down.shape[1] == 1
     mask = down[..., None] * across[:, :, None] if one else torch.clamp(down.mT @ across, max=1.0)[:, None]  # b 1 h w
     value = values[..., None] if values.shape[2] == 1 else values.unflatten(2, image.shape[2:])
-    # A product would turn a NaN or infinity into NaN: where nothing of a pixel remains it is not read, and else left as it is.
+    # Zero times NaN or infinity is NaN: a pixel that is covered whole is not read, and an uncovered one stays as it is.
     return torch.where(mask > 0, torch.lerp(torch.where(mask < 1, image, value), value, mask), image)
 
 
@@ -83,7 +83,7 @@ def noise(
 def poisson_quantile(rate: Float[Tensor, "*n"], field: Float[Tensor, "*n"], most: float) -> Float[Tensor, "*n"]:
     """The smallest count whose cumulative probability is at least ``field``.
 
-    Nothing is counted beyond what a rate of ``most`` makes likely to one in 2 ** 24.
+    Counts end where those of a rate of ``most`` are less likely than 2 ** -24.
 
     Gradient:
         none.

@@ -39,9 +39,9 @@ def snow(
     *,
     impl: str = "auto",
 ) -> Num[Tensor, "b c h w"]:
-    """Make the picture paler, and add flakes and their mirror image; not clipped. ``impl`` says who draws flakes out.
+    """Make the picture paler, and add flakes and their mirror image; not clipped. ``impl`` says who computes their motion blur.
 
-    ``strength``: as far as that, 0 to 1; None is 1. Bytes, which need one, come back as bytes, clipped and rounded.
+    ``strength``: the share blended in, 0 to 1; None is 1. Bytes need a strength, and come back as bytes, clipped and rounded.
 
     Gradient:
         image, strength: almost everywhere. normal, degrees: none.
@@ -70,7 +70,7 @@ def snow_layer(
     *,
     impl: str = "auto",
 ) -> Float[Tensor, "b h w"]:
-    """Flakes of thresholded noise, enlarged, and drawn out by their fall.
+    """Flakes of thresholded noise, enlarged, and blurred along their fall.
 
     Gradient:
         none: it is made of draws.
@@ -90,14 +90,14 @@ def rain(
     *,
     impl: str = "auto",
 ) -> Num[Tensor, "b c h w"]:
-    """Mix in white, by ``strength`` times what streaks of light leave at each pixel, at most 1.
+    """Mix in white, by ``strength`` times the light of all streaks at each pixel, at most 1.
 
     Args:
         image: any picture; bytes come back as bytes.
         words: two per sample.
         strength: 0 to 1.
         density: above 0; the share of pixels from which a streak comes, of a brightness uniform on (0, 1).
-        streak: what one of brightness 1 leaves around its middle. It comes from beyond the borders, too.
+        streak: the light of a streak of brightness 1, around its middle. Streaks come in from beyond the borders, too.
         impl: who spreads the light; for Triton, which cannot, the reference does.
 
     Gradient:

@@ -24,7 +24,7 @@ from pellucid.kernels.warp.layout import MODES
 __all__ = ["MOST", "Operations", "apply"]
 
 MOST = 1 << 20
-"""Pixels of a picture, beyond which it is in no cache between two operations."""
+"""A picture of more pixels does not stay in the cache between two operations."""
 _BYTES = 1 << 17  # of a picture, the fewest worth handing to another thread
 _LINES = 8  # rows whose pixels are placed together
 
@@ -34,10 +34,10 @@ class Operations(NamedTuple):
 
     Args:
         steps: (n, 2): the kind of each, as ``layout.py`` has them, and where its numbers begin.
-        starts: (rows + 1,): of each row its first one.
+        starts: (rows + 1,): each row's first operation, and at the end how many there are.
         numbers: (rows, n), in the precision of drawn values.
-        shares: (b, 1 + k), of a picture and of what its k rows make of it, which are mixed then; without columns a picture has one
-            row, which is the result.
+        shares: (b, 1 + k), by which a picture and the results of its k rows are mixed; without columns a picture has one row, whose
+            result is returned.
     """
 
     steps: NDArray[np.int64]
@@ -47,9 +47,9 @@ class Operations(NamedTuple):
 
 
 def apply(image: UInt8[Tensor, "b c h w"], operations: Operations) -> UInt8[Tensor, "b c h w"]:
-    """Each picture under its operations: the bytes that a pass for each of them makes, rounded after each.
+    """Apply each picture's operations, with the bytes that one pass per operation gives, rounded after each.
 
-    Rows are read from their picture, and what is between two operations stays in a thread's own memory.
+    All rows of a picture read that picture; pictures between two operations stay in a thread's own memory.
     """
     from pellucid.kernels.bytewise.sweep import sweep
 
@@ -69,7 +69,7 @@ def apply(image: UInt8[Tensor, "b c h w"], operations: Operations) -> UInt8[Tens
 
 
 def _call(channels: int, height: int, width: int) -> Call:
-    """One picture, as the copying warp wants it."""
+    """Describe one picture to the copying warp."""
     steps: dict[str, Any] = dict.fromkeys(("map_step", "window_step", "param_step", "field_step"), 0)
     sizes: dict[str, Any] = {
         "channels": channels,

@@ -15,7 +15,7 @@ CURVES = KINDS
 """The first kinds are those of curves, by name; each has the numbers of ``../curve/layout.py``: amount, gain, gate."""
 
 NEAREST, BILINEAR, COLOR, SHARPEN = range(5, 9)
-"""An affine map (6 numbers) over zeros, read so; matrix, offset and how much of the mean luma is added; a filter of 3 x 3."""
+"""Two interpolations of an affine map (6 numbers) over zeros; matrix, offset and share of the mean luma; a filter of 3 x 3."""
 
 
 def count_of(kind: int, channels: int) -> int:

@@ -1,4 +1,4 @@
-"""Bytes of one picture changed in place of one another: looked up, counted, mixed, sharpened, blended.
+"""Loops over the bytes of one picture: look up, count, mix, sharpen, blend.
 
 Owns: each of these, written so that the compiler vectorises.
 Must not: move pixels.
@@ -22,7 +22,7 @@ _STRIP = 1024
 
 @fused
 def through(source, tables, target):  # type: ignore[no-untyped-def]
-    """Every channel through its table."""
+    """Look every channel up in its table."""
     for c in range(len(source)):
         looked_up(source[c], tables[c], target[c])
 
@@ -49,7 +49,7 @@ def total_of(x):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def count_ends(x, counts):  # type: ignore[no-untyped-def]
-    """Of a row's levels count the darkest and the brightest alone."""
+    """Set the counts of a row's darkest and brightest level to 1, and all others to 0."""
     low, high = np.uint8(255), np.uint8(0)
     for u in range(len(x)):
         low, high = min(low, x[u]), max(high, x[u])
@@ -59,7 +59,7 @@ def count_ends(x, counts):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def colored(source, p, unit, lines, target):  # type: ignore[no-untyped-def]
-    """Three channels through the matrix and the offset at the beginning of ``p``."""
+    """Map three channels by the matrix and the offset at the beginning of ``p``."""
     made = lines[: 3 * _STRIP].reshape(3, _STRIP)
     for first in range(0, source.shape[1], _STRIP):
         end = min(first + _STRIP, source.shape[1])
@@ -70,7 +70,7 @@ def colored(source, p, unit, lines, target):  # type: ignore[no-untyped-def]
 
 @fused
 def sharpened(source, kernel, shape, lines, target):  # type: ignore[no-untyped-def]
-    """The filter of 3 x 3 on the interior; the border stays."""
+    """Filter the interior by the 3 x 3 kernel; the border stays."""
     for c in range(len(source)):
         interior_of_bytes(source[c].reshape(shape), kernel, lines[: 4 * shape[1]].reshape(4, shape[1]), target[c].reshape(shape))
 
@@ -84,7 +84,7 @@ def _add_share(x, share, unit, total):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def blended(source, made, shares, unit, lines, target):  # type: ignore[no-untyped-def]
-    """The picture and what was made of it, by their shares; each product and each sum is rounded, as tensor operations do."""
+    """Mix the picture and its results in ``made`` by their shares; products and sums are rounded each, as in tensor operations."""
     for c in range(len(source)):
         for first in range(0, source.shape[1], _STRIP):
             end = min(first + _STRIP, source.shape[1])

@@ -1,4 +1,4 @@
-"""A picture of bytes under an affine map, between its pixels.
+"""Warp a picture of bytes by an affine map, with bilinear interpolation.
 
 Owns: the bilinear read over zeros, with the numbers of ``../warp/cpu``, bit for bit.
 Must not: know of other maps, or of other borders.
@@ -19,13 +19,13 @@ __all__ = ["bilinear", "moves_nothing"]
 
 @exact
 def moves_nothing(m):  # type: ignore[no-untyped-def]
-    """Whether a map shows every pixel where it is."""
+    """Whether a map is the identity."""
     return m[0] == 1.0 and m[1] == 0.0 and m[2] == 0.0 and m[3] == 0.0 and m[4] == 1.0 and m[5] == 0.0
 
 
 @fused.noinline
 def _laid_out(source, shape, unit, plane):  # type: ignore[no-untyped-def]
-    """Pixels with a ring of zeros around them, each of three channels and a number that is not read, as ``quads.py`` reads them."""
+    """Write the picture as pixels of three channels and an unread number, with a ring of zeros, as ``quads.py`` reads them."""
     height, width = shape
     wide, cast = 4 * (width + 2), type(unit)
     last = len(source) - 1
@@ -43,7 +43,7 @@ def _laid_out(source, shape, unit, plane):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _settled(x, y, shape, index):  # type: ignore[no-untyped-def]
-    """Coordinates as the place of a pixel that is laid out and the way to the next; what sees nothing stands in the corner."""
+    """Turn coordinates into a pixel's index in that plane and the fractions to the next; pixels outside read the zero corner."""
     cast = x.dtype.type
     one, most_x, most_y, wide = cast(1.0), cast(shape[1]), cast(shape[0]), np.int32(shape[1] + 2)
     for u in range(len(index)):
@@ -57,7 +57,7 @@ def _settled(x, y, shape, index):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def bilinear(source, m, shape, unit, plane, cells, lines, ramp, target):  # type: ignore[no-untyped-def]
-    """Every pixel of the result from the four around where the map sends it."""
+    """Interpolate every pixel of the result from the four around the place that the map gives."""
     height, width = shape
     _laid_out(source, shape, unit, plane)
     rows = lines[: 11 * width].reshape(11, width)

@@ -1,6 +1,6 @@
-"""Byte operations one after the other, picture by picture, while a picture is in the second cache.
+"""Apply byte operations one after the other, picture by picture, while a picture is in the second cache.
 
-Owns: the loop over pictures and their operations; tables, which are put on one another before anything is looked up.
+Owns: the loop over pictures and their operations; tables, which are composed before anything is looked up.
 Must not: know of tensors.
 Read next: ``moves.py``, ``levels.py``.
 """
@@ -25,7 +25,7 @@ __all__ = ["sweep"]
 
 @exact.noinline
 def _mean_luma(source, tables, counts, known):  # type: ignore[no-untyped-def]
-    """The mean luma of a picture in [0, 1], by its levels where these are counted."""
+    """The mean luma of a picture in [0, 1], by the counts of its levels if these are known."""
     channels, pixels = source.shape
     total = 0.0
     for c in range(channels):
@@ -42,7 +42,7 @@ def _mean_luma(source, tables, counts, known):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _parameters(own, luma, channels, p):  # type: ignore[no-untyped-def]
-    """Matrix and offset in the precision of pixels; whether each channel of the result is one channel's."""
+    """Write matrix and offset to ``p``, in the precision of pixels; returns whether the matrix is diagonal."""
     alone, pivot = True, own[channels * (channels + 1)]
     for k in range(channels * channels):
         p[k] = own[k]
@@ -69,14 +69,14 @@ def _tabled_color(p, channels, unit, tables, values):  # type: ignore[no-untyped
 
 @fused.noinline
 def _tabled_curve(kind, own, source, unit, tables, counts, known, values, parts):  # type: ignore[no-untyped-def]
-    """Put a curve on the tables."""
+    """Apply a curve to the tables."""
     x, y, numbers = values[0], values[1], values[3][:3]
     room = values[2], values[4], (parts, parts[1], np.empty(256, np.uint8))
     for k in range(3):
         numbers[k] = own[k]
     for c in range(len(tables)):
         units(tables[c], unit, x)
-        if kind == AUTOCONTRAST and not known:  # nothing is on the tables yet
+        if kind == AUTOCONTRAST and not known:  # the tables are the identity so far
             count_ends(source[c], counts[c])
         toned(kind, 0, type(unit)(255.0), numbers, x, counts[c], room, y)
         rounded(y, tables[c])
@@ -91,7 +91,7 @@ def _start(tables):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _one(source, call, picture, operations, numbers, room, into):  # type: ignore[no-untyped-def]
-    """All operations of one picture."""
+    """Apply all operations to one picture."""
     spare, plane, floats, cells, tables, counts, parts = room
     channels, height, width, unit = call.channels, call.height, call.width, call.unit
     values, p, m = floats[: 6 * 256].reshape(6, 256), floats[6 * 256 : 6 * 256 + 16], floats[6 * 256 + 16 : 6 * 256 + 32]
@@ -162,10 +162,10 @@ def sweep(images, call, picture, operations, starts, numbers, shares, room, out,
     Args:
         picture: of one picture, as ``../sources.py`` describes it.
         operations: (n, 2): kind, and where its numbers begin.
-        starts: of each row its first operation; they end with how many there are.
+        starts: each row's first operation, and at the end how many there are.
         numbers: (rows, n).
-        shares: (b, 1 + k): of the picture and of what k rows each make of it, which are added up; without columns a picture has one
-            row, which is the result.
+        shares: (b, 1 + k), by which a picture and the results of its k rows are mixed; without columns a picture has one row, whose
+            result is written.
         room: as `_room` in ``__init__.py`` makes it.
     """
     spare, made, plane, floats, cells, tables, counts, parts = room

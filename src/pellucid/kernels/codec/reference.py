@@ -1,6 +1,6 @@
-"""JPEG: what libjpeg-turbo makes of a picture, encoded and decoded.
+"""JPEG: encode and decode a picture as libjpeg-turbo does.
 
-Owns: the steps of the codec, once in integers (the reference) and once without rounding (what its declared slopes are made of).
+Owns: the steps of the codec, once in integers (the reference) and once without rounding (for its declared slopes).
 Must not: have gradients where a codec has none; they are declared in ``surrogate.py``.
 Read next: ``tables.py``, ``surrogate.py``.
 
@@ -23,7 +23,7 @@ __all__ = ["INTEGERS", "Rounding", "compress"]
 
 
 class Rounding(NamedTuple):
-    """What happens to numbers that are no integers.
+    """How the codec rounds.
 
     Args:
         shift: (value, bits, bias) -> (value + bias) / 2 ** bits, brought to an integer.
@@ -38,7 +38,7 @@ INTEGERS = Rounding(
     shift=lambda value, bits, bias: torch.floor((value + bias) / 2.0**bits),
     level=lambda steps: torch.copysign(torch.floor(steps.abs() + 0.5), steps),
 )
-"""libjpeg's: shifts round down, after a bias; coefficients round half away from zero."""
+"""libjpeg's rounding: shifts round down, after a bias; coefficients round half away from zero."""
 
 
 def compress(
@@ -141,7 +141,7 @@ def _padded(plane: Tensor, rows: int, columns: int) -> Tensor:
 
 
 def _through_blocks(plane: Tensor, steps: Tensor, rounding: Rounding) -> Tensor:
-    """Blocks of 8 x 8 through the cosine transform, their quantisation, and back."""
+    """Transform blocks of 8 x 8, quantise them, and transform them back."""
     height, width = plane.shape[-2:]
     whole = _padded(plane, -height % 8, -width % 8)
     down, across = whole.shape[-2] // 8, whole.shape[-1] // 8

@@ -1,7 +1,7 @@
 """Gradients for a codec that has none: declared surrogates, attached to the values of the reference.
 
 Owns: `jpeg`: the codec on images of [0, 1], its surrogate gradients to the image and to the quality, and its gate; `compress`, the
-codec on bytes by whoever computes it.
+codec on bytes, which picks an implementation.
 Must not: change a value: with or without a gradient, the result is the reference's.
 Read next: ``reference.py``.
 """
@@ -96,7 +96,7 @@ def _with_slopes(result: Tensor, image: Tensor, quality: Tensor, subsampling: st
 
 
 def _again(image: Tensor, quality: Tensor, subsampling: str, image_gradient: str) -> Tensor:
-    """What the compiled codec computed, by the reference: for second derivatives."""
+    """Compute by the reference what the compiled codec computes: for second derivatives."""
     return _with_slopes(_round_trip(image.detach(), quality, subsampling, "reference"), image, quality, subsampling, image_gradient)
 
 
@@ -105,7 +105,7 @@ _COMPILED = (torch.float32, torch.float64)
 
 
 def _divided(value: Tensor, bits: int, bias: Tensor | float) -> Tensor:
-    del bias  # which only makes rounding down fair
+    del bias  # it only centres the rounding
     return value / 2.0**bits
 
 

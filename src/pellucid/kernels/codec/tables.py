@@ -1,4 +1,4 @@
-"""What the JPEG standard and libjpeg's integer arithmetic are made of: numbers.
+"""Numbers of the JPEG standard and of libjpeg's integer arithmetic.
 
 Owns: the example quantisation tables of the standard, and those of a quality; the integer cosine transform, the chroma
 subsamplings; the names of declared slopes.

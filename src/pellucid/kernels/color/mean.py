@@ -25,10 +25,10 @@ from pellucid.kernels.threads import elements, run_loop, run_split
 __all__ = ["mean_color", "means_of", "pixels_of", "with_mean"]
 
 _BYTES = 1 << 19  # the fewest worth handing to another thread
-_SLIVER = 1 / 64  # of a pixel: what rounding may have added to a frame, and no more, does not count
+_SLIVER = 1 / 64  # of a pixel: rounding may have made a frame larger by so much, which does not count
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _ADDED = {torch.uint8: np.uint32, **dict.fromkeys(_FLOATS, np.float64)}
-"""What a column of pixels is added up in."""
+"""The dtype that a column of pixels is added up in, by the image's."""
 
 
 def mean_color(image: Shaped[Tensor, "b c h w"]) -> Float[Tensor, "b c"]:
@@ -65,7 +65,7 @@ def with_mean(
             return image, _mean(image, runs, pixels)
     wide = wide_dtype(image.device)
     if image.dtype != torch.uint8:
-        summed = wide if image.is_cpu else torch.promote_types(image.dtype, torch.float32)  # there as the compiled sums are
+        summed = wide if image.is_cpu else torch.promote_types(image.dtype, torch.float32)  # on the CPU as compiled sums are
         return image, _mean_within(image, pixels, summed).to(wide)
     return image, _mean_within(image, pixels, wide if image.is_cpu else torch.float32).to(wide) * (1.0 / 255.0)
 
@@ -78,7 +78,7 @@ def _with_means(pictures: Pictures, pixels: Tensor | None) -> tuple[Pictures, Te
         for k in range(start, stop):
             found[k] = with_mean(pictures.parts[k], rows_of(pixels, pictures.places[k]))
 
-    if torch.is_grad_enabled() and pictures.requires_grad:  # which other threads do not know of
+    if torch.is_grad_enabled() and pictures.requires_grad:  # other threads do not know the gradient mode
         some(0, len(found))
     else:
         run_split(some, len(found), _BYTES // (pictures.parts[0][0].numel() * pictures.dtype.itemsize) + 1)
@@ -91,7 +91,7 @@ def pixels_of(frame: Float[Tensor, "b_or_1 4"], whole: Float[Tensor, "1 4"]) -> 
 
     Args:
         frame: left, top, right, bottom in pixels, by the pixels' edges (-0.5 is the image's): pixels that it covers by more than a
-            64th count, at least one. What is no number is outside on the near side.
+            64th count, at least one. NaN is outside on the near side.
         whole: the centres of the image's first and last pixels, in this order.
     """
     near, far = torch.where(frame == frame, frame, -1.0).split(2, 1)
@@ -146,7 +146,7 @@ class _WithMean(torch.autograd.Function):
 
 
 def _in_memory(tensor: Tensor) -> bool:
-    """Whether a tensor is what it seems; ``torch.autograd.grad(..., is_grads_batched=True)`` sends stand-ins for many."""
+    """Whether a tensor has memory; ``torch.autograd.grad(..., is_grads_batched=True)`` sends one without, for many gradients."""
     return torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.CPU)
 
 
@@ -164,8 +164,8 @@ def _added(image: Tensor, share: Tensor, bounds: Tensor | None) -> Tensor:
 def _rectangles(
     bounds: Tensor | None, pictures: int, height: int, row: int, alternating: int = 1, unseen: int = 0
 ) -> NDArray[np.int64]:
-    """Of every picture the first row, the row behind the last, and the same in elements of a row, less those at its end that are
-    not seen.
+    """(pictures, 4): first row, row behind the last, and the same of elements in a row, of which the last ``unseen`` are left
+    out.
     """
     if bounds is None:
         whole = np.empty((pictures, 4), np.int64)
@@ -178,7 +178,7 @@ def _rectangles(
 def _runs(image: Tensor) -> tuple[int, int, int] | None:
     """(pictures, channels that alternate in each, elements between pictures); None unless a row is a run of elements.
 
-    Of channels that alternate, up to four, the last ones may be none of the image's.
+    Of up to four channels that alternate, the last ones may belong to no channel of the image.
     """
     if image.dtype not in _ADDED:
         return None
@@ -196,12 +196,12 @@ def _runs(image: Tensor) -> tuple[int, int, int] | None:
 
 
 def _mean(image: Tensor, runs: tuple[int, int, int], bounds: Tensor | None) -> Tensor:
-    """Of exact sums of bytes; floats are added up in float64."""
+    """Compiled means: of bytes by exact sums; floats are added up in float64."""
     return torch.from_numpy(_summer(image, runs)(elements(image), bounds))
 
 
 def means_of(image: Tensor) -> Callable[[Any, Tensor | None], Any] | None:
-    """The compiled :func:`mean_color` of pictures that lie as this one, of their memory; None where there is none."""
+    """The compiled :func:`mean_color` as a function of the memory of pictures laid out as this one; None for other layouts."""
     runs = _runs(image)
     return None if runs is None else _summer(image, runs)
 

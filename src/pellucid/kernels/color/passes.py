@@ -1,4 +1,4 @@
-"""Stages of colour as passes of their own, by whoever computes them.
+"""Stages of colour as passes of their own, with a choice of implementation.
 
 Owns: `jitter_steps`, `shift_hsv`, and `staged`, any stage on CUDA by its printed text; their numbers as rows.
 Must not: compute on pixels, or import Triton before an operator runs.
@@ -25,7 +25,7 @@ _NAMES = tuple(STAGES)
 
 
 def staged(name: str, image: Float[Tensor, "b c h w"], *numbers: Float[Tensor, "#b"]) -> Float[Tensor, "b c h w"]:
-    """A stage, by its name in ``../stages/colour.py``, of numbers per sample; 16-bit floats are read as float32."""
+    """Run a stage, by its name in ``../stages/colour.py``, with numbers per sample; 16-bit floats are read as float32."""
     work, result = dtypes(image, *numbers)
     rows = torch.stack(torch.broadcast_tensors(*(number.to(work) for number in numbers)), 1)
     return run(_STAGE, (_NAMES.index(name),), image.to(work), rows).to(result)
@@ -66,7 +66,7 @@ def shift_hsv(
     """See :func:`pellucid.color.hsv.shift_hsv`; where the gate is 0, the image as it is. 16-bit floats are read as float32.
 
     Args:
-        image: or bytes on the CPU, compiled: their levels, rounded as they are written.
+        image: floats, or on the CPU bytes, for the compiled pass, which rounds what it writes.
         impl: who computes it.
     """
     numbers = (hue, saturation, value) if gate is None else (hue, saturation, value, gate)

@@ -1,7 +1,7 @@
 """Means of each channel's pixels, compiled: from exact sums of bytes, and sums in float64 of floats, at the speed of reading.
 
-Owns: adding up pixels per channel, for images whose rows are runs of elements, planar or interleaved; and the way back.
-Must not: be needed: other images are averaged by torch.
+Owns: adding up pixels per channel, for images whose rows are runs of elements, planar or interleaved; adding the gradient back.
+Must not: be the only way: torch averages other images.
 Read next: ``../threads.py``.
 """
 
@@ -24,11 +24,11 @@ def wide_sum(line):  # type: ignore[no-untyped-def]
 
 @entry
 def channel_means(img, bounds, channels, stride_b, stride_y, unit, means, partial, start, stop):  # type: ignore[no-untyped-def]
-    """Means (samples, channels) over rectangles of pictures in which channels take turns.
+    """Means (samples, channels) over rectangles of pictures with interleaved channels.
 
     Args:
-        bounds: (samples, 4): first row, the row behind the last, the same of elements in each row; none is empty. What lies behind
-            the last channel of the last pixel may be left out.
+        bounds: (samples, 4): first row, the row behind the last, the same of elements in each row; none is empty. A row may end
+            with the last channel of its last pixel.
         unit: what means are divided by.
         partial: (row,) scratch, the sum of each column; of bytes, 32 bits hold 2^24 rows.
     """

@@ -35,8 +35,8 @@ _MEDIAN = Primitive("the median", lambda image, gate, down, across: reference.me
 def separable(image: Tensor, vertical: Tensor, horizontal: Tensor, *, impl: str = "auto") -> Tensor:
     """See :func:`pellucid.kernels.convolve.reference.separable`; ``impl`` says who computes it.
 
-    Compiled, taps at a kernel's ends that are too small to change a sum (below 1e-31, in float64 1e-292) are not read: what is not
-    finite does not spread through them. 16-bit floats are read as float32.
+    Compiled passes skip taps at a kernel's ends that are too small to change a sum (below 1e-31, in float64 1e-292), so NaN and
+    infinity do not spread through them. 16-bit floats are read as float32.
     """
     chosen = implementation(impl, image.device, SEPARABLE, image, vertical, horizontal)
     if chosen == "reference":
@@ -47,7 +47,7 @@ def separable(image: Tensor, vertical: Tensor, horizontal: Tensor, *, impl: str 
 def dense(image: Tensor, kernel: Tensor, *, impl: str = "auto") -> Tensor:
     """See :func:`pellucid.kernels.convolve.reference.dense`; ``impl`` says who computes it.
 
-    Compiled, taps too small to change a sum (as in :func:`separable`) are not read. 16-bit floats are read as float32.
+    The compiled pass skips taps too small to change a sum (as in :func:`separable`). 16-bit floats are read as float32.
     """
     if implementation(impl, image.device, AVAILABLE, image, kernel) == "reference":
         return reference.dense(image, kernel)
@@ -64,7 +64,7 @@ def interior(image: Tensor, kernel: Tensor, *, clip: bool = False, impl: str = "
 def median(image: Tensor, taps: tuple[int, int], gate: Tensor | None = None, *, impl: str = "auto") -> Tensor:
     """See :func:`pellucid.kernels.convolve.reference.median`; ``impl`` says who computes it.
 
-    Compiled, of equal numbers that are a median the first has its gradient, from above and from the left.
+    In the compiled pass, of several equal medians in a window the first, from above and from the left, gets the gradient.
     """
     if implementation("reference" if impl == "triton" else impl, image.device) == "reference":
         return reference.median(image, taps, gate)
@@ -72,7 +72,7 @@ def median(image: Tensor, taps: tuple[int, int], gate: Tensor | None = None, *, 
 
 
 def _run(primitive: Primitive, static: tuple[Any, ...], image: Tensor, *others: Tensor) -> Tensor:
-    """The compiled pass. Bytes, which only the CPU's read, are fractions of 255 there, and rounded as they are written."""
+    """Run the compiled pass. On the CPU it may read bytes, which count as fractions of 255, and rounds what it writes."""
     work, result = dtypes(image, *others)
     read = image if image.dtype == torch.uint8 else image.to(work)
     out = run(primitive, static, read, *(other.to(work) for other in others))

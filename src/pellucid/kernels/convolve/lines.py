@@ -57,7 +57,7 @@ def box_matrix(length: int, wanted: int) -> NDArray[np.float64]:
 def along_both(
     image: Float[Tensor, "*b h w"], rows: NDArray[np.float64], columns: NDArray[np.float64]
 ) -> Float[Tensor, "*b h2 w2"]:
-    """Both axes of a picture through their matrices.
+    """Multiply both axes of a picture by their matrices.
 
     Gradient:
         image: exact.
@@ -72,7 +72,7 @@ def zoomed(image: Float[Tensor, "*b h w"], zoom: float) -> Float[Tensor, "*b h w
     Gradient:
         image: exact.
     """
-    size = {dim: image.shape[dim] for dim in (-1, -2)}  # columns first, of the rows that are shown
+    size = {dim: image.shape[dim] for dim in (-1, -2)}  # columns first, while the rows are few
     for dim, length in size.items():
         part = math.ceil(length / zoom)
         image = image.narrow(dim, (length - part) // 2, part)
@@ -82,7 +82,7 @@ def zoomed(image: Float[Tensor, "*b h w"], zoom: float) -> Float[Tensor, "*b h w
 
 
 def _enlarged(image: Tensor, zoom: float, dim: int, length: int) -> Tensor:
-    """So many pixels in the middle of the enlarged picture, along one axis."""
+    """Enlarge along one axis, and keep ``length`` pixels in the middle."""
     part = image.shape[dim]
     grown = round(part * zoom)
     step = (part - 1) / max(grown - 1, 1)
@@ -134,6 +134,6 @@ def _line(x: Int64[Tensor, "b n"], y: Int64[Tensor, "b n"], weights: Float[Tenso
     """A square of zeros about the origin, with weights at whole places less than n from it; those at one place add up."""
     count, reach = len(weights), len(weights) - 1
     side = 2 * reach + 1
-    rows, columns = (torch.clamp(place, -reach, reach) + reach for place in (y, x))  # an angle may be no number
+    rows, columns = (torch.clamp(place, -reach, reach) + reach for place in (y, x))  # an angle may be NaN
     square = torch.zeros((len(x), side * side), dtype=weights.dtype, device=weights.device)
     return square.scatter_add(1, rows * side + columns, weights.expand(len(x), count)).unflatten(1, (side, side))

@@ -1,4 +1,4 @@
-"""Comparisons that leave the middle of so many numbers in its place.
+"""Networks of comparisons that put the median of so many numbers in the middle.
 
 Owns: `median_network`.
 Must not: compare anything.
@@ -22,7 +22,7 @@ def median_network(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]
     After the last one the median of an odd ``count`` of numbers lies in its middle, ``count // 2``.
 
     Source:
-        D. Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M, without what does not lead to the middle.
+        D. Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M, without comparisons that the middle does not need.
     """
     needed, rows = {count // 2}, []
     for i, j in reversed([*_merges(count)]):
@@ -33,7 +33,7 @@ def median_network(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]
 
 
 def _merges(count: int) -> Iterator[tuple[int, int]]:
-    """What sorts all of them."""
+    """The comparisons (i, j) that sort all numbers."""
     most = 1 << max((count - 1).bit_length() - 1, 0)
     p = most
     while p > 0:

@@ -66,7 +66,7 @@ def dense(image: Float[Tensor, "b c h w"], kernel: Float[Tensor, "#b k k"]) -> F
 def median(
     image: Float[Tensor, "b c h w"], taps: tuple[int, int], gate: Float[Tensor, "#b"] | None = None
 ) -> Float[Tensor, "b c h w"]:
-    """The median of so many rows and columns, as far as the gate is open; borders repeat the edge pixel.
+    """The median of windows of so many rows and columns, mixed in by the gate; borders repeat the edge pixel.
 
     Gradient:
         image: almost everywhere. gate: exact.

@@ -28,7 +28,7 @@ def clahe(
         image: in [0, 1]; rounded to 256 grey levels.
         limit: how often a level may occur, in units of its share of a flat histogram; what is beyond is spread over all levels.
         tiles: how many (along y, along x).
-        sloped: whether the slopes are wanted; if not, what stands for them has no samples.
+        sloped: whether to compute slopes; without them the second result has no samples.
 
     Returns:
         The image in 256 levels, and the slope of the blended curve at each pixel, over one level to either side.

@@ -30,7 +30,7 @@ def padded_size(height: int, width: int, tiles: Size) -> Size:
 
 
 def between(length: int, tile: int, count: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """For every pixel the tiles whose centres lie before and after it, and how far it is on its way, in float32."""
+    """For every pixel the tiles whose centres lie before and after it, and its fraction of the way, in float32."""
     place = torch.arange(length, dtype=torch.float32, device=device) * (torch.ones((), device=device) / tile) - 0.5
     before = torch.floor(place)
     index = before.to(torch.int64)

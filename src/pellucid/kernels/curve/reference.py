@@ -1,6 +1,6 @@
 """Tone curves in plain PyTorch.
 
-Owns: the two that stretch the histogram; those of a value alone are ``../../color/curves.py``'s.
+Owns: the two curves that read the histogram; pointwise curves are in ``../../color/curves.py``.
 Must not: mix channels, or invent gradients where an operation has none (``surrogate.py`` does).
 Read next: ``surrogate.py``.
 """
@@ -63,7 +63,7 @@ def equalize(image: Float[Tensor, "b c h w"], scale: float) -> tuple[Float[Tenso
 
 
 def flattening(histogram: Int64[Tensor, "b c 256"]) -> tuple[Int64[Tensor, "b c 256"], Bool[Tensor, "b c 1"]]:
-    """Of each channel the grey level that every level is sent to, and whether it stays as it is."""
+    """For each channel the grey level that every level becomes, and whether the channel stays as it is."""
     below = histogram.cumsum(2)
     level = torch.arange(256, device=histogram.device)
     brightest = histogram.gather(2, torch.where(histogram > 0, level, 0).amax(2, keepdim=True))

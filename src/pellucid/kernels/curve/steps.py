@@ -1,4 +1,4 @@
-"""The curves of numbers, by whoever computes them, and of bytes, whose 256 levels are looked up.
+"""Curves on floats, with a choice of implementation, and on bytes, by tables of 256 levels.
 
 Owns: `power` and `tone`, and their numbers as rows; `tone_of_bytes` and `tone_of_memory`; `tabled`, for other functions.
 Must not: compute on pixels, or ask bytes for gradients.
@@ -76,7 +76,7 @@ def tone(
 def rows_of(
     amount: Tensor | None, gain: Tensor | None, gate: Tensor | None, dtype: torch.dtype, device: torch.device
 ) -> Float[Tensor, "b 3"]:
-    """A sample's numbers, as ``layout.py`` has them; a gain and a gate that are not there are 1."""
+    """A sample's numbers, as ``layout.py`` has them; an absent gain or gate is 1."""
     one = torch.ones((1,), dtype=dtype, device=device)
     given = (one if part is None else part.to(dtype) for part in (amount, gain, gate))
     return torch.stack(torch.broadcast_tensors(*given), 1)
@@ -116,7 +116,7 @@ def _clipped(image: Tensor, clip: bool) -> Tensor:
 
 
 _STAGES = {how: name for name, how in BENT.items()}
-"""What Triton computes, by name, surrogates and scale; of others the reference does."""
+"""The printed stage that Triton runs for a curve with these surrogates and scale; others go to the reference."""
 
 _CURVES = Primitive("a tone curve", _again, *cpu.TONE)
 
@@ -132,7 +132,7 @@ class Bend(NamedTuple):
 def bend_of(
     name: str, amount: Tensor | None, gate: Tensor | None, gain: Tensor | None = None, *, clip: bool = False
 ) -> Bend | None:
-    """The curve of this name, in float32; None for one that is none of a level alone."""
+    """The curve of this name, in float32; None for a name that is not in `KINDS`."""
     device = next((part.device for part in (amount, gain, gate) if part is not None), torch.device("cpu"))
     return Bend(KINDS[name], rows_of(amount, gain, gate, torch.float32, device), clip) if name in KINDS else None
 
@@ -152,8 +152,8 @@ def tone_of_bytes(image: UInt8[Tensor, "b c h w"], bend: Bend, dtype: torch.dtyp
 def tone_of_memory(
     image: UInt8[Tensor, "b c h w"], bend: Bend, dtype: torch.dtype
 ) -> Callable[[Rows, Sequence[Rows | None]], Rows] | None:
-    """`tone_of_bytes` of pictures that lie as this one, under a curve of this kind: of memory, and of amounts, gains and gates in
-    float32. None where pictures do not lie one number after another.
+    """`tone_of_bytes` for pictures laid out as this one and curves of this kind: (memory, float32 amounts, gains and gates) ->
+    memory of the result. None if the pictures' memory has gaps.
     """
     sweep = cpu.levels_of_memory(image, [bend.kind, 0, 0, int(bend.clip)], dtype)
     if sweep is None:
@@ -172,6 +172,6 @@ def tone_of_memory(
 def tabled(
     image: UInt8[Tensor, "b c h w"], function: Callable[[UInt8[Tensor, "b c 1 256"]], Shaped[Tensor, "b c 1 256"]]
 ) -> Shaped[Tensor, "b c h w"]:
-    """What a function, for which a level's place does not matter, makes of bytes: of all levels once, looked up."""
+    """Apply a pointwise function to bytes: compute it once for each of 256 levels, and look the results up."""
     levels = torch.arange(256, dtype=torch.uint8, device="cpu").expand(*image.shape[:2], 1, 256)
     return cpu.look_up(image, function(levels))

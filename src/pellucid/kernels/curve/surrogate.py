@@ -23,7 +23,7 @@ from pellucid.kernels.jumps import jumped, term
 __all__ = ["tone"]
 
 Tiled: TypeAlias = Callable[..., tuple[Tensor, Tensor]]
-"""As :func:`pellucid.kernels.curve.clahe.clahe` with its tiles."""
+""":func:`pellucid.kernels.curve.clahe.clahe` with its tiles given."""
 
 
 def tone(
@@ -45,7 +45,7 @@ def tone(
         amount: bits, threshold, or how steep a tile's curve may get.
         gate: 1 for the operation, 0 for the image as it is; None for always.
         h: reach of the secant.
-        tiled: who computes ``clahe``, with its tiles.
+        tiled: computes ``clahe``, with its tiles given.
 
     Gradient:
         image: as chosen for a staircase, almost everywhere for ``solarize`` and ``autocontrast``. amount: as chosen. gate: exact.

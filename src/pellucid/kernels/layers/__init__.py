@@ -1,4 +1,4 @@
-"""Several reads laid over one another.
+"""Blend several warped reads of a batch over one another.
 
 Owns: `layers`, which picks an implementation.
 Must not: know which samples are partners, or what for.
@@ -39,8 +39,8 @@ def layers(
 ) -> Shaped[Tensor, "b c h w"]:
     """See :func:`pellucid.kernels.layers.reference.layers`; ``impl`` says who computes it.
 
-    The compiled one lays pictures, one read after another while a row is in the cache; labels, and what is not interpolated
-    bilinearly, are laid by the reference, whose reads are the compiled warp's. So are Triton's.
+    The compiled pass blends pictures, one read after another while a row is in the cache. Labels, and reads that are not bilinear,
+    are blended by the reference, which reads by the compiled warp; likewise all of Triton's.
     """
     work = torch.promote_types(torch.promote_types(image.dtype, opacity.dtype), torch.float32)
     opacity = opacity.to(work)
@@ -59,7 +59,7 @@ def layers(
 
 
 def _again(image: Tensor, *given: Any) -> Tensor:
-    """What the compiled layers computed, by the reference: for second derivatives."""
+    """Compute by the reference what the compiled layers compute: for second derivatives."""
     *table, ground, covers, edge, dtype = given
     return reference.layers(image, *table, ground=tuple(ground), covers=covers, edge=edge, dtype=dtype)
 

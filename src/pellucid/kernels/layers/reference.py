@@ -1,4 +1,4 @@
-"""Reads laid over one another in plain PyTorch: the specification.
+"""Blend reads over one another in plain PyTorch: the specification.
 
 Owns: opacities, rectangles, and the order in which reads cover one another.
 Must not: know which samples are partners, or what for.
@@ -37,21 +37,21 @@ def layers(
     interpolation: str = "bilinear",
     resample: Callable[[Tensor, Resample], Tensor] = warp,
 ) -> Shaped[Tensor, "b c h w"]:
-    """Lay reads over one another, each over those before it: ``out = (1 - a) out + a s``.
+    """Blend reads over one another, each over those before it: ``out = (1 - a) out + a s``.
 
     Args:
-        image: floating point, or bytes; with ``dtype=None`` integers, of which each pixel takes the read that counts for more than
+        image: floating point, or bytes; with ``dtype=None`` integers, where a read replaces the pixels at which its a is more than
             half.
         offset: read k of sample i shows sample i + offset[i, k].
         opacity: a of each read, in [0, 1].
         box: rectangles (x0, y0, x1, y1) in pixel edges, outside of which a is 0; None: everywhere.
-        src_from_dst: output pixel to pixel of the source, of which nothing but the ground lies outside; None: as it is.
+        src_from_dst: maps output pixels to pixels of the source, outside of which the ground shows; None: the identity.
         plane: what the opacity of the last read is multiplied by at each pixel, in [0, 1].
-        ground: of each channel, what shows where no read does.
+        ground: the colour that shows where no read does.
         covers: the first read shows everywhere, whatever is given for it.
         edge: over how many pixels a rectangle fades out, half of them inside; 0: a pixel is inside where its centre is.
         dtype: of the result; bytes are fractions of 255, then. None: the image's.
-        interpolation, resample: how reads through maps are read, and by whom.
+        interpolation, resample: of reads through maps, and the warp that computes them.
 
     Gradient:
         image, opacity, plane: exact. src_from_dst: almost everywhere. box: almost everywhere where it fades, none where not.
@@ -85,6 +85,6 @@ def _laid(below: Tensor, read: Tensor, share: Tensor) -> Tensor:
     if not read.is_floating_point():
         return torch.where(share > 0.5, read, below)
     share = share.to(read.dtype)
-    # What is covered, or not there, must not turn its NaN into others.
+    # A NaN of a read that is covered whole, or of one with share 0, must not reach the result.
     below, read = (torch.where(part, one, torch.nan_to_num(one)) for part, one in ((share < 1, below), (share > 0, read)))
     return torch.lerp(below, read, share.expand_as(below))

@@ -35,7 +35,7 @@ def patches(
     """See :func:`pellucid.kernels.patches.reference.patches`; ``impl`` says who computes it.
 
     The compiled one reads 16-bit floats as float32. A second derivative to the image and its tangent are compiled calls; others go
-    through the reference. Bit for bit the same for any number of threads: each patch, and each plane's gradient, has one owner.
+    through the reference. The bits do not depend on the number of threads: each patch, and each plane's gradient, has one owner.
     ``slopes``: gradients to frames and span come from the image blurred by so many pixels.
     """
     if implementation(impl, image.device, AVAILABLE, image, frames, span) == "reference":
@@ -45,7 +45,7 @@ def patches(
 
 
 def _again(image: Tensor, frames: Tensor, span: Tensor, size: list[int], levels: int) -> Tensor:
-    """What the compiled patches computed, by the reference: for second derivatives."""
+    """Compute by the reference what the compiled patches compute: for second derivatives."""
     return reference.patches(image, frames, span, size=(size[0], size[1]), levels=levels)
 
 

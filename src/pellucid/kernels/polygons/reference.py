@@ -17,11 +17,11 @@ from pellucid.types import Size
 
 __all__ = ["coverage", "winding"]
 
-_ROUNDING = 1e-6  # what counts as no winding where it lies on the other side of 0
+_ROUNDING = 1e-6  # windings of the wrong sign up to this size are rounding, and count as 0
 
 
 def coverage(points: Float[Tensor, "b v 2"], *, size: Size) -> Float[Tensor, "b h w"]:
-    """How often polygons wind around each pixel in the mean, whichever way, at most 1.
+    """How often polygons wind around each pixel in the mean, in either direction, at most 1.
 
     Args:
         points: corners in pixel edges, anywhere; a row that is not finite ends a ring.
@@ -35,7 +35,7 @@ def coverage(points: Float[Tensor, "b v 2"], *, size: Size) -> Float[Tensor, "b 
     wide = points.to(wide_dtype(points.device))
     way = torch.where(signed_areas(wide) > 0, -1.0, 1.0).to(wide.dtype)[:, None, None]
     wound = winding(wide, size=size) * way
-    # With a slope at 0, as an edge on the border of pixels grows into the next; none where rounding lies below.
+    # There is a slope at 0, as an edge on the border of a pixel may grow into it, but none where rounding fell below 0.
     wound = torch.where(wound < -_ROUNDING, -wound, torch.where(wound < 0, 0.0, wound))
     return torch.where(wound > 1.0, 1.0, wound).to(points.dtype)
 
@@ -47,7 +47,7 @@ def winding(points: Float[Tensor, "b v 2"], *, size: Size) -> Float[Tensor, "b h
     share = torch.cat([_crossings(start[..., i], end[..., i], length) for i, length in ((0, width), (1, height))], -1)
     share = torch.sort(torch.nn.functional.pad(share, (0, 1), value=1.0), -1).values  # b v k, the first is 0
     x, y = (start[..., i, None] + share * (end - start)[..., i, None] for i in (0, 1))
-    x, y = x.clamp(0.0, float(width)), y.clamp(0.0, float(height))  # what lies beside counts as on the border
+    x, y = x.clamp(0.0, float(width)), y.clamp(0.0, float(height))  # edges beside the picture count as on its border
     fall = y.diff(dim=-1)  # b v k-1
     across, down = (x[..., 1:] + x[..., :-1]) / 2.0, (y[..., 1:] + y[..., :-1]) / 2.0
     column, row = (torch.floor(part).long().clamp(0, n - 1) for part, n in ((across, width), (down, height)))

@@ -1,7 +1,7 @@
 """The separable antialiased resample of crops and resizes.
 
-Owns: `resize`, which picks an implementation, `compute`, which is told one, and `settled`, with the mean of the result
-in between.
+Owns: `resize`, which picks an implementation, `compute`, which is given one, and `settled`, whose colours depend on the mean of
+the resized pixels.
 Must not: compute anything itself.
 Read next: ``reference.py``.
 """
@@ -40,7 +40,7 @@ def resize(image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, i
 
     The compiled ones read bytes as they are, and 16-bit floats as float32 (the CPU's after a copy). A second derivative to the
     picture is the pass again, and one pass gives the CPU's tangents; others go through the reference. The same bits in every run,
-    for any number of threads: a sample, or on CUDA a pixel, has one owner. The CPU's read pictures of several sizes in one call.
+    for any number of threads: a sample, or on CUDA a pixel, has one owner. The CPU reads pictures of several sizes in one call.
     """
     carried = isinstance(image, Tensor) and forward_mode() and has_tangent(image, resample)
     unsupported = "forward-mode differentiation" if forward_mode() and not carried else ""
@@ -48,7 +48,7 @@ def resize(image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, i
 
 
 def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
-    """The same by the implementation of this name."""
+    """Compute :func:`resize` by the implementation of this name."""
     if not isinstance(image, Tensor) and not takes_pictures(chosen, resample):
         return image.through(partial(compute, chosen), resample)
     flags = resample.recipe.flags
@@ -67,12 +67,12 @@ def call_of(impl: str, image: Tensor, resample: Resample) -> Compiled | None:
 
 
 def settles(impl: str, device: torch.device) -> bool:
-    """Whether :func:`settled` is there."""
+    """Whether :func:`settled` can compute here."""
     return device.type == "cpu" and is_plain_eager() and choose(impl, available=AVAILABLE, device="cpu") == "cpu"
 
 
 def settled(image: Shaped[Tensor, "b c h w"] | Pictures, opened: Opened, dtype: torch.dtype) -> Shaped[Tensor, "b c2 h2 w2"]:
-    """The pass of samples whose colours are settled by the mean of what the resize makes; nothing of it asks for a gradient.
+    """Resize samples, and apply the colours that each resized sample's mean decides, without gradients.
 
     Args:
         image: as :func:`resize` takes it.
@@ -83,7 +83,7 @@ def settled(image: Shaped[Tensor, "b c h w"] | Pictures, opened: Opened, dtype: 
 
 
 def settled_of(image: Tensor, recipe: Recipe, computed: torch.dtype, dtype: torch.dtype) -> Callable[..., Any] | None:
-    """The same as a function of memory, where that is read as it is: `cpu.settled_in_memory`."""
+    """:func:`settled` as a function of memory, `cpu.settled_in_memory`; None where the memory would have to be converted."""
     return cpu.settled_in_memory(image, recipe, dtype) if {image.dtype, dtype} <= {torch.uint8, computed} else None
 
 
@@ -101,17 +101,17 @@ def _compiled(chosen: str, image: Tensor | Pictures, resample: Resample) -> Tens
 
 
 def _again(image: Tensor, *given: Any) -> Tensor:
-    """What the compiled resize computed, by the reference: for second derivatives."""
+    """Compute by the reference what the compiled resize computes: for second derivatives."""
     return reference.resize(image, Resample(given[-1], *given[:-1]))
 
 
 def _forward(image: Tensor, mapping: Tensor, window: Tensor, params: Tensor, *rest: Any) -> Tensor:
-    """The operator as `tangents` calls a warp's, without field, links and table."""
+    """The operator with the arguments that `tangents` gives to a warp's: field, links and table are dropped."""
     return cpu.forward(image, mapping, window, params, *rest[3:])
 
 
 def _dual(*given: Any) -> tuple[Tensor, Tensor]:
-    """The same of the operator with a tangent, without a field and its change."""
+    """Likewise the operator with a tangent: a field and its change are dropped."""
     return cpu.dual(*given[:6], *given[7:9], *given[10:])
 
 

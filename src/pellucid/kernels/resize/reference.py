@@ -29,10 +29,10 @@ def resize(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tenso
     Args:
         image: floating point, or uint8 with a dtype for the result.
         resample: see :func:`pellucid.kernels.warp.packing.pack`; what no row holds is not this function's. The map is a scaling
-            (possibly mirrored) and a shift per axis; other entries are not read. The window, which there must be, holds the pixel
+            (possibly mirrored) and a shift per axis; other entries are not read. The window is required, and holds the pixel
             centres of the crop's corner pixels: pixels outside take no part, those cut by its edge take part by their share, and
             the weights are normalised inside. Output pixels more than half a pixel outside of it show the fill in the modes that
-            fill shows, else the window's border. Where the map is not finite there is nothing to show but the fill. Interpolation
+            fill, else the window's border. Where the map is not finite, only the fill shows. Interpolation
             is ``bilinear`` (a tent) or ``bicubic`` (Keys, a = -0.5).
 
     Gradient:

@@ -1,4 +1,4 @@
-"""Noise compiled for the CPU: hashed, mapped to normal numbers and added strip by strip; no field in memory, in neither direction.
+"""Noise compiled for the CPU: hashed, mapped to normal numbers and added strip by strip; neither direction stores a field.
 
 Owns: the operators `NOISE`, with its gradients, and `FIELD`, on contiguous memory of one dtype; and, without gradients,
 `poisson_counts`, `blocks`, `fallen`, `lit`, `replaced` and `snowed`.
@@ -20,9 +20,9 @@ from pellucid.random.normals import series
 __all__ = ["FIELD", "NOISE", "blocks", "fallen", "lit", "poisson_counts", "replaced", "snowed"]
 
 _BLOCKS = 256  # of four numbers each: a strip, whose intermediate rows stay in the closest cache
-_PIXELS = 1 << 17  # likewise of passes that only read and write
-_STRIP = 4096  # pixels of those
-_STRIPS = 16  # the fewest worth handing to another thread
+_PIXELS = 1 << 17  # of passes that only read and write, the fewest worth handing to another thread
+_STRIP = 4096  # pixels of a strip in those passes
+_STRIPS = 16  # of noise, the fewest worth handing to another thread
 
 
 def _fill(out: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int) -> None:
@@ -89,7 +89,7 @@ FIELD = register(
 
 
 def poisson_counts(rate: Tensor, level: Tensor, terms: int) -> Tensor:
-    """How many of Poisson's terms, fewer than ``terms``, add up to less than a level; float32 or float64, without gradients."""
+    """The smallest count below ``terms`` whose cumulative probability reaches a level; float32 or float64, without gradients."""
     from pellucid.kernels.blend.cpu.sweep import counts
 
     out = in_large_pages(torch.empty_like(rate, memory_format=torch.contiguous_format))
@@ -117,7 +117,7 @@ def blocks(image: Tensor, counts: Tensor) -> Tensor:
 
 
 def lit(image: Tensor, gain: Tensor, offset: Tensor) -> Tensor:
-    """Bytes as fractions, times a number for each pixel and plus another, both float32."""
+    """Multiply bytes, as fractions, by ``gain`` and add ``offset``, both float32 and per pixel; returns bytes."""
     from pellucid.kernels.blend.cpu.light import lit as loop
 
     out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
@@ -131,7 +131,7 @@ def lit(image: Tensor, gain: Tensor, offset: Tensor) -> Tensor:
 
 
 def replaced(image: Tensor, field: Tensor, share: Tensor, white: Tensor) -> Tensor:
-    """Bytes, 255 where the field is below ``white`` and else 0 where it is below ``share``."""
+    """The bytes, but 255 where the field is below ``white``, else 0 where it is below ``share``."""
     from pellucid.kernels.blend.cpu.light import replaced as loop
 
     out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
@@ -143,7 +143,7 @@ def replaced(image: Tensor, field: Tensor, share: Tensor, white: Tensor) -> Tens
 
 
 def snowed(image: Tensor, layer: Tensor, weights: Tensor, strength: Tensor, kept: float) -> Tensor:
-    """See :func:`pellucid.kernels.blend.weather.snow`, as far as the strength says; of bytes, with float32 numbers."""
+    """See :func:`pellucid.kernels.blend.weather.snow`; for bytes, with float32 numbers."""
     from pellucid.kernels.blend.cpu.light import snowed as loop
 
     out = in_large_pages(torch.empty_like(image, memory_format=torch.contiguous_format))
@@ -156,7 +156,7 @@ def snowed(image: Tensor, layer: Tensor, weights: Tensor, strength: Tensor, kept
 
 
 def fallen(field: Tensor, density: Tensor, streak: Tensor) -> Tensor:
-    """Streaks of light (b, 1, h, w) of a field (b, 1, h + k - 1, w + k - 1); see :func:`pellucid.kernels.blend.weather.rain`."""
+    """Streaks of light (b, 1, h, w) from a field (b, 1, h + k - 1, w + k - 1); see :func:`pellucid.kernels.blend.weather.rain`."""
     from pellucid.kernels.blend.cpu.light import fallen as loop
 
     around = streak.shape[-1] - 1

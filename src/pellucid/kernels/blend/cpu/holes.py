@@ -1,4 +1,4 @@
-"""Rectangles painted over planes, and what their gradients need: the rows and columns that they touch, and no others.
+"""Paint rectangles over planes, and compute their gradients; only the rows and columns that they touch are visited.
 
 Owns: the mix of a pixel with what covers it, bit for bit the same in place and out of place.
 Must not: know of tensors, or where a rectangle's shares come from.
@@ -27,7 +27,7 @@ def _reach(columns):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _cover(rows, columns, y, low, mask):  # type: ignore[no-untyped-def]
-    """The sum of the shares of a row's pixels from ``low`` on; whether there are any."""
+    """Write to ``mask`` how much rectangles cover of row y's pixels from ``low`` on; returns whether they cover any."""
     zero = mask.dtype.type(0.0)
     covers = False
     for k in range(len(rows)):
@@ -63,12 +63,12 @@ def _mix(mask, value, step, unit, row):  # type: ignore[no-untyped-def]
 
 @entry
 def paint(down, across, values, step, channels, width, pitch, out, start, stop):  # type: ignore[no-untyped-def]
-    """Planes [start, stop) of (batch * channels, height * width), painted over where they lie.
+    """Paint over planes [start, stop) of (batch * channels, height * width), in place.
 
     Args:
         down, across: (b or 1, n, height) and (b or 1, n, width), each rectangle's share of a row and of a column.
-        values: (b or 1, channels, 1, width or height * width), of which ``step`` is 0 or 1.
-        pitch: how far on a row's values lie from those of the row above.
+        values: (b or 1, channels, 1, width or height * width); ``step`` is 0 for one value, else 1.
+        pitch: step from a row's values to the next row's; 0 where all rows share them.
         out: of the others' dtype, or bytes, as fractions of 255.
     """
     unit = down.dtype.type(1.0 / 255.0) if out.itemsize == 1 else down.dtype.type(1.0)
@@ -88,7 +88,7 @@ def paint(down, across, values, step, channels, width, pitch, out, start, stop):
 
 @fused.noinline
 def _slopes(mask, value, step, x, g, to_mask):  # type: ignore[no-untyped-def]
-    """The gradient of each pixel's sum of shares; where it is 1 or more, nothing follows it."""
+    """The gradient to each pixel's sum of shares; 0 where the sum is 0, or 1 and more."""
     zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
     for u in range(len(mask)):
         share = mask[u]
@@ -108,7 +108,7 @@ def _rest(mask, g):  # type: ignore[no-untyped-def]
 def back(  # type: ignore[no-untyped-def]
     grad, image, down, across, values, step, channels, width, to_image, to_down, to_across, to_values, needs, start, stop
 ):
-    """Gradients of planes [start, stop): ``to_image`` holds the upstream ones when this begins.
+    """Gradients of planes [start, stop): ``to_image`` holds the upstream gradient on entry.
 
     Args:
         to_down, to_across, to_values: (planes, n, height), (planes, n, width) and (planes, 1 or height * width), zeros; each is

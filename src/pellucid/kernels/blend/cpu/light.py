@@ -1,4 +1,4 @@
-"""Light, weather and dust on bytes: each pixel read once and written once, under planes of numbers.
+"""Light, weather and dust on bytes, in loops that read and write each pixel once.
 
 Owns: `fallen`, `lit`, `replaced` and `snowed`.
 Must not: know of tensors; everything comes as contiguous arrays.
@@ -21,7 +21,7 @@ def _lit(x, gain, offset, unit, out):  # type: ignore[no-untyped-def]
 
 @entry
 def lit(images, gains, offsets, channels, strip, out, start, stop):  # type: ignore[no-untyped-def]
-    """Strips of so many pixels of planes (b * channels, n): as fractions, times a number and plus another.
+    """Strips [start, stop), of ``strip`` pixels each, of planes (b * channels, n): fractions of 255 times gains plus offsets.
 
     ``gains``, ``offsets``: (samples or 1, channels or 1, n).
     """
@@ -59,7 +59,7 @@ def _bright(picture, weights, unit, first, bright):  # type: ignore[no-untyped-d
 
 @fused.noinline
 def _snowed(x, bright, layer, kept, strength, unit, out):  # type: ignore[no-untyped-def]
-    """Paler, with flakes, as far as the strength says."""
+    """Blend in, by ``strength``, a paler picture with flakes."""
     one, half, more = type(unit)(1.0), type(unit)(0.5), type(unit)(1.5)
     for u in range(len(out)):
         a = type(unit)(x[u]) * unit
@@ -70,12 +70,12 @@ def _snowed(x, bright, layer, kept, strength, unit, out):  # type: ignore[no-unt
 
 @entry
 def snowed(images, layers, weights, strengths, kept, strip, out, room, start, stop):  # type: ignore[no-untyped-def]
-    """Strips of so many pixels of all channels; images, out: (b, c, n); layers: (b, n).
+    """Strips [start, stop), of ``strip`` pixels of all channels each; images, out: (b, c, n); layers: (b, n).
 
     Args:
-        weights: of the channels in what is bright.
+        weights: of the channels in a pixel's brightness.
         kept: the share of the picture that is not made paler.
-        room: for a strip of numbers.
+        room: scratch of ``strip`` numbers.
     """
     n, unit = images.shape[2], layers.dtype.type(1.0 / 255.0)
     strips = (n + strip - 1) // strip
@@ -92,7 +92,7 @@ def snowed(images, layers, weights, strengths, kept, strip, out, room, start, st
 
 @fused.noinline
 def _spans(kernel, spans):  # type: ignore[no-untyped-def]
-    """Of each row of a kernel the weights [first, last) that are not all nothing."""
+    """Find, for each row of a kernel, the range [first, last) outside of which all weights are 0."""
     for i in range(len(kernel)):
         first, last = 0, len(kernel)
         while first < last and kernel[i, first] == 0:
@@ -104,7 +104,7 @@ def _spans(kernel, spans):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _drop(light, kernel, spans, v, u, out):  # type: ignore[no-untyped-def]
-    """What a drop at (v, u) of the field leaves in the picture, whose pixel (y, x) sees the field from there on."""
+    """Add the streak of a drop at (v, u) of the field; pixel (y, x) of the picture sees the field from (y, x) on."""
     height, width = out.shape
     for i in range(max(v - height + 1, 0), min(len(kernel), v + 1)):
         first, last = max(spans[i, 0], u - width + 1), min(spans[i, 1], u + 1)
@@ -115,13 +115,13 @@ def _drop(light, kernel, spans, v, u, out):  # type: ignore[no-untyped-def]
 
 @entry
 def fallen(fields, densities, kernels, out, spans, start, stop):  # type: ignore[no-untyped-def]
-    """Pictures [start, stop): streaks of the few drops there are, added up, at most 1.
+    """Pictures [start, stop): add up the streaks of their few drops, at most 1.
 
     Args:
         fields: (b, h + k - 1, w + k - 1), uniform on (0, 1).
-        densities: below which there is a drop, the brighter, the smaller the number.
+        densities: a number of the field below this is a drop, and the smaller it is, the brighter.
         kernels: (b, k, k), the streak of a drop.
-        spans: (k, 2): room.
+        spans: scratch (k, 2).
     """
     one = out.dtype.type(1.0)
     for b in range(start, stop):

@@ -1,4 +1,4 @@
-"""Blocks of means: a picture as at a lower resolution, in one pass.
+"""Replace each block of a picture by its mean, in one pass.
 
 Owns: `blocks`.
 Must not: know of tensors; everything comes as contiguous arrays.
@@ -16,7 +16,7 @@ __all__ = ["blocks"]
 
 @fused
 def _shared(k, count, length):  # type: ignore[no-untyped-def]
-    """Where block k of so many begins and ends, in pixels and shares of them."""
+    """Where block k of ``count`` begins and ends, in pixels, and the range of whole pixels that it touches."""
     low, high = type(count)(k) * length / count, type(count)(k + 1) * length / count
     return low, high, int(np.floor(low)), min(int(np.ceil(high)), int(length))
 
@@ -36,7 +36,7 @@ def _add(share, x, total):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _tables(count, length, first, weights, block):  # type: ignore[no-untyped-def]
-    """Of each block across its first pixel, and of so many pixels from there their shares; of each pixel its block."""
+    """Write each block's first pixel across, the shares of ``len(weights)`` pixels from there on, and each pixel's block."""
     blocks, half = len(first), type(count)(0.5)
     for j in range(blocks):
         low, high, first[j], _ = _shared(j, count, length)
@@ -48,7 +48,7 @@ def _tables(count, length, first, weights, block):  # type: ignore[no-untyped-de
 
 @fused.noinline
 def _across(total, first, weights, means):  # type: ignore[no-untyped-def]
-    """As many pixels of each block: loops of different lengths cost more than pixels that count nothing."""
+    """Means of blocks across, all of equally many pixels: loops of different lengths cost more than pixels of weight 0."""
     last = np.int32(len(total) - 1)
     means[:] = total.dtype.type(0.0)
     for t in range(len(weights)):
@@ -65,18 +65,18 @@ def _spread(values, block, row):  # type: ignore[no-untyped-def]
 
 @entry
 def blocks(images, counts, channels, unit, out, floats, places, levels, start, stop):  # type: ignore[no-untyped-def]
-    """Planes [start, stop), bytes or numbers in this unit.
+    """Average blocks of planes [start, stop), which hold bytes or numbers in this unit.
 
     Args:
         counts: (samples or 1, 2): how many blocks there are down and across, in the precision of numbers.
-        floats: (6 w + 3,), places: (2, w), levels: (w,) bytes, or None of numbers: room.
+        floats, places, levels: scratch (6 w + 3,), (2, w) and (w,) bytes; the last is None for numbers.
     """
     (_, height, width), cast = images.shape, floats.dtype.type
-    total, row, made, weights = floats[:width], floats[width : 2 * width], floats[2 * width : 3 * width], floats[3 * width :]
+    total, row, averages, weights = floats[:width], floats[width : 2 * width], floats[2 * width : 3 * width], floats[3 * width :]
     for p in range(start, stop):
         down, across = counts[p // channels % len(counts)]
         n = int(across)
-        most, means, first = (width + n - 1) // n + 1, made[:n], places[0][:n]
+        most, means, first = (width + n - 1) // n + 1, averages[:n], places[0][:n]
         shares = weights[: most * n].reshape(most, n)
         if p == start or p % channels == 0:
             _tables(across, cast(width), first, shares, places[1])

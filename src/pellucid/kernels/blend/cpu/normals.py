@@ -1,4 +1,4 @@
-"""A run of a sample's normal numbers, from its key and the position alone.
+"""Compute a run of a sample's normal numbers, from its key and the position alone.
 
 Owns: the compiled hash and the compiled Box-Muller map, bit for bit those of ``random/philox.py`` and ``random/normals.py``.
 Must not: see an image.

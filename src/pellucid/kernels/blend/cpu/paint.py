@@ -1,4 +1,4 @@
-"""Rectangles over pictures, compiled: only what they cover is read and written.
+"""Paint rectangles over pictures, compiled: only pixels that they cover are read and written.
 
 Owns: the operator `COVER` with its gradients, and `cover_in_place`.
 Must not: know about autograd, or import Numba before an operator runs.
@@ -26,7 +26,7 @@ def _fill(out: Tensor, image: Tensor, *given: Tensor) -> None:
 def cover_in_place(image: Tensor, down: Tensor, across: Tensor, values: Tensor) -> None:
     """See :func:`pellucid.kernels.blend.reference.cover`, over a contiguous image that is the caller's own.
 
-    Values may be those of one row, too, the same in all.
+    ``values`` may also hold one row, which all rows share.
     """
     from pellucid.kernels.blend.cpu.holes import paint
 

@@ -1,4 +1,4 @@
-"""Adding noise, strip by strip, and what its gradients need; the field is made again wherever it is wanted.
+"""Add noise strip by strip, and compute its gradients; the field is made again in each direction.
 
 Owns: the loops over samples and strips.
 Must not: know of tensors; everything comes as contiguous arrays.
@@ -72,13 +72,13 @@ def _terms(rates, shares, levels, most, out):  # type: ignore[no-untyped-def]
 
 @entry
 def counts(rates, shares, levels, most, out, start, stop):  # type: ignore[no-untyped-def]
-    """Numbers [start, stop): how many terms of Poisson's sum, fewer than ``most``, stay below a level; ``shares`` are the first."""
+    """Numbers [start, stop): how many terms of Poisson's sum, fewer than ``most``, stay below a level; ``shares``: first terms."""
     _terms(rates[start:stop], shares[start:stop], levels[start:stop], most, out[start:stop])
 
 
 @entry
 def forward(images, keys, means, sigmas, series, clipped, blocks, out, words, floats, start, stop):  # type: ignore[no-untyped-def]
-    """Strips [start, stop), of ``blocks`` blocks each, of images (batch, count), or of the fields alone where there are none.
+    """Strips [start, stop), of ``blocks`` blocks each, of images (batch, count), or of the fields alone if ``images`` is None.
 
     Args:
         keys, means, sigmas: (b or 1, 2), (b or 1,) and (b or 1,).

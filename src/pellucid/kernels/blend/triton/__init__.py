@@ -1,4 +1,4 @@
-"""Noise for CUDA devices: hashed, mapped to normal numbers and added in registers; no field in memory, in neither direction.
+"""Noise for CUDA devices: hashed, mapped to normal numbers and added in registers; neither direction stores a field.
 
 Owns: the operators `NOISE`, with its gradients, and `FIELD`, on contiguous memory of one dtype.
 Must not: know about autograd, or import Triton before an operator runs.

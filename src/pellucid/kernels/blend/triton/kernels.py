@@ -90,19 +90,19 @@ def _normals(words, block, S):  # type: ignore[no-untyped-def]
 def forward(  # type: ignore[no-untyped-def]
     image, words, mean, sigma, out, count, blocks, word_step, mean_step, sigma_step, S: tl.constexpr
 ):
-    """Program (sample, block of 4 P pixels): image + (mean + sigma * normals), or the normals alone where nothing is ADDED."""
+    """Program (sample, block of 4 P pixels): image + (mean + sigma * normals), or without ADDED the normals alone."""
     program = tl.program_id(0)
     block, b = (program % blocks).to(tl.int64), (program // blocks).to(tl.int64)
     value = _normals(words + b * word_step, block, S)
     at = block * (4 * S.P) + tl.arange(0, 4 * S.P)
-    there = at < count
+    inside = at < count
     if S.ADDED:
         value = tl.load(mean + b * mean_step) + tl.load(sigma + b * sigma_step) * value
-        value = tl.load(image + b * count + at, mask=there, other=0) + value
+        value = tl.load(image + b * count + at, mask=inside, other=0) + value
         if S.CLIP:
             value = tl.where(value < 0.0, 0.0, value)  # NaN stays
             value = tl.where(value > 1.0, 1.0, value)
-    tl.store(out + b * count + at, value, mask=there)
+    tl.store(out + b * count + at, value, mask=inside)
 
 
 @triton.jit(do_not_specialize=NUMBERS)
@@ -116,15 +116,15 @@ def backward(  # type: ignore[no-untyped-def]
     for step in range(S.STEPS):
         block = chunk * S.STEPS + step
         at = block * (4 * S.P) + tl.arange(0, 4 * S.P)
-        there = (at < count) & (block < blocks)
+        inside = (at < count) & (block < blocks)
         value = _normals(words + b * word_step, block, S)
-        g = tl.load(grad + b * count + at, mask=there, other=0)
+        g = tl.load(grad + b * count + at, mask=inside, other=0)
         if S.CLIP:
             shift = tl.load(mean + b * mean_step) + tl.load(sigma + b * sigma_step) * value
-            noisy = tl.load(image + b * count + at, mask=there, other=0) + shift
+            noisy = tl.load(image + b * count + at, mask=inside, other=0) + shift
             g = tl.where((noisy >= 0.0) & (noisy <= 1.0), g, 0.0)
         if S.TO_IMAGE:
-            tl.store(to_image + b * count + at, g, mask=there)
+            tl.store(to_image + b * count + at, g, mask=inside)
         if S.TO_SUMS:
             to_mean += g
             to_sigma = tl.fma(g, value, to_sigma)
@@ -161,7 +161,7 @@ def fill_field(out: Tensor, words: Tensor) -> None:
 def noise_gradients(
     grad: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, *, clip: bool, to_image: Tensor | None, sums: bool
 ) -> Tensor:
-    """(b, 2): the gradients of mean and sigma in float64 (if ``sums``); writes the image's where there is room for it."""
+    """(b, 2): the gradients of mean and sigma in float64 (if ``sums``); writes the image's to ``to_image`` unless that is None."""
     batch, count = image.shape[0], image[0].numel()
     blocks, steps, chunks = cut(count, 4 * _COUNTERS)
     parts = image.new_empty((batch, chunks, 2) if sums else (0,))

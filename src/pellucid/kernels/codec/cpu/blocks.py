@@ -1,11 +1,11 @@
-"""Two blocks of 8 x 8 side by side through the cosine transform, in registers.
+"""The cosine transform of two blocks of 8 x 8 side by side, in registers.
 
 Owns: `transform` and `untransform`, in 32-bit integers, rounded as libjpeg rounds, and in floating point, where nothing rounds.
 Must not: quantise.
 Read next: ``sweep.py``, ``slopes.py``.
 
-The rows of the transform's matrix are symmetric (those of even number) or antisymmetric, so that sums and differences of what lies
-opposite come first and halve the products: down the columns by rows, along the rows by lanes.
+Even rows of the transform's matrix are symmetric, odd ones antisymmetric. So sums and differences of opposite elements come first,
+which halves the products: down the columns by rows, along the rows by lanes.
 """
 
 from collections.abc import Callable
@@ -34,17 +34,17 @@ def _sum(vectors: list[Lanes], weights: list[list[int]]) -> Lanes:
 
 
 def _shifted(row: Lanes, bits: int) -> Lanes:
-    """Divided by 2 ** bits and rounded; numbers that are not whole were divided before."""
+    """Divide integers by 2 ** bits and round; floats stay, as their weights are divided already."""
     return (row + (1 << (bits - 1))).shifted(bits) if row.whole else row
 
 
 def _lanes(first: Lanes, second: Lanes, order: list[int]) -> Lanes:
-    """For each of a block's eight columns a column of two vectors, those of the second counted from 8 on."""
+    """Pick each block's eight columns from two vectors; ``order`` counts those of the second from 8 on."""
     return take(first, second, (at % 8 + 8 * block + (LANES if at >= 8 else 0) for block in range(LANES // 8) for at in order))
 
 
 def _along(row: Lanes) -> Lanes:
-    """Each row of a block times the matrix, transposed."""
+    """Multiply each row of a block by the transposed matrix."""
     back = _lanes(row, row, [7, 6, 5, 4, 3, 2, 1, 0])
     folded = _lanes(row + back, back - row, [0, 1, 2, 3, 12, 13, 14, 15])
     parts = [_lanes(folded, folded, [j, 7 - j] * 4) for j in range(4)]
@@ -52,7 +52,7 @@ def _along(row: Lanes) -> Lanes:
 
 
 def _along_back(row: Lanes) -> Lanes:
-    """Each row of a block times the matrix."""
+    """Multiply each row of a block by the matrix."""
     parts = [_lanes(row, row, [2 * j] * 4 + [2 * j + 1] * 4) for j in range(4)]
     weights = [[COSINES[2 * j][n] for n in range(4)] + [COSINES[2 * j + 1][7 - n] for n in range(4, 8)] for j in range(4)]
     half = _sum(parts, weights)
@@ -61,25 +61,25 @@ def _along_back(row: Lanes) -> Lanes:
 
 
 def _down(rows: list[Lanes]) -> list[Lanes]:
-    """The matrix times the block."""
+    """Multiply the matrix by the block."""
     opposite = [(rows[j], rows[7 - j]) for j in range(4)]
     folded = [[a + b for a, b in opposite], [a - b for a, b in opposite]]
     return [_sum(folded[k % 2], [[COSINES[k][j]] for j in range(4)]) for k in range(8)]
 
 
 def _down_back(rows: list[Lanes]) -> list[Lanes]:
-    """The matrix, transposed, times the block."""
+    """Multiply the transposed matrix by the block."""
     even, odd = ([_sum(rows[r::2], [[COSINES[k][n]] for k in range(r, 8, 2)]) for n in range(4)] for r in (0, 1))
     pairs = list(zip(even, odd, strict=True))
     return [a + b for a, b in pairs] + [a - b for a, b in reversed(pairs)]
 
 
-def _there(rows: list[Lanes]) -> list[Lanes]:
+def _forward(rows: list[Lanes]) -> list[Lanes]:
     return [_shifted(row, 15) for row in _down([_shifted(_along(row), 11) for row in rows])]
 
 
-def _back(rows: list[Lanes]) -> list[Lanes]:
-    """Whole numbers stay within the range of levels, whose middle is 0."""
+def _inverse(rows: list[Lanes]) -> list[Lanes]:
+    """Decode coefficients; integers are clipped to the range of levels, whose middle is 0."""
     found = [_shifted(_along_back(_shifted(row, 11)), 18) for row in _down_back(rows)]
     return [row.at_least(-128).at_most(127) if row.whole else row for row in found]
 
@@ -94,16 +94,16 @@ def _tile(function: Callable[[list[Lanes]], list[Lanes]]) -> Any:
     return apply
 
 
-_transform, _untransform = _tile(_there), _tile(_back)
+_transform, _untransform = _tile(_forward), _tile(_inverse)
 
 
 @fused.noinline
 def transform(plane, at, pitch, tile):  # type: ignore[no-untyped-def]
-    """Two blocks of a plane, from ``at`` on, into a tile of eight rows: eight times their coefficients."""
+    """Transform two blocks of a plane, from ``at`` on, into a tile of eight rows: eight times their coefficients."""
     _transform(plane, at, pitch, tile, np.int64(0), np.int64(LANES))
 
 
 @fused.noinline
 def untransform(tile, plane, at, pitch):  # type: ignore[no-untyped-def]
-    """A tile of coefficients back into the plane: whole numbers from -128 to 127, or eight times what they stand for."""
+    """Decode a tile of coefficients into the plane: integers from -128 to 127, or floats, which are eight times too large."""
     _untransform(tile, np.int64(0), np.int64(LANES), plane, at, pitch)

@@ -4,8 +4,8 @@ Owns: `slopes`: the gradient of ``reference.compress`` where shifts only divide 
 Must not: know of tensors; everything comes as contiguous arrays of float32 or float64.
 Read next: ``sweep.py``, ``../surrogate.py``.
 
-Levels are counted from their middle, so that a level of 128 is 0. Clips and roundings have to be known, so
-the picture goes through the codec again, without integers, and then its gradient the other way.
+Levels are counted from their middle, so that a level of 128 is 0. The gradient depends on what was clipped and rounded, so
+the picture first goes through the codec again, in floating point, and then the gradient goes backward.
 """
 
 import math
@@ -20,10 +20,10 @@ from pellucid.kernels.jit import entry, fused
 __all__ = ["PLANES", "slopes"]
 
 PLANES = 10
-_LUMA, _BLUE, _RED = 0, 1, 2  # what goes through blocks, at full size; then the slopes there
-_DECODED = 3  # and the two behind it: what blocks come to, unclipped; then its gradient
-_SHOWN = 6  # and the next: colour differences at full size; then their gradients, halved along the rows
-_SHARES = 8  # and the next: the gradients of colour differences at full size
+_LUMA, _BLUE, _RED = 0, 1, 2  # planes that go into blocks; then the slopes of their rounding
+_DECODED = 3  # to 5: planes that come out of blocks, unclipped; then their gradients
+_SHOWN = 6  # and 7: colour differences at full size; then their gradients, halved along the rows
+_SHARES = 8  # and 9: the gradients of colour differences at full size
 _LOW, _HIGH = -128, 127
 PROXIMITY, CUBIC = SLOPES.index("proximity"), SLOPES.index("cubic")
 _TO_YCC = tuple(x / 65536 for x in (19595, 38470, 7471, 11059, 21709, 32768, 27439, 5329))
@@ -35,13 +35,13 @@ _EXP = tuple(
 
 @fused
 def _clipped(x, slope, low, high):  # type: ignore[no-untyped-def]
-    """The slope within the range of levels, beyond it 0."""
+    """The slope where ``x`` is between the ends, else 0."""
     return slope if (x >= low) & (x <= high) else type(slope)(0.0)
 
 
 @fused.noinline
 def _planes_of(image, planes):  # type: ignore[no-untyped-def]
-    """Luma and colour differences of what is clipped to [0, 1]."""
+    """Luma and colour differences of the image, clipped to [0, 1]."""
     cast = image.dtype.type
     zero, one, scale, middle = cast(0.0), cast(1.0), cast(255.0), cast(128.0)
     a, b, c, d, e, f, g, h = _TO_YCC
@@ -59,7 +59,7 @@ def _planes_of(image, planes):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _passed(kind, tile, steps, slope):  # type: ignore[no-untyped-def]
-    """Eight times the coefficients to an eighth of what is stored; its slopes by 64, by which two transforms are too large."""
+    """Turn coefficients times 8 into stored ones over 8; write their slopes over 64, as two transforms multiply by 64."""
     cast = tile.dtype.type
     half, one, eighth, share = cast(0.5), cast(1.0), cast(0.125), cast(1.0 / 64.0)
     peak, sharp = cast(1.0 / (64.0 * SPREAD * math.sqrt(2.0 * math.pi))), cast(0.5 / SPREAD**2)
@@ -90,7 +90,7 @@ def _passed(kind, tile, steps, slope):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _through(kind, plane, height, width, steps, decoded, tiles):  # type: ignore[no-untyped-def]
-    """Repeat the last row and column to whole tiles; the plane turns into slopes, tile by tile, beside what is decoded."""
+    """Repeat the last row and column to whole tiles, write the decoded plane, and replace the plane by its slopes."""
     rows, columns, pitch = (height + 7) // 8 * 8, (width + LANES - 1) // LANES * LANES, plane.shape[1]
     repeat_edges(plane, height, width, rows, columns)
     flat, into, tile, slope = plane.reshape(plane.size), decoded.reshape(decoded.size), tiles[0], tiles[1]
@@ -106,7 +106,7 @@ def _through(kind, plane, height, width, steps, decoded, tiles):  # type: ignore
 
 @fused.noinline
 def _back(slope, grad, height, width, tile):  # type: ignore[no-untyped-def]
-    """The gradient of what is decoded, in place to that of the plane; what was repeated adds to the edge."""
+    """Turn the gradient of the decoded plane, in place, into that of the plane; repeated pixels add theirs to the edge."""
     rows, columns, pitch = (height + 7) // 8 * 8, (width + LANES - 1) // LANES * LANES, grad.shape[1]
     flat, factors = grad.reshape(grad.size), slope.reshape(slope.size)
     zero = grad.dtype.type(0.0)
@@ -216,7 +216,7 @@ def _gathered(grad, height, width, down, wait, halves):  # type: ignore[no-untyp
             for x in range(columns):
                 into[x] = _clipped(into[x], wait[y, x], low, high)
             continue
-        # The rows of which this one is the nearest, and the next to either side, which are its own at the edges.
+        # The large rows whose nearest sample is this row's, and one more to either side, which at the edges is one of these.
         upper, lower, before, after = wait[2 * y], wait[min(2 * y + 1, height - 1)], wait[max(2 * y - 1, 0)], wait[2 * y + 2]
         near, both = three if columns > 2 else cast(1.0), cast(1.0 if 2 * y + 1 < height else 0.0)
         first = cast(1.0 if columns > 2 else 0.0)
@@ -270,16 +270,16 @@ def _to_image(image, planes, blue, out):  # type: ignore[no-untyped-def]
 
 @entry
 def slopes(kind, grad, image, steps, down, across, out, planes, tiles, line, start, stop):  # type: ignore[no-untyped-def]
-    """Samples [start, stop).
+    """Write the gradients of samples [start, stop) to ``out``.
 
     Args:
         kind: one of ``SLOPES``.
         grad, image, out: (batch, channels, height, width), of one dtype; grad: of the decoded picture, out: of the image.
         steps: (batch or 1, 2, 128), of luma and of colour differences, for two blocks side by side.
         down, across: pixels per colour difference.
-        planes: (PLANES, rows, columns) for this thread's use, both sizes rounded up to 16, and further ones.
-        tiles: (2, 128).
-        line: a row and two numbers.
+        planes: scratch (PLANES, rows, columns), both sizes rounded up to 16, and 16 more.
+        tiles: scratch (2, 128).
+        line: scratch, a row and two numbers.
     """
     channels, height, width = image.shape[1:]
     cast = image.dtype.type

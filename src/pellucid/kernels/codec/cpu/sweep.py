@@ -12,7 +12,7 @@ from pellucid.kernels.jit import entry, exact
 
 __all__ = ["repeat_edges", "round_trip"]
 
-_MIDDLE = np.int32(128)  # which planes leave out
+_MIDDLE = np.int32(128)  # subtracted from all levels in planes
 
 
 @exact.noinline
@@ -26,7 +26,7 @@ def repeat_edges(plane, height, width, rows, columns):  # type: ignore[no-untype
 
 @exact
 def _quantised(tile, steps):  # type: ignore[no-untyped-def]
-    """Eight times the coefficients, brought to whole numbers of steps, and back."""
+    """Round coefficients, which come times 8, to whole numbers of steps."""
     for k in range(len(tile)):
         step, value = steps[k], tile[k]
         size = np.float32(abs(value)) + np.float32(4 * step) + np.float32(0.5)
@@ -37,7 +37,7 @@ def _quantised(tile, steps):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def _blocks(plane, height, width, steps, tile):  # type: ignore[no-untyped-def]
-    """Repeat the last row and column to whole tiles, and take each through its transform and back, in place."""
+    """Repeat the last row and column to whole tiles, and transform, quantise and decode each in place."""
     rows, columns, pitch = (height + 7) // 8 * 8, (width + LANES - 1) // LANES * LANES, plane.shape[1]
     repeat_edges(plane, height, width, rows, columns)
     flat = plane.reshape(plane.size)
@@ -50,9 +50,9 @@ def _blocks(plane, height, width, steps, tile):  # type: ignore[no-untyped-def]
 
 @exact
 def _level(row, x):  # type: ignore[no-untyped-def]
-    """A byte, or a number of [0, 1] brought to one."""
+    """A byte, or a number of [0, 1] rounded to one."""
     value, cast = row[x], row.dtype.type
-    if cast(0.5) > cast(0.0):  # which a compiler knows
+    if cast(0.5) > cast(0.0):  # floats, not bytes: decided while compiling
         value = min(max(np.floor(value * cast(255.0) + cast(0.5)), cast(0.0)), cast(255.0))
     return np.int32(value)
 
@@ -131,15 +131,15 @@ def _enlarge(halves, height, width, down, plane, line):  # type: ignore[no-untyp
 
 @entry
 def round_trip(image, steps, down, across, out, planes, tile, line, start, stop):  # type: ignore[no-untyped-def]
-    """Samples [start, stop).
+    """Encode and decode samples [start, stop).
 
     Args:
         image, out: (batch, channels, height, width), of bytes or of numbers in [0, 1].
         steps: (batch or 1, 2, 128), of luma and of colour differences, for two blocks side by side.
         down, across: pixels per colour difference.
-        planes: (5, rows, columns) for this thread's use, both sizes rounded up to 16.
-        tile: 128 numbers.
-        line: a row and two numbers.
+        planes: scratch (5, rows, columns), both sizes rounded up to 16.
+        tile: scratch, 128 numbers.
+        line: scratch, a row and two numbers.
     """
     channels, height, width = image.shape[1:]
     for b in range(start, stop):

@@ -1,7 +1,7 @@
 """Colours compiled for the CPU: the chain of clipped steps, every sample in its own order, the shift in HSV, tables of bytes.
 
-Owns: the operators `JITTER` and `HSV` with their gradients, on contiguous memory of one dtype; `by_levels`, which has none, and
-`stays_apart`, which says where.
+Owns: the operators `JITTER` and `HSV` with their gradients, on contiguous memory of one dtype; `by_levels`, which has no gradient,
+and `stays_apart`, which tells where it applies.
 Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
@@ -22,7 +22,7 @@ __all__ = ["HSV", "JITTER", "by_levels", "stays_apart"]
 _STRIP = 512  # pixels that go through all steps together: with their intermediate values they fill a close cache
 _PIXELS = 1 << 16  # the fewest worth handing to another thread
 _BYTES = 1 << 20  # the fewest, where they are only looked up
-_STILL = np.eye(3).ravel()  # the map that moves nothing
+_STILL = np.eye(3).ravel()  # the identity map
 
 
 def _fill(out: Tensor, image: Tensor, order: Tensor, factors: Tensor, present: int) -> None:
@@ -67,12 +67,12 @@ JITTER = register("cpu_jitter_steps", "Tensor image, Tensor order, Tensor factor
 
 
 def stays_apart(maps: Any, params: Any, flags: int, channels: int) -> bool:
-    """Whether a pass moves nothing, and its chain of colours treats each of as many channels by itself.
+    """Whether a pass moves no pixel, and its chain of colours treats each channel by itself.
 
     Args:
-        maps: (b or 1, n), the pass's.
-        params: (b or 1, n), its rows, with
-        flags: as ``../../stages/chain.py`` has them.
+        maps: (b or 1, n), the maps of the pass.
+        params: (b or 1, n), the numbers of its chain.
+        flags: its stages, as ``../../stages/chain.py`` has them.
     """
     from pellucid.kernels.color.cpu.levels import stays_apart
 
@@ -81,7 +81,7 @@ def stays_apart(maps: Any, params: Any, flags: int, channels: int) -> bool:
 
 
 def by_levels(planes: Any, params: Any, flags: int, channels: int, cells: tuple[int, ...], into: Any) -> None:
-    """Write what such a chain makes of bytes, looked up: bytes, or numbers of the dtype of the arithmetic.
+    """Apply such a chain to bytes by tables of 256 levels; writes bytes, or numbers of the dtype of the arithmetic.
 
     Args:
         planes, cells: as `planes_of` gives them; ``into`` as ``planes``.

@@ -1,6 +1,6 @@
 """Hue, saturation and value changed by addition, strip by strip, forward and backward.
 
-Owns: which pixels go through the printed stage together, its gate, and the sums of what is along its numbers.
+Owns: the strips that go through the printed stage, its gate, and the sums that make the gradients of its numbers.
 Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``../passes.py``.
 """
@@ -31,7 +31,7 @@ def hsv(images, numbers, length, unit, out, room, start, stop):  # type: ignore[
         images, out: (batch, 3, pixels), numbers or bytes.
         numbers: (batch or 1, 3 or 4): added to hue, saturation and value; and the gate, where there is one.
         unit: 1 / 255 for bytes, 1 for others.
-        room: what is read, and what it becomes, (2, 3, length).
+        room: scratch (2, 3, length): the strip before and after.
     """
     pixels = images.shape[2]
     strips = (pixels + length - 1) // length

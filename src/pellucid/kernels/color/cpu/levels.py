@@ -1,6 +1,6 @@
-"""A chain of colours on bytes, where every channel stays by itself: what it makes of the 256 levels, looked up.
+"""Apply a chain of colours that mixes no channels to bytes, by a table of 256 levels for each channel.
 
-Owns: telling such a chain from its numbers, and the loop over samples.
+Owns: recognising such a chain by its numbers, and the loop over samples.
 Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``paint.py``.
 """
@@ -30,7 +30,7 @@ def stays_apart(maps, still, params, colors):  # type: ignore[no-untyped-def]
     """Whether no map (b or 1, n) moves anything, and no sample's matrices mix channels.
 
     Args:
-        still: the map that moves nothing.
+        still: the identity map.
     """
     for b in range(len(maps)):
         for k in range(maps.shape[1]):
@@ -47,7 +47,7 @@ def stays_apart(maps, still, params, colors):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def _tables(colors, p, bends, unit, floats, tables):  # type: ignore[no-untyped-def]
-    """What the chain of a sample makes of each level in each channel."""
+    """Write to ``tables`` what a sample's chain makes of each level in each channel."""
     n = colors.channels
     source, result, ones = floats[: n * 256].reshape(n, 256), floats[n * 256 : 2 * n * 256].reshape(n, 256), floats[2 * n * 256 :]
     cast = floats.dtype.type
@@ -64,14 +64,14 @@ def _tables(colors, p, bends, unit, floats, tables):  # type: ignore[no-untyped-
 
 @entry
 def look_up(planes, params, colors, bends, unit, cells, out, floats, tables, start, stop):  # type: ignore[no-untyped-def]
-    """Samples [start, stop) of bytes under their chains.
+    """Apply their chains to samples [start, stop) of bytes.
 
     Args:
-        planes: (b * channels, pixels); or (b, pixels * channels), where ``cells`` has one for each channel.
+        planes: (b * channels, pixels); or interleaved, (b, pixels * channels), where ``cells`` has an entry for each channel.
         params: (b or 1, n).
         bends: None where there is no curve, which is not compiled then.
         floats: scratch, 2 * channels + 1 rows of 256.
-        tables: scratch (channels, 256), of the result's kind.
+        tables: scratch (channels, 256), of the result's dtype.
     """
     n, by_turns = colors.channels, len(cells) > 1
     room = np.empty(n * STRIP, np.uint8), np.empty(n * STRIP, out.dtype)

@@ -1,6 +1,6 @@
-"""The chain of a pass on a strip of pixels: forward, with what backward needs kept, and backward.
+"""Run a pass's chain of colours on a strip of pixels: forward, forward with the inputs that backward needs, and backward.
 
-Owns: the order, which is that of the steps it is given (``../../stages/chain.py``), and which row holds what.
+Owns: the order of the given steps (``../../stages/chain.py``), and which row holds what.
 Must not: read an image.
 Read next: ``rows.py``.
 """
@@ -16,7 +16,7 @@ __all__ = ["back", "first_back", "first_mix", "first_whole", "keep", "paint"]
 
 @fused.inlined
 def first_mix(colors, p, cover, source, target):  # type: ignore[no-untyped-def]
-    """What was read, mixed with offset and fill by its coverage."""
+    """Mix the channels of read pixels, with offset and fill by their coverage."""
     rows.mix(
         p, colors.matrix, colors.offset, colors.offset + colors.outputs, cover, source, colors.channels, target, colors.outputs
     )
@@ -24,7 +24,7 @@ def first_mix(colors, p, cover, source, target):  # type: ignore[no-untyped-def]
 
 @fused
 def first_whole(colors, p, ones, unit, pixels, target):  # type: ignore[no-untyped-def]
-    """The same where everything is covered, of pixels times ``unit``."""
+    """Do as `first_mix` for pixels times ``unit`` that are covered whole."""
     if colors.matrix >= 0 and colors.channels == 3 and colors.outputs == 3:
         rows.mix_whole(p, colors.matrix, colors.offset, unit, pixels[0], pixels[1], pixels[2], target)
     else:
@@ -47,11 +47,11 @@ def _step(step, p, bends, ones, source, target, outputs):  # type: ignore[no-unt
 
 @fused.noinline
 def paint(colors, p, bends, ones, source, spare, out, place):  # type: ignore[no-untyped-def]
-    """What comes after the first mix, into the output.
+    """Run the steps after the first mix, and write the result to the output.
 
     Args:
         bends: None where there is no curve, which is not compiled then.
-        source, spare: what the first mix gave, and as many rows; both are used up.
+        source, spare: rows of the first mix's result, and as many scratch rows; both are overwritten.
         place: as `store` takes it.
     """
     steps, outputs, count = colors.steps, colors.outputs, len(colors.steps)
@@ -69,10 +69,10 @@ def paint(colors, p, bends, ones, source, spare, out, place):  # type: ignore[no
 
 @fused.noinline
 def keep(colors, p, bends, ones, kept, needed):  # type: ignore[no-untyped-def]
-    """What :func:`back` reads: the input of every step up to the last one that matters, one after the other; the first is there.
+    """Write to ``kept``, one after the other, the inputs of the steps that :func:`back` reads; the first is there already.
 
     Args:
-        needed: whether the parameters want gradients; then all matter.
+        needed: whether the parameters want gradients; then all steps' inputs are kept.
     """
     outputs = colors.outputs
     for k in range((len(colors.steps) if needed else colors.deep) - 1):
@@ -82,10 +82,10 @@ def keep(colors, p, bends, ones, kept, needed):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def back(colors, p, bends, ones, kept, g, spare, scratch, sums, needed):  # type: ignore[no-untyped-def]
-    """From the gradient g of the result to that of what the first mix gave; where ``needed``, adds the parameters' to ``sums``.
+    """Turn the gradient g of the result into that of the first mix's result; if ``needed``, add the parameters' to ``sums``.
 
     Args:
-        spare: as many rows as g; both are used up.
+        spare: as many rows as g; both are overwritten.
         scratch: four rows.
 
     Returns:
@@ -115,7 +115,7 @@ def back(colors, p, bends, ones, kept, g, spare, scratch, sums, needed):  # type
 
 @fused
 def first_back(colors, p, cover, source, g, to_source, sums, needed):  # type: ignore[no-untyped-def]
-    """The gradient of what was read, from that of what the first mix gave."""
+    """The gradient of the read pixels, from that of the first mix's result."""
     if not colors.mixes:
         copy_rows(g, to_source, colors.channels)
         return

@@ -162,7 +162,7 @@ def _finish3(p, at, bias, low, high, x0, x1, x2, y0, y1, y2):  # type: ignore[no
 
 @fused.noinline.wide
 def finish(p, at, bias, clipped, source, target, place):  # type: ignore[no-untyped-def]
-    """Write matrix @ colour + offset of three rows, clipped before if they are to be, to their place in the output."""
+    """Write matrix @ colour + offset of three rows to their place in the output; ``clipped``: the colours are clipped first."""
     first, start, width, step = place
     cast = source.dtype.type
     low, high = (cast(0.0), cast(1.0)) if clipped else (-cast(np.inf), cast(np.inf))
@@ -182,7 +182,7 @@ def finish(p, at, bias, clipped, source, target, place):  # type: ignore[no-unty
 def hue(hue_shift, source, target):  # type: ignore[no-untyped-def]
     """Rotate the hue of three rows, without a branch per pixel: the value of ``color.hsv.shift_hue``.
 
-    What is printed of that computes two things more, which the gradient needs: a channel that is not a number, and blue's slope on
+    The printed stage computes two things more, which the gradient needs: a channel that is not a number, and blue's slope on
     red itself. They make a kernel of 46 instructions slower by 17 percent.
     """
     cast = source.dtype.type
@@ -208,14 +208,14 @@ def hue(hue_shift, source, target):  # type: ignore[no-untyped-def]
 
 @fused.wide
 def clip_backward(source, g, rows):  # type: ignore[no-untyped-def]
-    """The gradient of a clip to [0, 1], from what was clipped."""
+    """The gradient of a clip to [0, 1], by the clip's input."""
     for o in range(rows):
         mask_row(source[o], g[o])
 
 
 @fused
 def _options(how, dtype):  # type: ignore[no-untyped-def]
-    """Of a curve in a step: kind, slope, magnitude, whether it is clipped; and the scale."""
+    """Decode a curve's step: (kind, slope, magnitude, whether to clip), and the scale."""
     code = how >> 1
     scale = dtype.type(255.0 if code >> 6 & 1 else 1.0)
     return (code & 3, code >> 2 & 3, code >> 4 & 3, how & 1), scale
@@ -223,7 +223,7 @@ def _options(how, dtype):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def bend(p, at, how, source, target, rows):  # type: ignore[no-untyped-def]
-    """Target = the curve of the source, clipped if it is; its numbers begin at ``at``."""
+    """Target = the curve of the source, clipped if its step says so; its numbers begin at ``at``."""
     (kind, _, _, clip), scale = _options(how, p.dtype)
     for o in range(rows):
         bent(kind, clip, scale, p[at:], source[o], target[o])
@@ -231,7 +231,7 @@ def bend(p, at, how, source, target, rows):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def bend_backward(p, at, how, source, g, target, scratch, sums, needed):  # type: ignore[no-untyped-def]
-    """The gradient of the source from that of the curve, in ``target``; where ``needed``, adds those of its numbers.
+    """Write the gradient of the source to ``target``; if ``needed``, add the gradients of the curve's numbers to ``sums``.
 
     Args:
         scratch: four rows.

@@ -4,8 +4,8 @@ Owns: each step, as the reference's ``jitter_steps`` has it; their order, and th
 Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``rows.py``.
 
-A strip of pixels goes through all steps in a close cache. The contrast turns about the mean of what it is given, so what comes
-before it runs over the whole sample first; backward likewise, because that mean's gradient goes to every pixel.
+A strip of pixels goes through all steps in a close cache. The contrast pivots on the mean of its input, so the steps
+before it run over the whole sample first; backward likewise, because that mean's gradient goes to every pixel.
 """
 
 import numpy as np
@@ -93,7 +93,7 @@ def _spread(g, factor, share, whole):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def step_backward(kind, factor, pivot, weights, x, g, grey, whole):  # type: ignore[no-untyped-def]
-    """Replace the gradients g of z by those of x, the pivot held.
+    """Replace the gradients g of z by those of x, with the pivot held fixed.
 
     Returns:
         The gradients of the factor and of the pivot.
@@ -154,7 +154,7 @@ def _run(kinds, first, last, factors, pivot, weights, states, values, grey):  # 
 
 
 @fused
-def _here(first, strip):  # type: ignore[no-untyped-def]
+def _place(first, strip):  # type: ignore[no-untyped-def]
     """Where a strip lies in a sample's planes, as `store` takes it."""
     return np.int64(0), first, len(strip[0]), len(strip[0])
 
@@ -168,10 +168,10 @@ def _mean(image, kinds, last, factors, weights, out, keep, floats, length):  # t
     for first in range(0, pixels, length):
         n = min(length, pixels - first)
         states, values, _, grey, _ = _buffers(floats, channels, n)
-        load(image, _here(first, states[0]), states[0], channels)
+        load(image, _place(first, states[0]), states[0], channels)
         _run(kinds, 0, last, factors, cast(0.0), weights, states, values, grey)
         if keep:
-            store(states[last], out, _here(first, states[last]), channels)
+            store(states[last], out, _place(first, states[last]), channels)
         grey_row(states[last], weights, grey)
         summed += row_sum(grey)
     return cast(summed / pixels)
@@ -201,9 +201,9 @@ def forward(images, orders, factors, weights, present, out, length, floats, kind
             done = pivotal
         for first in range(0, pixels, length):
             states, values, _, grey, _ = _buffers(floats, channels, min(length, pixels - first))
-            load(out[b] if done > 0 else images[b], _here(first, states[done]), states[done], channels)
+            load(out[b] if done > 0 else images[b], _place(first, states[done]), states[done], channels)
             _run(kinds, done, count, factor, pivot, weights, states, values, grey)
-            store(states[count], out[b], _here(first, states[count]), channels)
+            store(states[count], out[b], _place(first, states[count]), channels)
 
 
 @fused.noinline
@@ -226,11 +226,11 @@ def _sweep_back(image, grad, out, kinds, cut, count, factors, pivot, weights, fl
     to_pivot, channels, pixels = 0.0, len(weights), image.shape[1]
     for first in range(0, pixels, length):
         states, values, g, grey, whole = _buffers(floats, channels, min(length, pixels - first))
-        load(image, _here(first, states[0]), states[0], channels)
+        load(image, _place(first, states[0]), states[0], channels)
         _run(kinds, 0, count, factors, pivot, weights, states, values, grey)
-        load(grad, _here(first, g), g, channels)
+        load(grad, _place(first, g), g, channels)
         to_pivot += _back(kinds, cut, count, factors, pivot, weights, states, values, g, grey, whole, sums)
-        store(g, out, _here(first, g), channels)
+        store(g, out, _place(first, g), channels)
     return to_pivot
 
 

@@ -32,7 +32,7 @@ def _luma(x, S):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _kind(place):  # type: ignore[no-untyped-def]
-    """The number of a step, 0 to 3; 4, which takes no part, where something else stands."""
+    """Read the number of a step, 0 to 3; any other number becomes 4, which takes no part."""
     which = tl.load(place)
     return tl.where((which < 0) | (which > 3), 4, which).to(tl.int32)
 
@@ -71,21 +71,21 @@ def _after(x, mixed, takes_part, S):  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=NUMBERS)
 def luma_sums(image, order, factors, sums, count, chunks, order_step, factor_step, S: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Program (sample, chunk of STEPS blocks): the sum of the luma that the contrast is given."""
+    """Program (sample, chunk of STEPS blocks): the sum of the luma of the contrast's input."""
     program = tl.program_id(0)
     chunk, b = (program % chunks).to(tl.int64), (program // chunks).to(tl.int64)
     total = tl.zeros((S.P,), S.F)
     none = tl.zeros((S.P,), tl.int32)
     for step in range(S.STEPS):
         at = (chunk * S.STEPS + step) * S.P + tl.arange(0, S.P)
-        there = at < count
-        x = load_channels(image + b * S.C * count + at, count + b * 0, there, 0, S.C, 1, S.C, S.F)
+        inside = at < count
+        x = load_channels(image + b * S.C * count + at, count + b * 0, inside, 0, S.C, 1, S.C, S.F)
         waiting = none == 0
         for turn in tl.static_range(4):
             which = _kind(order + b * order_step + turn)
             factor = tl.load(factors + b * factor_step + tl.minimum(which, 3))
             kind = none + which
-            total += tl.where(there & waiting & (kind == _CONTRAST), _luma(x, S), 0.0)
+            total += tl.where(inside & waiting & (kind == _CONTRAST), _luma(x, S), 0.0)
             waiting = waiting & (kind != _CONTRAST)
             mixed, takes_part = _step(x, kind, factor, 0.0, S)
             x = _after(x, mixed, takes_part, S)
@@ -98,16 +98,16 @@ def forward(image, order, factors, pivots, out, count, blocks, order_step, facto
     program = tl.program_id(0)
     block, b = (program % blocks).to(tl.int64), (program // blocks).to(tl.int64)
     at = block * S.P + tl.arange(0, S.P)
-    there = at < count
+    inside = at < count
     none = tl.zeros((S.P,), tl.int32)
     pivot = tl.load(pivots + b)
-    x = load_channels(image + b * S.C * count + at, count + b * 0, there, 0, S.C, 1, S.C, S.F)
+    x = load_channels(image + b * S.C * count + at, count + b * 0, inside, 0, S.C, 1, S.C, S.F)
     for turn in tl.static_range(4):
         which = _kind(order + b * order_step + turn)
         factor = tl.load(factors + b * factor_step + tl.minimum(which, 3))
         mixed, takes_part = _step(x, none + which, factor, pivot, S)
         x = _after(x, mixed, takes_part, S)
-    store_channels(out + b * S.C * count + at, count + b * 0, there, 0, x, S.C, 1)
+    store_channels(out + b * S.C * count + at, count + b * 0, inside, 0, x, S.C, 1)
 
 
 @triton.jit
@@ -165,26 +165,26 @@ def backward(  # type: ignore[no-untyped-def]
     level = tl.zeros((S.P,), S.F)
     for step in range(S.STEPS):
         at = (chunk * S.STEPS + step) * S.P + tl.arange(0, S.P)
-        there = at < count
-        x = load_channels(image + b * S.C * count + at, count + b * 0, there, 0, S.C, 1, S.C, S.F)
+        inside = at < count
+        x = load_channels(image + b * S.C * count + at, count + b * 0, inside, 0, S.C, 1, S.C, S.F)
         before, mixes, takes, along, to_pivots = (), (), (), (), ()
         for turn in tl.static_range(4):
             mixed, takes_part = _step(x, kinds[turn], scales[turn], pivot, S)
             before, mixes, takes = before + (x,), mixes + (mixed,), takes + (takes_part,)
             x = _after(x, mixed, takes_part, S)
-        g = load_channels(grad + b * S.C * count + at, count + b * 0, there, 0, S.C, 1, S.C, S.F)
+        g = load_channels(grad + b * S.C * count + at, count + b * 0, inside, 0, S.C, 1, S.C, S.F)
         for back in tl.static_range(4):
             g, to_factor, to_pivot = _step_backward(
                 before[3 - back], mixes[3 - back], takes[3 - back], g, kinds[3 - back], scales[3 - back], pivot, spread, S
             )
             along, to_pivots = (to_factor,) + along, (to_pivot,) + to_pivots
         if S.TO_PIVOT:
-            level += tl.where(there, to_pivots[0] + to_pivots[1] + to_pivots[2] + to_pivots[3], 0.0)  # type: ignore[misc]
+            level += tl.where(inside, to_pivots[0] + to_pivots[1] + to_pivots[2] + to_pivots[3], 0.0)  # type: ignore[misc]
         else:
-            store_channels(to_image + b * S.C * count + at, count + b * 0, there, 0, g, S.C, 1)
+            store_channels(to_image + b * S.C * count + at, count + b * 0, inside, 0, g, S.C, 1)
             added = ()
             for turn in tl.static_range(4):
-                added = added + (totals[turn] + tl.where(there, along[turn], 0.0),)
+                added = added + (totals[turn] + tl.where(inside, along[turn], 0.0),)
             totals = added
     if S.TO_PIVOT:
         tl.store(sums + b * chunks + chunk, tl.sum(level, 0))
@@ -219,7 +219,7 @@ class _Call:
         return (sums.sum(1, dtype=torch.float64) / self.count).to(self.image.dtype)
 
     def pivots(self) -> Tensor:
-        """(b,): the mean luma of what the contrast is given."""
+        """(b,): the mean luma of the contrast's input."""
         if not self.pivotal:
             return self.image.new_zeros((self.batch,))
         sums = self.image.new_empty((self.batch, self.chunks))

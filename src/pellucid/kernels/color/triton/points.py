@@ -1,4 +1,4 @@
-"""Printed stages over whole images: one pass forward, and one back that also sums what each number gets.
+"""Printed stages over whole images: one pass forward, and one backward that also sums the gradients of the numbers.
 
 Owns: how a sample is cut into programs, by its size alone, so that sums keep their order.
 Must not: know a stage, add across programs, or be imported where Triton is not.
@@ -20,8 +20,8 @@ _PIXELS = 128
 
 
 @triton.jit(do_not_specialize=NUMBERS)
-def there(image, numbers, out, count, blocks, param_step, STAGE: tl.constexpr, S: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Program (sample, block)."""
+def ahead(image, numbers, out, count, blocks, param_step, STAGE: tl.constexpr, S: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Program (sample, block): the stage's results."""
     program = tl.program_id(0)
     block, b = (program % blocks).to(tl.int64), (program // blocks).to(tl.int64)
     at = block * S.P + tl.arange(0, S.P)
@@ -36,7 +36,7 @@ def there(image, numbers, out, count, blocks, param_step, STAGE: tl.constexpr, S
 def back(  # type: ignore[no-untyped-def]
     grad, image, numbers, to_image, sums, count, chunks, param_step, STAGE: tl.constexpr, S: tl.constexpr
 ):
-    """Program (sample, chunk of STEPS blocks). sums: (sample, chunk, N)."""
+    """Program (sample, chunk of STEPS blocks): the gradients. sums: (sample, chunk, N), of the numbers."""
     program = tl.program_id(0)
     chunk, b = (program % chunks).to(tl.int64), (program // chunks).to(tl.int64)
     given = ()
@@ -59,13 +59,13 @@ def back(  # type: ignore[no-untyped-def]
 
 
 def forward(name: str, channels: int, image: Tensor, numbers: Tensor, out: Tensor) -> None:
-    """Write what a stage makes of a contiguous image, pixels of so many ``channels``; numbers: (b or 1, n)."""
+    """Apply a stage to a contiguous image with so many ``channels`` per pixel; numbers: (b or 1, n)."""
     count = image[0].numel() // channels
     programs, _, _ = cut(count, _PIXELS)
     with on(image):
         constants = options(image.dtype, _PIXELS, C=channels, N=numbers.shape[1])
         given = image, numbers, out, count, programs, stride(numbers), getattr(blocks, name)
-        there[(image.shape[0] * programs,)](*given, **constants)
+        ahead[(image.shape[0] * programs,)](*given, **constants)
 
 
 def backward(name: str, channels: int, grad: Tensor, image: Tensor, numbers: Tensor, to_image: Tensor) -> Tensor:

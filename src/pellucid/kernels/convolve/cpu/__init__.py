@@ -19,7 +19,7 @@ from pellucid.kernels.threads import run_loop, scratch
 
 __all__ = ["DENSE", "INTERIOR", "MEDIAN", "SEPARABLE"]
 
-_PIXELS = 1 << 14  # of a strip, which is what a thread takes and what a float32 sum over rows becomes float64 after
+_PIXELS = 1 << 14  # of a strip: a thread takes one at a time, and each strip's float32 sums are added up in float64
 
 
 _NEAR = 28 << 10  # bytes of the closest cache that a window's numbers may take
@@ -27,7 +27,7 @@ _NEAR = 28 << 10  # bytes of the closest cache that a window's numbers may take
 
 def _planes(tensor: Tensor) -> Any:
     array = tensor.contiguous().numpy()
-    return array.reshape(-1, *array.shape[2:])  # at a third of what torch's views cost
+    return array.reshape(-1, *array.shape[2:])  # torch's views cost three times as much
 
 
 def _strips(image: Tensor, least: int = 1) -> tuple[int, int, int]:
@@ -37,22 +37,22 @@ def _strips(image: Tensor, least: int = 1) -> tuple[int, int, int]:
     return rows, batch * channels * -(-height // rows), _PIXELS // (rows * width) + 1
 
 
-def _nothing(work: Any) -> Any:
+def _negligible(work: Any) -> Any:
     """Below this a tap is too small to change a sum."""
     return np.finfo(work).tiny / np.finfo(work).eps
 
 
 def _along(image: Tensor, vertical: Tensor, horizontal: Tensor) -> tuple[tuple[int, int], tuple[Any, ...], Any]:
-    """Of a separable pass how its strips are split, what it takes besides planes, and a thread's room."""
+    """For a separable pass: (strips, grain), its arguments besides planes, and what makes a thread's scratch."""
     rows, *split = _strips(image)
     down, across = vertical.contiguous().numpy(), horizontal.contiguous().numpy()
     length = 3 * image.shape[3] + 4 * across.shape[1]
-    given = down, across, image.shape[1], rows, _nothing(down.dtype)
+    given = down, across, image.shape[1], rows, _negligible(down.dtype)
     return (split[0], split[1]), given, lambda: (np.empty(length, down.dtype),)
 
 
 def _lines(image: Tensor, *rows: int) -> Any:
-    """Room for one row of a picture as fractions, or so many, where it has bytes."""
+    """Scratch for one row of fractions, or so many, if the picture has bytes; else None."""
     if image.dtype != torch.uint8:
         return None
     shape = *rows, image.shape[3]
@@ -82,7 +82,7 @@ def _back(found: list[Tensor], grad: Tensor, image: Tensor, vertical: Tensor, ho
 
 
 def _dense_room(image: Tensor, rows: int, taps: int, work: Any) -> tuple[Any, ...]:
-    """Rows with their borders; of a kernel's taps where they read, their weights, and where each row's begin."""
+    """Scratch: rows with their borders; where a kernel's taps read, their weights, and where each kernel row's taps begin."""
     padded = scratch("dense", (rows + 2 * taps) * (image.shape[3] + 2 * taps), work)
     return padded, np.empty(taps * taps, np.int64), np.empty(taps * taps, work), np.empty(taps + 1, np.int64)
 
@@ -91,10 +91,10 @@ def _dense_fill(out: Tensor, image: Tensor, kernel: Tensor) -> None:
     from pellucid.kernels.convolve.cpu.square import square
 
     planes, taps = _planes(image), kernel.shape[1]
-    rows, *split = _strips(image, 2 * taps)  # few of a strip's rows are another's border
+    rows, *split = _strips(image, 2 * taps)  # tall strips: fewer rows are read again as another strip's border
     square_kernels, work = kernel.contiguous().numpy(), np.float64 if kernel.dtype == torch.float64 else np.float32
     unit = work(1.0 / 255.0 if image.dtype == torch.uint8 else 1.0)
-    given = planes, square_kernels, image.shape[1], rows, _nothing(work), unit, _planes(out)
+    given = planes, square_kernels, image.shape[1], rows, _negligible(work), unit, _planes(out)
     run_loop(square, *split, *given, room=lambda: (*_dense_room(image, rows, taps, work), _lines(image)))
 
 
@@ -105,7 +105,7 @@ def _dense_back(found: list[Tensor], grad: Tensor, image: Tensor, kernel: Tensor
     rows, count, grain = _strips(image, 2 * taps)
     room = partial(_dense_room, image, rows, taps, upstream.dtype.type)
     if needs[0]:
-        given = upstream, kernel.contiguous().numpy(), image.shape[1], rows, _nothing(upstream.dtype), _planes(found[0])
+        given = upstream, kernel.contiguous().numpy(), image.shape[1], rows, _negligible(upstream.dtype), _planes(found[0])
         run_loop(square_back, count, grain, *given, room=room)
     if needs[1]:
         sums = np.empty((count, taps * taps))

@@ -4,8 +4,8 @@ Owns: `median`, `median_backward`.
 Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``../network.py``.
 
-A run of pixels is copied once for each place of the window, so that one comparison of the network is one of two rows of numbers.
-It goes on from row to row of the strip, through the border between them: the longer it is, the less a comparison's call counts.
+A run of pixels is copied once for each place of the window, so that one comparison of the network compares two rows of numbers.
+A run goes on from row to row of the strip, through the border between them: the longer it is, the less a comparison's call counts.
 """
 
 import numpy as np
@@ -21,22 +21,22 @@ __all__ = ["median", "median_backward"]
 
 @exact.noinline
 def _pad(plane, first, rows, taps, out):  # type: ignore[no-untyped-def]
-    """Rows first, first + 1, ... of a plane continued by its edges. Whether one of the numbers is none."""
+    """Copy rows first, first + 1, ... of a plane continued by its edges; returns whether one of the numbers is NaN."""
     height, width, reach = plane.shape[0], plane.shape[1], taps // 2
-    strange = 0
+    nans = 0
     for r in range(rows):
         x, y = plane[min(max(first + r, 0), height - 1)], out[r]
         for u in range(width):
             y[reach + u] = x[u]
-            strange += 1 if x[u] != x[u] else 0
+            nans += 1 if x[u] != x[u] else 0
         for u in range(reach):
             y[u], y[reach + width + u] = x[0], x[width - 1]
-    return strange > 0
+    return nans > 0
 
 
 @exact.noinline
 def _gather(padded, at, down, across, places):  # type: ignore[no-untyped-def]
-    """Copy what lies at each place of the windows of pixels from ``at`` on."""
+    """Copy to row k of ``places`` what lies at place k of the windows of pixels from ``at`` on."""
     n, step, flat = places.shape[1], padded.shape[1], padded.reshape(padded.size)
     for i in range(down):
         for j in range(across):
@@ -66,8 +66,8 @@ def _greater(x, y):  # type: ignore[no-untyped-def]
 
 
 @exact.noinline
-def _select(padded, at, down, across, network, strange, places):  # type: ignore[no-untyped-def]
-    """The medians of a run of pixels; none where the window shows a number that is none."""
+def _select(padded, at, down, across, network, nans, places):  # type: ignore[no-untyped-def]
+    """The medians of a run of pixels; NaN where the window holds one."""
     _gather(padded, at, down, across, places)
     middle = places[down * across // 2]
     for k in range(len(network)):
@@ -78,7 +78,7 @@ def _select(padded, at, down, across, network, strange, places):  # type: ignore
             _lesser(x, y)
         else:
             _greater(x, y)
-    if strange:
+    if nans:
         step, flat = padded.shape[1], padded.reshape(padded.size)
         for i in range(down):
             for j in range(across):
@@ -90,7 +90,7 @@ def _select(padded, at, down, across, network, strange, places):  # type: ignore
 
 @exact
 def _mix(gate, x, y, whole, out):  # type: ignore[no-untyped-def]
-    """As far as the gate is open; ``whole`` numbers are bytes, mixed as fractions."""
+    """Mix input x and result y by the gate; ``whole`` numbers are bytes, mixed as fractions."""
     one, most = type(gate)(1.0), type(gate)(255.0)
     unit = one / most if whole else one
     if gate == one:
@@ -104,12 +104,12 @@ def _mix(gate, x, y, whole, out):  # type: ignore[no-untyped-def]
 
 @exact
 def _share(gate, x, middle, left, into):  # type: ignore[no-untyped-def]
-    """Give what is left of a gradient to those that are the median."""
+    """Give the gradient in ``left`` to a number that is the median, and leave 0, so that only the first gets it."""
     zero = type(gate)(0.0)
     for u in range(len(left)):
-        here = (x[u] == middle[u]) | (x[u] != x[u])
-        into[u] += gate * left[u] if here else zero
-        left[u] = zero if here else left[u]
+        chosen = (x[u] == middle[u]) | (x[u] != x[u])
+        into[u] += gate * left[u] if chosen else zero
+        left[u] = zero if chosen else left[u]
 
 
 @exact
@@ -125,15 +125,15 @@ def median(planes, gates, channels, taps, network, rows, out, padded, room, star
     Args:
         gates: (samples or 1,).
         taps: rows and columns of the window.
-        padded: room for the rows that a strip reads.
-        room: for as many numbers at each place of the window as a close cache holds.
+        padded: scratch for the rows that a strip reads.
+        room: scratch for as many numbers at each place of the window as a close cache holds.
     """
     width, (down, across), whole = planes.shape[2], taps, out.itemsize == 1
     step, most = padded.shape[1], len(room) // (down * across)
     for s in range(start, stop):
         p, top, bottom = strip_of(s, planes.shape[1], rows)
         gate = gates[p // channels % len(gates)]
-        strange = _pad(planes[p], top - down // 2, bottom - top + down - 1, across, padded)
+        nans = _pad(planes[p], top - down // 2, bottom - top + down - 1, across, padded)
         if gate == 0:
             for v in range(top, bottom):
                 copy(planes[p, v], out[p, v])
@@ -141,8 +141,8 @@ def median(planes, gates, channels, taps, network, rows, out, padded, room, star
         last = (bottom - top - 1) * step + width
         for at in range(0, last, most):
             n = min(most, last - at)
-            middle = _select(padded, at, down, across, network, strange, room[: down * across * n].reshape(down * across, n))
-            for v in range(at // step, (at + n - 1) // step + 1):  # what lies beyond a row's end is nobody's
+            middle = _select(padded, at, down, across, network, nans, room[: down * across * n].reshape(down * across, n))
+            for v in range(at // step, (at + n - 1) // step + 1):  # places beyond a row's end belong to no pixel
                 left, right = max(at, v * step), min(at + n, v * step + width)
                 if left < right:
                     u, end = left - v * step, right - v * step
@@ -152,17 +152,17 @@ def median(planes, gates, channels, taps, network, rows, out, padded, room, star
 
 @entry
 def median_backward(grad, planes, gates, channels, taps, network, into, sums, padded, turned, room, start, stop):  # type: ignore[no-untyped-def]
-    """Gradients of planes [start, stop), and of their gates (planes,). To the first of equal numbers that are a median.
+    """Gradients of planes [start, stop), and of their gates (planes,); of several equal medians the first gets it.
 
     Args:
-        padded, turned: room for a plane continued by its edges, and for its gradient.
-        room: for so many numbers at each place of the window, and once more.
+        padded, turned: scratch for a plane continued by its edges, and for its gradient.
+        room: scratch as in `median`, and for one row more.
     """
     (_, height, width), (down, across), one = planes.shape, taps, planes.dtype.type(1.0)
     most = len(room) // (down * across + 1)
     for p in range(start, stop):
         gate, reach = gates[p // channels % len(gates)], across // 2
-        strange = _pad(planes[p], -(down // 2), height + down - 1, across, padded)
+        nans = _pad(planes[p], -(down // 2), height + down - 1, across, padded)
         turned[:] = planes.dtype.type(0.0)
         sums[p] = 0.0
         for v in range(height):
@@ -170,7 +170,7 @@ def median_backward(grad, planes, gates, channels, taps, network, into, sums, pa
                 n = min(most, width - first)
                 places = room[: down * across * n].reshape(down * across, n)
                 left = room[down * across * n :][:n]
-                middle = _select(padded, v * padded.shape[1] + first, down, across, network, strange, places)
+                middle = _select(padded, v * padded.shape[1] + first, down, across, network, nans, places)
                 g, own = grad[p, v, first : first + n], padded[v + down // 2, reach + first :][:n]
                 sums[p] += sum_of_differences(g, middle, own)
                 _add(one - gate, g, turned[v, reach + first :])

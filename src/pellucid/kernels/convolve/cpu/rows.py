@@ -1,4 +1,4 @@
-"""What the convolutions do to one row: weighted sums of rows, sliding a kernel along a row, and mirrored ends.
+"""Loops of the convolutions over one row: weighted sums of rows, sliding a kernel along a row, and mirrored ends.
 
 Owns: the innermost loops, written so that the compiler vectorises over pixels.
 Must not: loop over an image.
@@ -15,7 +15,7 @@ __all__ = [
 
 @exact
 def strip_of(s, height, rows):  # type: ignore[no-untyped-def]
-    """Of strip s (its plane, its first row, the row behind its last)."""
+    """(plane, first row, row behind the last) of strip s."""
     strips = (height + rows - 1) // rows
     first = s % strips * rows
     return s // strips, first, min(first + rows, height)
@@ -33,9 +33,9 @@ def fold(i, length):  # type: ignore[no-untyped-def]
 
 @exact
 def span(kernel, threshold):  # type: ignore[no-untyped-def]
-    """The taps [first, last) that are not nothing: those cut off at the ends are too small to change a sum.
+    """The taps [first, last) without those at the ends that are too small to change a sum.
 
-    A sample that a probability spares has one tap, 1, and is copied; a narrow Gaussian in a long kernel is a short one.
+    A sample with a closed gate has one tap, 1, and is copied; a narrow Gaussian in a long kernel costs as much as in a short one.
     """
     first, last = 0, len(kernel)
     while first < last - 1 and abs(kernel[first]) < threshold:
@@ -120,24 +120,24 @@ def add_taps(flat, at, weights, first, last, out, less=0):  # type: ignore[no-un
 
 @fused.noinline
 def _collect(grad, q, kernel, first, last, out):  # type: ignore[no-untyped-def]
-    """Add what row q of the padded image gave to output rows: the sum over taps of kernel[t] * grad[q + reach - t]."""
+    """Add the gradient of row q of the padded image: the sum over taps of kernel[t] * grad[q + reach - t]."""
     at = q + len(kernel) // 2
     _weigh_upward(grad, at, kernel, max(first, at - len(grad) + 1), min(last, at + 1), out)
 
 
 @fused
 def weigh_rows_back(grad, v, kernel, first, last, out):  # type: ignore[no-untyped-def]
-    """The vertical pass transposed: adds to ``out`` what row v of the image, and its mirror images, gave."""
+    """The vertical pass transposed: add to ``out`` the gradient of row v of the image, and of its mirror images."""
     height, reach = grad.shape[0], len(kernel) // 2
     period = max(2 * (height - 1), 1)
     # Positions q = v and q = -v, and each again every period.
     for turn in range(-(reach // period) - 1, reach // period + 2):
-        here = v + turn * period
-        if -reach <= here < height + reach:
-            _collect(grad, here, kernel, first, last, out)
-        there = turn * period - v
-        if (2 * v) % period != 0 and -reach <= there < height + reach:
-            _collect(grad, there, kernel, first, last, out)
+        repeated = v + turn * period
+        if -reach <= repeated < height + reach:
+            _collect(grad, repeated, kernel, first, last, out)
+        mirrored = turn * period - v
+        if (2 * v) % period != 0 and -reach <= mirrored < height + reach:
+            _collect(grad, mirrored, kernel, first, last, out)
 
 
 @fused.noinline

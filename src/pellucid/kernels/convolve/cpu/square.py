@@ -18,9 +18,9 @@ __all__ = ["square", "square_back", "square_sums"]
 
 @fused.noinline
 def _taps(kernel, threshold, step, turned, at, weights, begin):  # type: ignore[no-untyped-def]
-    """List the taps that are not nothing, row by row: how far into rows of ``step`` numbers they read, and their weights.
+    """List the taps that reach the threshold, row by row: where in rows of ``step`` numbers they read, and their weights.
 
-    The taps of row i are the [begin[i], begin[i + 1])-th. ``turned`` gives the rows and columns of the adjoint.
+    The taps of row i are the [begin[i], begin[i + 1])-th. ``turned`` lists them for the adjoint, rows and columns reversed.
     """
     count, taps = 0, kernel.shape[0]
     for i in range(taps):
@@ -35,7 +35,7 @@ def _taps(kernel, threshold, step, turned, at, weights, begin):  # type: ignore[
 
 @fused.noinline
 def _mirrored(image, first, last, reach, unit, padded):  # type: ignore[no-untyped-def]
-    """Rows [first - reach, last + reach) of a plane, with mirrored borders, in units of the picture's."""
+    """Copy rows [first - reach, last + reach) of a plane, times ``unit``, with mirrored borders."""
     height, width = image.shape
     for r in range(last - first + 2 * reach):
         line = padded[r]
@@ -45,9 +45,9 @@ def _mirrored(image, first, last, reach, unit, padded):  # type: ignore[no-untyp
 
 @entry
 def square(images, kernels, channels, rows, threshold, unit, out, scratch, at, weights, begin, made, start, stop):  # type: ignore[no-untyped-def]
-    """Filter strips of ``rows`` rows; taps below the threshold are nothing. images, out: (planes, h, w).
+    """Filter strips of ``rows`` rows; taps below the threshold count as 0. images, out: (planes, h, w).
 
-    ``made``, of bytes, is room for a row; the picture's ``unit`` is 1 / 255 then, and 1 otherwise.
+    For bytes, ``made`` is scratch for a row and ``unit`` 1 / 255; otherwise these are None and 1.
     """
     width, taps = images.shape[2], kernels.shape[1]
     reach = taps // 2
@@ -94,7 +94,7 @@ def square_back(grad, kernels, channels, rows, threshold, out, scratch, at, weig
                 for side in range(2):
                     q = turn * period + (v if side == 0 else -v)
                     if (side == 0 or (2 * v) % period != 0) and -reach <= q < height + reach:
-                        top = max(0, reach - q)  # of the taps' rows: those whose row of the gradient is one
+                        top = max(0, reach - q)  # the rows of taps that read a row of the gradient, not beyond it
                         bottom = min(taps, height + reach - q)
                         if top < bottom:
                             # Tap row i reads gradient row q - reach + i, which lies at i + q - first.

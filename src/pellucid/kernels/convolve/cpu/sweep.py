@@ -32,7 +32,7 @@ __all__ = ["interior", "interior_backward", "interior_of_bytes", "separable", "s
 
 @fused
 def _filtered(image, v, down, rows, across, columns, line, out):  # type: ignore[no-untyped-def]
-    """Row v of a plane through both kernels, of which these taps count."""
+    """Filter row v of a plane by both kernels, from whose taps ``rows`` and ``columns`` are the ranges that count."""
     reach, width = len(across) // 2, len(out)
     weigh_rows(image, v, down, rows[0], rows[1], line[reach : reach + width])
     mirror_ends(line, reach, width)
@@ -41,9 +41,9 @@ def _filtered(image, v, down, rows, across, columns, line, out):  # type: ignore
 
 @entry
 def separable(images, vertical, horizontal, channels, rows, threshold, out, scratch, lines, start, stop):  # type: ignore[no-untyped-def]
-    """Filter strips of ``rows`` rows; taps below the threshold are nothing. images, out: (planes, h, w).
+    """Filter strips of ``rows`` rows; taps at the ends below the threshold count as 0. images, out: (planes, h, w).
 
-    ``lines``, of bytes, is room for the rows that a strip reads, as fractions, and for one that it makes.
+    For bytes, ``lines`` is scratch for one row of results and for the rows that a strip reads, as fractions.
     """
     height, width, tall = images.shape[1], images.shape[2], vertical.shape[1] // 2
     line = scratch[: width + 2 * (horizontal.shape[1] // 2)]
@@ -120,11 +120,11 @@ def separable_sums(grad, images, vertical, horizontal, channels, rows, threshold
 
 @fused.noinline
 def interior_of_bytes(x, kernel, lines, out):  # type: ignore[no-untyped-def]
-    """A plane of bytes through a filter of 3 x 3; ``lines`` is room for four rows."""
+    """Filter a plane of bytes by a 3 x 3 kernel; ``lines`` is scratch for four rows."""
     height, width = x.shape
     made, unit = lines[3][: max(width - 2, 0)], lines.dtype.type(1.0 / 255.0)
     for v in range(height):
-        if v + 1 < height:  # of row 0 no one asks before row 1, whose first neighbour it is
+        if v + 1 < height:  # row 1 is the first that reads row 0
             if v == 0:
                 units(x[0], unit, lines[0])
             units(x[v + 1], unit, lines[(v + 1) % 3])
@@ -139,7 +139,7 @@ def interior_of_bytes(x, kernel, lines, out):  # type: ignore[no-untyped-def]
 def interior(images, kernels, channels, clipped, out, lines, start, stop):  # type: ignore[no-untyped-def]
     """Filter planes [start, stop) with 3x3 kernels (b or 1, 9); the outermost pixels keep their values.
 
-    ``lines``, of bytes, is room for four rows: those that are read, as fractions, and the one that is made.
+    For bytes, ``lines`` is scratch for four rows: three that are read, as fractions, and the result.
     """
     _, height, width = images.shape
     for plane in range(start, stop):
@@ -194,7 +194,7 @@ def interior_backward(grad, images, kernels, channels, clipped, needs, out, sums
                         g = row[1 : width - 1]
                         for k in range(9):
                             sums[plane, k] += dot(g, x[v - 1 + k // 3, k % 3 : k % 3 + width - 2])
-                if needs[0]:  # what passes the filter by
+                if needs[0]:  # the gradient of pixels that keep their values
                     into = out[plane, v]
                     if inside:
                         into[:] = zero

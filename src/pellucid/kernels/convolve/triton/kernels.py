@@ -17,7 +17,7 @@ __all__ = ["adjoint", "along", "back_along", "filtered", "sums_along", "tap_sums
 
 @triton.jit
 def _mirrored(i, length):  # type: ignore[no-untyped-def]
-    """The pixel that stands at position i; the edge is not repeated."""
+    """The pixel that a mirrored border puts at position i; the edge is not repeated."""
     period = tl.maximum(2 * (length - 1), 1)
     i = i % period
     i = tl.where(i < 0, i + period, i)
@@ -40,7 +40,7 @@ def filtered(  # type: ignore[no-untyped-def]
     """Program (plane, tile): the sum over taps of the pixels beside each other (ACROSS) or above each other."""
     program = tl.program_id(0)
     plane = (program // tiles).to(tl.int64)
-    column, row, there = _place(program % tiles, tiles_x, height, width, BW, P)
+    column, row, inside = _place(program % tiles, tiles_x, height, width, BW, P)
     source, weights = image + plane * height * width, kernel + (plane // channels) * kernel_step
     total = tl.zeros((P,), image.dtype.element_ty)
     for k in range(TAPS):
@@ -48,8 +48,8 @@ def filtered(  # type: ignore[no-untyped-def]
             at = row.to(tl.int64) * width + _mirrored(column + k - TAPS // 2, width)
         else:
             at = _mirrored(row + k - TAPS // 2, height).to(tl.int64) * width + column
-        total += tl.load(source + at, mask=there, other=0) * tl.load(weights + k)
-    tl.store(out + plane * height * width + row.to(tl.int64) * width + column, total, mask=there)
+        total += tl.load(source + at, mask=inside, other=0) * tl.load(weights + k)
+    tl.store(out + plane * height * width + row.to(tl.int64) * width + column, total, mask=inside)
 
 
 @triton.jit(do_not_specialize=NUMBERS)
@@ -57,13 +57,13 @@ def adjoint(  # type: ignore[no-untyped-def]
     grad, kernel, out, height, width, tiles_x, tiles, channels, kernel_step,
     TAPS: tl.constexpr, ACROSS: tl.constexpr, TURNS: tl.constexpr, BW: tl.constexpr, P: tl.constexpr,
 ):  # fmt: skip
-    """Program (plane, tile): every pixel collects from those whose taps it was, itself or as its mirror images.
+    """Program (plane, tile): every pixel collects from the outputs whose taps read it or one of its mirror images.
 
     TURNS: how many periods of the mirror a tap can reach.
     """
     program = tl.program_id(0)
     plane = (program // tiles).to(tl.int64)
-    column, row, there = _place(program % tiles, tiles_x, height, width, BW, P)
+    column, row, inside = _place(program % tiles, tiles_x, height, width, BW, P)
     source, weights = grad + plane * height * width, kernel + (plane // channels) * kernel_step
     if ACROSS:
         pixel, length = column, width
@@ -75,7 +75,7 @@ def adjoint(  # type: ignore[no-untyped-def]
         turned = image % 2 == 1
         position = tl.where(turned, -pixel, pixel) + (image // 2 - TURNS) * period
         # A pixel on the edge is its own mirror image; it must not count twice.
-        seen = there & ((pixel != 0) & (pixel != length - 1) | (turned == 0))
+        seen = inside & ((pixel != 0) & (pixel != length - 1) | (turned == 0))
         seen = seen & (position >= -(TAPS // 2)) & (position < length + TAPS // 2)
         if tl.max(seen.to(tl.int32), 0) > 0:
             for k in range(TAPS):
@@ -86,7 +86,7 @@ def adjoint(  # type: ignore[no-untyped-def]
                     at = reader.to(tl.int64) * width + column
                 read = seen & (reader >= 0) & (reader < length)
                 total += tl.load(source + at, mask=read, other=0) * tl.load(weights + k)
-    tl.store(out + plane * height * width + row.to(tl.int64) * width + column, total, mask=there)
+    tl.store(out + plane * height * width + row.to(tl.int64) * width + column, total, mask=inside)
 
 
 @triton.jit(do_not_specialize=NUMBERS)
@@ -101,15 +101,15 @@ def tap_sums(  # type: ignore[no-untyped-def]
     total = tl.zeros((P,), grad.dtype.element_ty)
     for step in range(STEPS):
         tile = chunk * STEPS + step
-        column, row, there = _place(tile, tiles_x, height, width, BW, P)
-        there = there & (tile < tiles)
+        column, row, inside = _place(tile, tiles_x, height, width, BW, P)
+        inside = inside & (tile < tiles)
         if ACROSS:
             at = row.to(tl.int64) * width + _mirrored(column + k - TAPS // 2, width)
         else:
             at = _mirrored(row + k - TAPS // 2, height).to(tl.int64) * width + column
         here = plane * height * width
-        g = tl.load(grad + here + row.to(tl.int64) * width + column, mask=there, other=0)
-        total += g * tl.load(image + here + at, mask=there, other=0)
+        g = tl.load(grad + here + row.to(tl.int64) * width + column, mask=inside, other=0)
+        total += g * tl.load(image + here + at, mask=inside, other=0)
     tl.store(sums + program, tl.sum(total, 0))
 
 

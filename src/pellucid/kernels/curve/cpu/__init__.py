@@ -1,4 +1,4 @@
-"""Curves compiled: of numbers with their gradients, of bytes by tables.
+"""Compiled curves: of floats with their gradients, of bytes by tables.
 
 Owns: the operators `TONE`, with its gradients, and `clahe`, which has none; `by_levels`, `look_up`; split over threads.
 Must not: know about autograd, or import Numba before it is called.
@@ -65,7 +65,7 @@ def by_levels(image: UInt8[Tensor, "b c h w"], numbers: Float[Tensor, "#b 3"], o
 
 
 def levels_of_memory(image: UInt8[Tensor, "b c h w"], options: list[int], dtype: torch.dtype) -> Callable[[Any, Any], Any] | None:
-    """The same of pictures that lie as this one, from memory and numbers to the result's memory; None where they have gaps."""
+    """`by_levels` for pictures laid out as this one: (memory, numbers) -> memory of the result. None if there are gaps."""
     (planes, cells), made = planes_of(image), torch.empty(0, dtype=dtype, device="cpu").numpy().dtype
     shape, given = planes.shape, (tuple(options), image.shape[1] // len(cells), cells)
     if not image.numel() or elements(image).size != planes.size or not np.shares_memory(planes, elements(image)):
@@ -86,7 +86,7 @@ def _by_levels(planes: Any, *given: Any) -> None:
 
 
 def look_up(image: UInt8[Tensor, "b c h w"], tables: Shaped[Tensor, "b c 256"]) -> Shaped[Tensor, "b c h w"]:
-    """What a channel's table holds for each level."""
+    """Look every level up in its channel's table."""
     from pellucid.kernels.curve.cpu.sweep import look_up as sweep
 
     out = empty_like(image, image.shape[2:], tables.dtype)
@@ -134,6 +134,6 @@ _CLAHE = operator(
 def clahe(
     image: Float[Tensor, "b c h w"], limit: Float[Tensor, "#b"], tiles: tuple[int, int], *, sloped: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """See :func:`pellucid.kernels.curve.clahe.clahe`; without slopes, what stands for them has no samples."""
+    """See :func:`pellucid.kernels.curve.clahe.clahe`."""
     result: tuple[Tensor, Tensor] = _CLAHE(image, limit, *tiles, sloped)
     return result

@@ -28,14 +28,14 @@ _FALL = (
 )  # fmt: skip
 _ROOT = 0x3F3504F3  # the bits of the root of 1/2, of a float32 as below
 _MIDDLE = 126.957  # bits / 2 ** 23 less this is the logarithm to .043
-_WHOLE = 12582912.0  # added and taken away again it rounds to whole numbers; so many stand in the last bits of the sum
+_WHOLE = 12582912.0  # adding and subtracting it rounds to an integer, which the last bits of the sum hold
 _MOST = 3.0  # the greatest exponent, and numbers from 2 ** -41 to 2, a picture's: neither they nor their powers leave the range
 _LOW, _HIGH = (127 - 41) << 23, (127 + 1) << 23
 
 
 @fused
 def _log2(x):  # type: ignore[no-untyped-def]
-    """Of a float64 that came as a float32 above 0, to 1e-9: by 2 atanh((m - 1) / (m + 1)) of its mantissa m in [0.7, 1.42]."""
+    """Log2 of a float64 that was a float32 above 0, to 1e-9: by 2 atanh((m - 1) / (m + 1)) of its mantissa m in [0.7, 1.42]."""
     bits = np.float64(x).view(np.int64)
     whole = (bits - np.int64(0x3FE6A09E00000000)) >> np.int64(52)
     m = np.int64(bits - (whole << np.int64(52))).view(np.float64)
@@ -49,7 +49,7 @@ def _log2(x):  # type: ignore[no-untyped-def]
 
 @fused
 def _exp2(t):  # type: ignore[no-untyped-def]
-    """Of a float64, to 5e-9 of it; what float32 cannot hold becomes infinite or 0."""
+    """2 ** t of a float64, to 5e-9 of it; results that float32 cannot hold become infinite or 0."""
     t = t if t < 1000.0 else 1000.0
     t = t if t > -1000.0 else -1000.0
     whole = np.floor(t + 0.5)
@@ -71,12 +71,12 @@ def _number(bits):  # type: ignore[no-untyped-def]
 
 @fused.wide
 def _quickly(x, exponent, gain, y):  # type: ignore[no-untyped-def]
-    """Y = gain * x ** exponent in float32 alone, to 2 units in the last place; for usual numbers, and whether all above 0 are.
+    """Y = gain * x ** exponent in float32 alone, to 2 units in the last place; returns whether all numbers above 0 are usual.
 
     With x = (1 + r) * 2 ** e the power is 2 ** (n + f), f = exponent * (e + log2(1 + r)) - n, and no term of f is rounded before
     it is small: the exponent is split, so that the first part times e is exact, and the first coefficient of the logarithm, which
-    an fma adds before it rounds. The whole number n is guessed from the bits of x, which the rest need not wait for; polynomials go
-    by halves, as what takes the time is waiting.
+    an fma adds before it rounds. The whole number n is guessed from the bits of x, so that the rest need not wait; polynomials are
+    computed in halves, as waiting for results takes the time.
     """
     zero, one, shift, middle = np.float32(0.0), np.float32(1.0), np.int32(23), np.float32(_WHOLE)
     p = np.float64(exponent)
@@ -111,7 +111,7 @@ def _quickly(x, exponent, gain, y):  # type: ignore[no-untyped-def]
 
 @fused.wide
 def _logarithms(x, out):  # type: ignore[no-untyped-def]
-    """Log x in float32 alone; for usual numbers, 0 of what is not above 0."""
+    """Log x in float32 alone, for usual numbers; 0 where x is not above 0."""
     zero, one, shift = np.float32(0.0), np.float32(1.0), np.int32(23)
     a, d, e, g, h, i, j, k, m = _FALL
     a0, a1, a2, a3, a4 = np.float32(a), np.float32(d), np.float32(e), np.float32(g), np.float32(h)
@@ -127,15 +127,15 @@ def _logarithms(x, out):  # type: ignore[no-untyped-def]
 
 @fused.noinline.wide
 def parts_of_power(x, exponent, gain, clip, y, logarithm):  # type: ignore[no-untyped-def]
-    """The result y = gain * x ** exponent, 0 where x is not positive; where there is room for it, log x.
+    """Write y = gain * x ** exponent, 0 where x is not positive; and log x, unless ``logarithm`` is empty.
 
-    An exponent of 1 changes nothing.
+    An exponent of 1 leaves x exactly as it is.
     """
     cast = x.dtype.type
     zero, one = cast(0.0), cast(1.0)
     quick = x.itemsize == 4 and abs(exponent) <= cast(_MOST)
     if quick and (exponent != one or len(logarithm) > 0):
-        quick = _quickly(x, exponent, gain, y)  # where it is not usual, it is written again
+        quick = _quickly(x, exponent, gain, y)  # if a number is not usual, all are written again below
     for u in range(len(y) if exponent == one else 0):
         y[u] = gain * x[u] if x[u] > zero else zero
     for u in range(len(y) if not quick and exponent != one else 0):
@@ -158,7 +158,7 @@ def parts_of_power(x, exponent, gain, clip, y, logarithm):  # type: ignore[no-un
 def slope_through_power(clip, exponent, gain, x, y, g, inside, target):  # type: ignore[no-untyped-def]
     """The gradient of x from that of gain * y, y = x ** exponent, where that lies in [0, 1] (the ends count) or is not clipped.
 
-    Where there is room for it, ``inside`` has the gradient that the clip lets through.
+    ``inside``, unless empty, gets the gradient that the clip lets through.
     """
     zero, one = g.dtype.type(0.0), g.dtype.type(1.0)
     for u in range(len(target)):

@@ -1,6 +1,6 @@
-"""A strip of one channel under one curve, and what its gradients need.
+"""Apply one curve to a strip of one channel, forward and backward.
 
-Owns: each curve forward and backward, written so that the compiler vectorises; `bent` and `bent_backward`, those of a value alone.
+Owns: each curve forward and backward, written so that the compiler vectorises; `bent` and `bent_backward`, for pointwise curves.
 Must not: loop over an image.
 Read next: ``../reference.py``.
 """
@@ -27,7 +27,7 @@ STRIP = 2048  # numbers that go through all phases together, in a close cache
 
 @exact
 def _level(x, scale):  # type: ignore[no-untyped-def]
-    """The grey level that equalising sees, rounded down to; 0 of what is not a number."""
+    """The grey level that equalising takes a number for; 0 for NaN."""
     cast = type(x)
     y = x * cast(255.999) if scale == cast(1.0) else x * scale + cast(0.5)
     y = y if y > cast(0.0) else cast(0.0)
@@ -43,8 +43,8 @@ def levels_of(x, scale, out):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def counted(row, first, step, parts, out):  # type: ignore[no-untyped-def]
-    """How often each level occurs among bytes, ``step`` apart from the first on; by turns in four counts: one that has just been
-    written is not read at once.
+    """Count how often each level occurs among bytes ``step`` apart, from ``first`` on. Four histograms take turns, so that a count
+    is not read right after it was written.
     """
     parts[:4] = 0
     count = len(row) // step
@@ -60,7 +60,7 @@ def counted(row, first, step, parts, out):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def extremes(row, weights):  # type: ignore[no-untyped-def]
-    """The least and the greatest number that counts; no number where one is none."""
+    """The least and the greatest number that counts; NaN if one of them is NaN."""
     cast = row.dtype.type
     least, most = rank(cast(-np.inf)), rank(cast(np.inf))
     low, high = most, least
@@ -74,7 +74,7 @@ def extremes(row, weights):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def flattened(counts, below, table, rise):  # type: ignore[no-untyped-def]
-    """Write the curve that flattens a histogram, and its slopes over one level to either side; whether it stays as it is.
+    """Write the curve that flattens a histogram, and its slopes over one level to either side; returns whether it stays as it is.
 
     Args:
         below: scratch (256,).
@@ -99,7 +99,7 @@ def flattened(counts, below, table, rise):  # type: ignore[no-untyped-def]
 
 @exact
 def mixed(gate, x, y):  # type: ignore[no-untyped-def]
-    """The result y, as far as the gate is open."""
+    """Mix the result y, in place, with the input x by the gate."""
     rest = type(gate)(1.0) - gate
     for u in range(len(y)):
         y[u] = gate * y[u] + rest * x[u]
@@ -122,7 +122,7 @@ def _line_of(table):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def _along_line(levels, slopes, starts, y):  # type: ignore[no-untyped-def]
-    """Write numbers of lines, which take turns as ``slopes`` and ``starts`` do."""
+    """Evaluate a line for each interleaved channel; ``slopes`` and ``starts`` repeat in the channels' order."""
     cast, n = y.dtype.type, len(slopes)
     unit = cast(1.0 / 255.0)
     for first in range(0, len(y), n):
@@ -133,7 +133,7 @@ def _along_line(levels, slopes, starts, y):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def looked_up(levels, table, y):  # type: ignore[no-untyped-def]
-    """Y = what a table holds for each level."""
+    """Look each level up in a table."""
     for u in range(through_registers(levels, table, y, len(y)), len(y)):
         y[u] = table[levels[u]]
 
@@ -149,9 +149,10 @@ def _alike(tables):  # type: ignore[no-untyped-def]
 
 @exact
 def looked_up_by_turns(levels, tables, cells, room, y):  # type: ignore[no-untyped-def]
-    """The same where channels take turns, one for each of ``cells``, and each has a table; ``room``: (levels', y's) of `STRIP`.
+    """Look up interleaved channels, one for each of ``cells``, each in its own table; ``room``: scratch, `STRIP` levels and results
+    per channel.
 
-    What lines give is computed: several times sooner than numbers are looked up.
+    Tables that are straight lines are computed instead, which is several times faster than looking numbers up.
     """
     n, lines = len(cells), y.itemsize > 2
     slopes, starts = room[1][: n * _TURNS], room[1][n * _TURNS : 2 * n * _TURNS]
@@ -177,7 +178,7 @@ def looked_up_by_turns(levels, tables, cells, room, y):  # type: ignore[no-untyp
 
 @exact.noinline
 def curved(kind, x, a, b, scale, y):  # type: ignore[no-untyped-def]
-    """The reference's numbers, of all curves but equalising, which looks them up.
+    """Compute any curve but equalising, which is looked up, with the reference's bits.
 
     Args:
         a, b: bits, or threshold; or the least and the greatest number.
@@ -225,7 +226,7 @@ def slope_of(kind, slope, x, a, scale, out):  # type: ignore[no-untyped-def]
 
 @fused
 def mixed_slope(gate, g, slopes, out):  # type: ignore[no-untyped-def]
-    """The gradient of the image, as far as the gate is open through the curve, beyond it past it."""
+    """The gradient of the image: the gate's share through the curve, the rest past it."""
     rest = type(gate)(1.0) - gate
     for u in range(len(out)):
         out[u] = g[u] * (gate * slopes[u] + rest)
@@ -233,7 +234,7 @@ def mixed_slope(gate, g, slopes, out):  # type: ignore[no-untyped-def]
 
 @summing
 def pulls(x, g, a, b):  # type: ignore[no-untyped-def]
-    """Of a strip the sums of g (x - a) and of g, and how many numbers equal a and b."""
+    """Over a strip, the sums of g (x - a) and of g, and how many numbers equal a and b."""
     product, whole, low, high = x.dtype.type(0.0), x.dtype.type(0.0), np.int32(0), np.int32(0)
     for u in range(len(x)):
         product += g[u] * (x[u] - a)
@@ -245,7 +246,7 @@ def pulls(x, g, a, b):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def pulled(x, g, slope, a, down, b, up, into):  # type: ignore[no-untyped-def]
-    """The gradient through a slope, and what each number that equals a or b gets beside it."""
+    """The gradient through a slope; numbers that equal a or b get ``down`` or ``up`` in addition."""
     zero = type(slope)(0.0)
     for u in range(len(x)):
         into[u] = g[u] * slope + (down if x[u] == a else zero) + (up if x[u] == b else zero)
@@ -285,7 +286,7 @@ def bent(kind, clip, scale, own, x, y):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def bent_backward(options, scale, reach, own, x, g, target, scratch, along, wanted):  # type: ignore[no-untyped-def]
-    """The gradient of x from that of the curve, in ``target``; where ``wanted``, adds those of the numbers to ``along``.
+    """Write the gradient of x to ``target``; if ``wanted``, add the gradients of the numbers to ``along``.
 
     Args:
         options: kind, slope, magnitude, whether to clip.

@@ -1,4 +1,4 @@
-"""Loops over planes: every curve of numbers, forward and backward, and of bytes, looked up.
+"""Loops over planes: every curve on floats, forward and backward, and on bytes, by tables.
 
 Owns: the curves as the reference computes them, bit for bit but for the power, and their declared slopes.
 Must not: know of tensors; everything comes as contiguous arrays, a plane for each channel of a sample.
@@ -19,7 +19,7 @@ __all__ = ["backward", "by_levels", "forward", "look_up", "toned"]
 
 @fused.noinline
 def _settle(kind, row, weights, scale, numbers, table, rise, room):  # type: ignore[no-untyped-def]
-    """What a curve reads off its channel before it changes anything: two numbers, and for equalising a table with its slopes.
+    """Compute what a curve depends on of its whole channel: two numbers, and for equalising a table with its slopes.
 
     Args:
         row: the plane.
@@ -50,7 +50,7 @@ def _room(kind, length):  # type: ignore[no-untyped-def]
 
 @fused
 def _spread(kind, x, a, b, scale, levels, table, y):  # type: ignore[no-untyped-def]
-    """A curve that read off its channel ``a`` and ``b``, or whether the channel stays as it is and a table."""
+    """Apply autocontrast, with the extremes ``a`` and ``b``, or equalising, by its table; there ``a`` is 1 if the channel stays."""
     if kind == AUTOCONTRAST:
         rows.curved(kind, x, a, b, scale, y)
     elif a == type(scale)(1.0):
@@ -81,7 +81,7 @@ def _stretched_back(row, grad, a, b, gate, into):  # type: ignore[no-untyped-def
 
 @fused
 def toned(kind, clip, scale, own, row, counts, scratch, out):  # type: ignore[no-untyped-def]
-    """A plane under its curve; ``counts``: how often each of its numbers counts in what the curve reads off it, or None: once."""
+    """Apply a curve to a plane; ``counts``: how often each of its numbers counts for extremes or histogram; None: once."""
     cast, (table, rise, room) = row.dtype.type, scratch
     if own[GATE] == cast(0.0):
         copy(row, out)
@@ -99,7 +99,7 @@ def toned(kind, clip, scale, own, row, counts, scratch, out):  # type: ignore[no
 
 @entry
 def forward(planes, numbers, options, scale, channels, out, start, stop):  # type: ignore[no-untyped-def]
-    """Planes [start, stop) under their curves.
+    """Apply their curves to planes [start, stop).
 
     Args:
         numbers: (samples or 1, 3), as ``layout.py`` has them.
@@ -113,13 +113,13 @@ def forward(planes, numbers, options, scale, channels, out, start, stop):  # typ
 
 @fused
 def _turns(cells, levels, out):  # type: ignore[no-untyped-def]
-    """Room for what is looked up by turns."""
+    """Scratch for looking up interleaved channels."""
     return np.empty(len(cells) * rows.STRIP, levels.dtype), np.empty(len(cells) * rows.STRIP, out.dtype)
 
 
 @entry
 def look_up(planes, tables, cells, out, start, stop):  # type: ignore[no-untyped-def]
-    """Fill planes [start, stop) from their tables (planes, cells, 256); a plane holds one channel or, by turns, all ``cells``."""
+    """Fill planes [start, stop) from their tables (planes, cells, 256); a plane holds one channel, or all interleaved."""
     room = _turns(cells, planes, out)
     for p in range(start, stop):
         rows.looked_up_by_turns(planes[p], tables[p], cells, room, out[p])
@@ -127,11 +127,11 @@ def look_up(planes, tables, cells, out, start, stop):  # type: ignore[no-untyped
 
 @entry
 def by_levels(planes, numbers, options, channels, cells, out, start, stop):  # type: ignore[no-untyped-def]
-    """Planes [start, stop) of bytes under their curves: what these make of 256 levels, looked up; rounded where bytes come out.
+    """Apply their curves to planes [start, stop) of bytes, by tables of 256 levels; rounded if ``out`` has bytes.
 
     Args:
         channels: how many planes a sample has.
-        cells: one for each channel of a plane.
+        cells: a tuple with an entry for each channel of a plane.
     """
     kind, unit, n = options[0], np.float32(1.0 / 255.0), len(cells)
     levels, made, tables = np.empty(256, np.float32), np.empty(256, np.float32), np.empty((n, 256), out.dtype)

@@ -1,6 +1,6 @@
-"""Histograms flattened tile by tile, compiled.
+"""Flatten histograms tile by tile, compiled.
 
-Owns: the curves of a channel's tiles, and the picture under what lies between them.
+Owns: the curves of a channel's tiles, and their interpolation between tiles' centres.
 Must not: know of tensors; everything comes as contiguous arrays, a plane for each channel of a sample.
 Read next: ``../clahe.py``.
 """
@@ -29,7 +29,7 @@ def _count(levels, row, tile, counts):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def _curve(counts, most, scale, table):  # type: ignore[no-untyped-def]
-    """The curve of a tile: what is beyond ``most`` is spread over all levels, and the sums are stretched to 255."""
+    """The curve of a tile: counts beyond ``most`` are spread over all levels, and the sums are stretched to 255."""
     spare = np.int64(0)
     for k in range(256):
         spare += max(counts[k] - most, 0)
@@ -49,7 +49,7 @@ def _slopes(table, rise):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def _between(tables, levels, row, across, left, right, out):  # type: ignore[no-untyped-def]
-    """Of a row's levels what the curves (256, tiles) to the left and right of each pixel make of them, between the two."""
+    """Interpolate a row's levels between the curves (tiles, 256) to the left and to the right of each pixel."""
     one = np.float32(1.0)
     for u in range(len(out)):
         level = levels[row, u]
@@ -72,14 +72,14 @@ def _sloped(top, bottom, down, y):  # type: ignore[no-untyped-def]
 
 @entry
 def clahe(planes, limits, channels, size, tiles, steps, out, slopes, start, stop):  # type: ignore[no-untyped-def]
-    """Planes [start, stop) of (planes, h, w), flattened.
+    """Flatten the histograms of planes [start, stop) of (planes, h, w).
 
     Args:
         limits: (samples or 1,), float64.
-        size: rows and columns with what is mirrored, whole tiles of it.
+        size: rows and columns with the mirrored border, which make whole tiles.
         tiles: how many along y and x.
-        steps: along y and x, of every pixel: the tile before, the tile after, and how far it is on its way.
-        slopes: of the curves at each pixel; without planes where nobody asks.
+        steps: along y and x, for every pixel: the tile before, the tile after, and the fraction of the way.
+        slopes: of the curves at each pixel; has no planes if they are not wanted.
     """
     (above, below, down), (left, right, across) = steps
     (_, height, width), (tall, wide) = planes.shape, (size[0] // tiles[0], size[1] // tiles[1])

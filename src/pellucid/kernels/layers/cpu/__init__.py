@@ -1,4 +1,4 @@
-"""Reads laid over one another, compiled for the CPU: row by row, no read in memory, rows and sources split over threads.
+"""Blend reads over one another, compiled for the CPU: row by row, no read in memory, rows and sources split over threads.
 
 Owns: the operators `LAYERS`.
 Must not: know about gradients (``../../explicit.py``) or import Numba before an operator runs.
@@ -39,7 +39,7 @@ class _Call:
         self.grain = _PIXELS // max(self.width, 1) + 1
 
     def room(self, lines: int) -> Any:
-        """Lines for a thread's own use, so many of them of pictures."""
+        """A thread's scratch, with ``lines`` rows of all channels."""
         from pellucid.kernels.layers.cpu.rows import AXIS
         from pellucid.kernels.layers.cpu.sweep import Room
 
@@ -50,7 +50,7 @@ class _Call:
         return (Room(numbers[:taps], index, numbers[taps : taps + 2], numbers[taps + 2 :], spans),)
 
     def table(self) -> tuple[Any, Any]:
-        """The reads in the order of their sources, and where each source's begin."""
+        """The reads in the order of their sources, and where each source's reads begin."""
         batch = np.arange(len(self.reads.offset) + 1)
         sources = (self.reads.offset + batch[:-1, None]).reshape(-1)
         order = np.argsort(sources, kind="stable")

@@ -1,7 +1,7 @@
-"""One row of one read: how much of it shows where, what it shows, and the way back of both.
+"""One row of one read: its share at each pixel, its pixels, and the gradients of both.
 
 Owns: the arithmetic of a row; the reference's coordinates bit for bit.
-Must not: know in which order rows are laid.
+Must not: know in which order reads are blended.
 Read next: ``sweep.py``.
 """
 
@@ -39,8 +39,8 @@ def _column(place, width):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def span(opacity, box, k, covers, edge, y, width, line):  # type: ignore[no-untyped-def]
-    """Where read k shows in row y: its columns, from and to, and its share there; or it goes into ``line`` if it varies, which is
-    the last that is told.
+    """Where read k shows in row y: (first column, column behind the last, share, whether the share varies). A share that varies
+    is written to ``line``.
     """
     cast = opacity.dtype.type
     zero, half = cast(0.0), cast(0.5)
@@ -64,7 +64,7 @@ def span(opacity, box, k, covers, edge, y, width, line):  # type: ignore[no-unty
 
 @fused.noinline
 def cut(plane, first, last, share, line, varies):  # type: ignore[no-untyped-def]
-    """What `span` tells of a read whose share a row of a plane cuts out."""
+    """Change the result of `span` for a read whose share is multiplied by a row of a plane."""
     cast = line.dtype.type
     zero, one = cast(0.0), cast(1.0)
     while first < last and plane[first] == zero:
@@ -94,14 +94,14 @@ def whole(m):  # type: ignore[no-untyped-def]
 
 @fused
 def _seen(shift, first, last, width):  # type: ignore[no-untyped-def]
-    """Of these columns those whose pixel, so many columns on, lies in the picture."""
+    """The columns of [first, last) whose source pixel, ``shift`` columns to the right, lies in the picture."""
     low = min(max(-shift, first), last)
     return low, max(min(width - shift, last), low)
 
 
 @fused
 def read_whole(img, at, shape, unit, dx, dy, ground, y, first, last, lines):  # type: ignore[no-untyped-def]
-    """Columns first to last of a read that moves whole pixels; ``at`` is where its picture begins."""
+    """Read columns first to last of a read that moves whole pixels; ``at`` is where its picture begins."""
     height, width = shape
     inside = 0 <= y + dy < height
     low, high = _seen(dx, first, last, width) if inside else (first, first)
@@ -125,9 +125,9 @@ def _places(m, y, first, x, down):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _settle(place, first, near, far, length):  # type: ignore[no-untyped-def]
-    """Which two neighbours places lie between along one axis, and how much these count; what lies outside of the picture: 0.
+    """Find the two pixels that each place lies between along one axis, and their weights; pixels outside of the picture weigh 0.
 
-    The first is such that the second is there, too, if there are two at all.
+    The first is chosen such that the second exists, too, if the axis has two pixels at all.
     """
     cast = place.dtype.type
     zero, one, before, after, last = cast(0.0), cast(1.0), cast(-2.0), cast(length), cast(max(length - 2, 0))
@@ -137,18 +137,18 @@ def _settle(place, first, near, far, length):  # type: ignore[no-untyped-def]
     for u in range(len(place)):
         first[u] = min(max(np.floor(place[u]), zero), last)
     for u in range(len(place)):
-        apart = abs(place[u] - first[u])
-        near[u] = one - apart if apart < one else zero
+        distance = abs(place[u] - first[u])
+        near[u] = one - distance if distance < one else zero
     for u in range(len(place)):
-        apart = abs(place[u] - (first[u] + one))
-        far[u] = one - apart if apart < one else zero
+        distance = abs(place[u] - (first[u] + one))
+        far[u] = one - distance if distance < one else zero
     if length == 1:
         far[:] = zero
 
 
 @fused.noinline
 def tap(m, y, first, last, shape, taps, index):  # type: ignore[no-untyped-def]
-    """What a row's pixels read: of ``taps`` the lines PLACE, FIRST, NEAR and FAR of each axis, and which pixel is the first."""
+    """Write for a row's pixels the lines PLACE, FIRST, NEAR and FAR of each axis to ``taps``, and the first pixel to ``index``."""
     width = np.int32(shape[1])
     across, down = taps[:AXIS], taps[AXIS:]
     _places(m, y, first, across[PLACE][first:last], down[PLACE][first:last])
@@ -161,13 +161,13 @@ def tap(m, y, first, last, shape, taps, index):  # type: ignore[no-untyped-def]
 
 @fused
 def _steps(shape):  # type: ignore[no-untyped-def]
-    """To the second neighbour along each axis."""
+    """Steps in memory to the second neighbour along each axis; 0 if there is none."""
     return np.uint64(1 if shape[1] > 1 else 0), np.uint64(shape[1] if shape[0] > 1 else 0)
 
 
 @fused
 def read(img, at, shape, unit, ground, first, last, taps, index, lines):  # type: ignore[no-untyped-def]
-    """Columns first to last of an interpolated read."""
+    """Interpolate columns first to last of a read."""
     cast = taps.dtype.type
     left, right, upper, lower = taps[NEAR], taps[FAR], taps[AXIS + NEAR], taps[AXIS + FAR]
     across, down = _steps(shape)
@@ -193,7 +193,7 @@ def _mean(img, base, across, down, index, left, right, upper, lower, unit, outsi
 
 @fused.noinline
 def read_straight(m, img, at, shape, unit, ground, y, first, last, taps, index, lines):  # type: ignore[no-untyped-def]
-    """The same of a read whose rows are the picture's rows, which are mixed first: two pixels are looked up, not four."""
+    """Interpolate a read whose rows run along the picture's rows, which are mixed first: two pixels are looked up, not four."""
     cast, (height, width) = taps.dtype.type, shape
     across, down, into, mixed = taps[:AXIS], taps[AXIS:], index[first:last], taps[AXIS + PLACE][:width]
     _places(m, y, first, across[PLACE][first:last], down[PLACE][first:last])
@@ -221,18 +221,18 @@ def _mix(a, b, upper, lower, out):  # type: ignore[no-untyped-def]
 
 
 @fused.noinline
-def _between(row, beside, index, left, right, there, outside, line):  # type: ignore[no-untyped-def]
+def _between(row, beside, index, left, right, vertical, outside, line):  # type: ignore[no-untyped-def]
     zero, one = line.dtype.type(0.0), line.dtype.type(1.0)
     for u in range(len(line)):
         i = np.uint64(index[u])
-        cover = (left[u] + right[u]) * there
+        cover = (left[u] + right[u]) * vertical
         mean = left[u] * row[i] + right[u] * row[i + beside] + (one - cover) * outside
         line[u] = mean if cover > zero else outside
 
 
 @fused.noinline
 def lay(lines, above, first, last, share, line, varies):  # type: ignore[no-untyped-def]
-    """Lay a read over what is there, as ``torch.lerp`` does; what is covered, or not there, leaves no NaN."""
+    """Blend a read over the lines below it, as ``torch.lerp`` does; pixels that do not show pass on no NaN."""
     half, one, zero = line.dtype.type(0.5), line.dtype.type(1.0), line.dtype.type(0.0)
     for c in range(len(lines)):
         below, over = lines[c][first:last], above[c][first:last]
@@ -254,7 +254,7 @@ def lay(lines, above, first, last, share, line, varies):  # type: ignore[no-unty
 
 @fused.noinline
 def rest(factor, first, last, share, line, varies, low, high):  # type: ignore[no-untyped-def]
-    """Multiply columns low to high by what a read leaves of those below it."""
+    """Multiply columns low to high of ``factor`` by the share that a read leaves to those below it."""
     one, low, high = factor.dtype.type(1.0), max(first, low), min(last, high)
     left, shares = factor[low:high], line[low:high]
     if varies:
@@ -287,7 +287,7 @@ def give_whole(into, at, shape, channels, dx, dy, grad, begin, y, first, last, w
 
 @fused.noinline
 def give(into, at, shape, channels, grad, begin, y, first, last, weight, taps, index):  # type: ignore[no-untyped-def]
-    """The same to the four pixels of each that had been interpolated."""
+    """Add a row's gradient, weighted, to the four pixels that each of its pixels was interpolated from."""
     height, width = shape
     cast = weight.dtype.type
     left, right, upper, lower = taps[NEAR], taps[FAR], taps[AXIS + NEAR], taps[AXIS + FAR]
@@ -306,7 +306,7 @@ def give(into, at, shape, channels, grad, begin, y, first, last, weight, taps, i
 
 @fused
 def finite(value):  # type: ignore[no-untyped-def]
-    """A number in the place of what is none, as ``torch.nan_to_num`` has it."""
+    """Replace NaN and infinity by numbers, as ``torch.nan_to_num`` does."""
     cast = type(value)
     if np.isnan(value):
         return cast(0.0)
@@ -316,7 +316,7 @@ def finite(value):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def slopes_of_share(above, lines, grad, first, last, found):  # type: ignore[no-untyped-def]
-    """The gradient of a read's share in each pixel: upstream times what it shows less what it covers."""
+    """The gradient of a read's share in each pixel: upstream times the difference between the read and what it covers."""
     found[first:last] = found.dtype.type(0.0)
     for c in range(len(lines)):
         over, below, upstream, into = above[c][first:last], lines[c][first:last], grad[c][first:last], found[first:last]
@@ -351,7 +351,7 @@ def to_box(opacity, box, k, edge, y, first, last, slope, into):  # type: ignore[
 
 @fused.noinline
 def to_plane(plane, first, last, share, line, varies, slope, into):  # type: ignore[no-untyped-def]
-    """A row's gradient of a plane, and of the share that it cuts out; of the latter before the plane came."""
+    """Write a row's gradient of the plane to ``into``; turn ``slope`` into the gradient of the share before the plane."""
     into[:] = into.dtype.type(0.0)
     for u in range(first, last):
         into[u] = (line[u] if varies else share) * slope[u]
@@ -361,7 +361,7 @@ def to_plane(plane, first, last, share, line, varies, slope, into):  # type: ign
 
 @exact
 def _fades(place, end, edge):  # type: ignore[no-untyped-def]
-    """How fast a rectangle fades at a pixel."""
+    """The slope with which a rectangle fades at a pixel."""
     cast = type(end)
     zero, half, one = cast(0.0), cast(0.5), cast(1.0)
     if edge == zero:
@@ -372,7 +372,7 @@ def _fades(place, end, edge):  # type: ignore[no-untyped-def]
 
 @fused
 def _slopes(place, first, length):  # type: ignore[no-untyped-def]
-    """How fast the weights of two neighbours change with the place."""
+    """The slopes of two neighbours' weights in the place."""
     i, j = np.floor(place), first
     near = -1.0 if j == i else (1.0 if j == i + 1 else 0.0)
     far = 1.0 if j == i else (-1.0 if j + 1 == i else 0.0)

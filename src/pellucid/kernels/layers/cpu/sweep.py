@@ -1,6 +1,6 @@
-"""The compiled passes: the result row by row, and its gradients to the pictures and to what says how they are laid.
+"""The compiled passes: the result row by row, and its gradients to the pictures and to the table of reads.
 
-Owns: the order in which reads are laid, and what a thread may write.
+Owns: the order in which reads are blended, and what a thread may write.
 Must not: allocate.
 Read next: ``rows.py``.
 """
@@ -23,8 +23,8 @@ class Call(NamedTuple):
     Args:
         channels, height, width: of every picture.
         covers, edge: as the reference takes them.
-        copies: whether the result has the pictures' dtype, so that what is copied needs no arithmetic.
-        unit: what a number of the pictures counts.
+        copies: whether the result has the pictures' dtype, so that copied pixels need no arithmetic.
+        unit: the value of 1 in the pictures: 1 / 255 for bytes.
     """
 
     channels: int
@@ -37,9 +37,9 @@ class Call(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """The table: of every sample and read the distance to its source, opacity, rectangle and map; the plane; the ground's colours.
+    """The table: for every sample and read the distance to its source, opacity, rectangle and map; the plane; the ground's colours.
 
-    Rectangles, and maps, have no row per read where there are none, and the plane none of pixels.
+    Absent rectangles or maps have no rows, and an absent plane has no pixels.
     """
 
     offset: Any
@@ -51,7 +51,7 @@ class Reads(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The memory of a thread, line by line: what a row reads, two of shares, those of pictures; and four numbers per read."""
+    """A thread's scratch: the lines of `rows.tap` and its index, two lines of shares, lines of pictures; four numbers per read."""
 
     taps: Any
     index: Any
@@ -62,7 +62,7 @@ class Room(NamedTuple):
 
 @fused
 def _span(call, reads, i, k, y, line):  # type: ignore[no-untyped-def]
-    """As `span`, for a read of a sample, and cut by the plane where it is the last."""
+    """As `rows.span`, for a read of a sample, and cut by the plane if it is the last."""
     first, last, share, varies = rows.span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, call.width, line)
     if len(reads.plane[i]) > 0 and k == reads.opacity.shape[1] - 1:
         return rows.cut(reads.plane[i, y], first, last, share, line, varies)
@@ -82,7 +82,7 @@ def _shift(reads, i, k):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _show(img, call, reads, i, k, y, first, last, room, lines):  # type: ignore[no-untyped-def]
-    """Columns first to last of what read k of sample i shows in row y."""
+    """Read columns first to last of row y of read k of sample i."""
     shape = call.height, call.width
     at = (i + reads.offset[i, k]) * call.channels * call.height * call.width
     moves, dx, dy = _shift(reads, i, k)
@@ -99,30 +99,30 @@ def _show(img, call, reads, i, k, y, first, last, room, lines):  # type: ignore[
 
 @fused.noinline
 def _look(call, reads, i, y, spans, line):  # type: ignore[no-untyped-def]
-    """Where each read shows in a row: from and to, whether it hides what is below (1) or varies (2), and whether it moves whole
-    pixels that are there. Returns the last that hides the whole row; -1: the ground shows.
+    """Write each read's span in a row: first column, column behind the last, whether it hides those below (1) or varies (2), and
+    whether it moves whole pixels of its picture. Returns the last read that hides the whole row; -1: the ground shows.
     """
     lowest, one, zero = np.int64(-1), line.dtype.type(1.0), line.dtype.type(0.0)
     for k in range(len(spans)):
         first, last, share, varies = _span(call, reads, i, k, y, line)
-        here = spans[k]
-        here[0], here[1], here[2] = first, last if varies or share != zero else first, 2 if varies else (1 if share == one else 0)
+        own = spans[k]
+        own[0], own[1], own[2] = first, last if varies or share != zero else first, 2 if varies else (1 if share == one else 0)
         if last > first:
             moves, dx, dy = _shift(reads, i, k)
-            here[3] = 1 if moves & (0 <= y + dy < call.height) & (first + dx >= 0) & (last + dx <= call.width) else 0
-        if here[2] == 1 and first == 0 and last == call.width:
+            own[3] = 1 if moves & (0 <= y + dy < call.height) & (first + dx >= 0) & (last + dx <= call.width) else 0
+        if own[2] == 1 and first == 0 and last == call.width:
             lowest = np.int64(k)
     return lowest
 
 
 @fused
 def _straight(call, spans, lowest):  # type: ignore[no-untyped-def]
-    """Whether a row is nothing but pieces of rows of pictures: side by side from the left, or one covering another."""
+    """Whether a row only copies pieces of rows of pictures: side by side from the left, or one covering another."""
     reach = np.int64(0)
     for k in range(max(lowest, 0), len(spans)):
-        first, last, kind, there = spans[k]
+        first, last, kind, inside = spans[k]
         if last > first:
-            if kind != 1 or there != 1:
+            if kind != 1 or inside != 1:
                 return False
             reach = max(reach, last) if first <= reach else reach
     return call.copies and reach == call.width
@@ -165,7 +165,7 @@ def forward(img, call, reads, out, room, start, stop):  # type: ignore[no-untype
 
 @entry
 def to_sources(grad, call, reads, order, begins, into, room, start, stop):  # type: ignore[no-untyped-def]
-    """The gradients of pictures start to stop, each of which this thread alone owns, read by read in the table's order.
+    """The gradients of pictures start to stop, which this thread alone writes, read by read in the table's order.
 
     Args:
         order: the places (sample * reads + read) in the table, source by source, and ``begins`` where each source's begin.
@@ -215,7 +215,7 @@ def to_numbers(grad, img, call, reads, sums, cut_out, room, start, stop):  # typ
                 at = ((i * channels + c) * height + y) * width
                 for u in range(width):
                     upstream[c, u] = cast(grad[at + u])
-            for k in range(count):  # what each read covers, kept
+            for k in range(count):  # keep what each read covers
                 below, above, after = stack[2 * k * channels :], stack[(2 * k + 1) * channels :], stack[(2 * k + 2) * channels :]
                 first, last, share, varies = _span(call, reads, i, k, y, line)
                 _show(img, call, reads, i, k, y, 0, width, room, above[:channels])

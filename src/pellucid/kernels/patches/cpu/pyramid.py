@@ -91,7 +91,7 @@ def build(image, coarse, table, line):  # type: ignore[no-untyped-def]
 
 @fused
 def give_back(gradient, coarse, table, line):  # type: ignore[no-untyped-def]
-    """Collect every level's gradient in the image's, from the last level up; ``coarse`` is used up."""
+    """Collect every level's gradient in the image's, from the last level up; ``coarse`` is overwritten."""
     for level in range(len(table) - 1, 0, -1):
         low_y, low_x, height, width, start = table[level - 1]
         to_y, to_x, rows, columns, begin = table[level]

@@ -31,8 +31,8 @@ def _locate(frame, u, v, shrink, low_x, low_y, x, y):  # type: ignore[no-untyped
 def _touch(x, y, height, width, start, index, right, down):  # type: ignore[no-untyped-def]
     """Turn coordinates into fractions, and find the first pixel and the steps to its neighbours.
 
-    Outside, and on the ends, a step is 0: the neighbour is the pixel itself, so the value repeats and the slope is 0. What is not a
-    number counts as 0.
+    Outside, and on the ends, a step is 0: the neighbour is the pixel itself, so the value repeats and the slope is 0. NaN counts
+    as 0.
     """
     cast = x.dtype.type
     last_x, last_y, zero = cast(width - 1), cast(height - 1), cast(0)
@@ -179,7 +179,7 @@ class Call(NamedTuple):
     Args:
         images, coarse: (planes, pixels), the pictures and the levels below them; ``table`` says where a level begins.
         frames, span: (patches, 6) and (patches,), of which ``patches`` belong to each image.
-        u, v: of every sample of a patch.
+        u, v: coordinates of every sample of a patch in its frame.
     """
 
     images: Any

@@ -24,7 +24,7 @@ def _corners(points: Tensor) -> Any:
 
 
 def _room(size: list[int]) -> tuple[Any]:
-    """A plane of one picture, with a column beside it."""
+    """Scratch for a plane of one picture, with one more column."""
     return (scratch("coverage", size[0] * (size[1] + 1), np.float64).reshape(size[0], size[1] + 1),)
 
 

@@ -1,4 +1,4 @@
-"""The compiled passes: what is covered, row by row, and its gradient along the edges.
+"""The compiled passes: coverage, row by row, and its gradient along the edges.
 
 Owns: the walk of an edge through rows and columns, and what a thread may write.
 Must not: allocate.
@@ -15,14 +15,14 @@ _ROUNDING = 1e-6  # the reference's
 
 
 @fused
-def _there(corner):  # type: ignore[no-untyped-def]
+def _is_corner(corner):  # type: ignore[no-untyped-def]
     return np.isfinite(corner[0]) and np.isfinite(corner[1])
 
 
 @fused
 def _following(corners, k, first):  # type: ignore[no-untyped-def]
     """The corner after corner k of the ring that begins at corner ``first``."""
-    return k + 1 if k + 1 < len(corners) and _there(corners[k + 1]) else first
+    return k + 1 if k + 1 < len(corners) and _is_corner(corners[k + 1]) else first
 
 
 @fused
@@ -35,7 +35,7 @@ def _rows(low, high, height):  # type: ignore[no-untyped-def]
 
 @fused
 def _add(row, left, right, fall):  # type: ignore[no-untyped-def]
-    """What an edge's part in a row adds, from x ``left`` to ``right``, which falls by so much."""
+    """Add the part of an edge in a row, from x ``left`` to ``right``, which falls by so much."""
     low, high = (left, right) if left < right else (right, left)
     width = len(row) - 1
     if high <= 0.0:
@@ -84,11 +84,11 @@ def _wind_edge(x0, y0, x1, y1, sums):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _wind(corners, sums):  # type: ignore[no-untyped-def]
-    """Mean winding numbers, such that parts count above 0, in the rows from the first to the last of those that are returned."""
+    """Write mean winding numbers, positive inside of parts; returns (first row, row behind the last, sign that was applied)."""
     height, width = len(sums), sums.shape[1] - 1
     low, high, area, first = np.inf, -np.inf, 0.0, 0
     for k in range(len(corners)):
-        if not _there(corners[k]):
+        if not _is_corner(corners[k]):
             first = k + 1
             continue
         end = corners[_following(corners, k, first)]
@@ -100,7 +100,7 @@ def _wind(corners, sums):  # type: ignore[no-untyped-def]
     sums[top:bottom] = 0.0
     first = 0
     for k in range(len(corners)):
-        if not _there(corners[k]):
+        if not _is_corner(corners[k]):
             first = k + 1
             continue
         end = corners[_following(corners, k, first)]
@@ -116,7 +116,7 @@ def _wind(corners, sums):  # type: ignore[no-untyped-def]
 
 @entry
 def cover(points, out, sums, start, stop):  # type: ignore[no-untyped-def]
-    """Polygons start to stop."""
+    """Write the coverage of polygons start to stop."""
     cast = out.dtype.type
     for i in range(start, stop):
         plane = out[i]
@@ -132,7 +132,7 @@ def cover(points, out, sums, start, stop):  # type: ignore[no-untyped-def]
 
 @fused
 def _slope(wound):  # type: ignore[no-untyped-def]
-    """How fast coverage grows with the winding."""
+    """The slope of coverage in the winding number."""
     if wound < -_ROUNDING:
         return -1.0 if wound >= -1.0 else 0.0
     return 1.0 if (wound >= 0.0) & (wound <= 1.0) else 0.0
@@ -140,7 +140,7 @@ def _slope(wound):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _moments(x0, y0, x1, y1, grad, sums):  # type: ignore[no-untyped-def]
-    """The integral of a gradient to windings along an edge, and that of its product with the share of the way."""
+    """Integrals along an edge of the gradient to windings, and of its product with the share of the edge's length."""
     height, width = grad.shape
     along, down = x1 - x0, y1 - y0
     whole, weighed = 0.0, 0.0
@@ -181,7 +181,7 @@ def to_corners(points, grad, into, sums, start, stop):  # type: ignore[no-untype
         sums[bottom:] = 0.0
         first = 0
         for k in range(len(corners)):
-            if not _there(corners[k]):
+            if not _is_corner(corners[k]):
                 first = k + 1
                 continue
             j = _following(corners, k, first)

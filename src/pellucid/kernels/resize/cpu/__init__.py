@@ -2,7 +2,7 @@
 
 Owns: its operators: `forward`, `backward` and `dual`; past torch's dispatcher `direct`, `prepared` and `back`; and
 `settled` and `settled_in_memory`, with colours that depend on the mean of the result.
-Must not: fall back; whoever chose it gets it or an error.
+Must not: fall back: it computes, or raises.
 Read next: ``op.py``.
 """
 

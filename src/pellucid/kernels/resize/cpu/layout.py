@@ -27,7 +27,7 @@ class Call(NamedTuple):
     line: int
     """How many pixels a line has room for."""
     unit: Any
-    """What a number of the image counts, in the dtype in which everything is computed."""
+    """The value of 1 in the image (1 / 255 for bytes), in the dtype in which everything is computed."""
 
 
 class Given(NamedTuple):
@@ -42,7 +42,7 @@ class Given(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Weights of both axes, tap by tap, and what each output sees; those across output by output, too; and two rows of scratch."""
+    """Weights of both axes, tap by tap, and whether each output sees something; those across, output by output, too; scratch."""
 
     across: Any
     seen: Any
@@ -57,10 +57,10 @@ class Room(NamedTuple):
     """The memory of a thread.
 
     Args:
-        rows: of a strip, as one of the descriptions below.
-        floats: for a strip.
+        rows: the rows of a strip, as one of the tuples below names them.
+        floats: the numbers of a strip.
         lines: a line of the image each.
-        places: of each output the first pixel and how many, across and down.
+        places: each output's first pixel and number of pixels, across and down.
         index: where each output's first pixel lies in a line.
     """
 
@@ -73,7 +73,7 @@ class Room(NamedTuple):
 
 
 class Backwards(NamedTuple):
-    """The transposed table, as ``weights.turn`` writes it, its low ends as an index, too; and the gradients of both."""
+    """The transposed table, as ``weights.turn`` writes it, its low ends as an index, too; the gradients of both axes' weights."""
 
     low: Any
     high: Any
@@ -93,7 +93,7 @@ class Sums(NamedTuple):
 
 
 class ForwardRows(NamedTuple):
-    """The rows of a strip: where those of each name begin. Coverage and ones; what was read, and what is made of it."""
+    """Where the rows of each name begin in a strip: coverage and ones; the pixels read, and their result."""
 
     cover: int
     ones: int
@@ -103,7 +103,7 @@ class ForwardRows(NamedTuple):
 
 
 class DualRows(NamedTuple):
-    """Beside them nothing, how what was read changes, what is made of that, and its part from moving along a line."""
+    """As `ForwardRows`, with zeros, the tangent of the pixels read, that of the result, and the former's part along a line."""
 
     cover: int
     ones: int
@@ -117,8 +117,8 @@ class DualRows(NamedTuple):
 
 
 class BackwardRows(NamedTuple):
-    """Beside them gradients of what was read and of the result, rows to exchange them with, and scratch; then what was read, what
-    the first mix gives, and the input of each later step but the first.
+    """Coverage and ones; the gradients of the pixels read and of the result, spare rows, and scratch; then the pixels read, the
+    first mix's result, and the input of each later step but the first.
     """
 
     cover: int

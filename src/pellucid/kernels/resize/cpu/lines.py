@@ -60,7 +60,7 @@ def _add4(a, b, c, d, w, out):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _fetch(img, base, step, pitch, out, width):  # type: ignore[no-untyped-def]
-    """Copy lines whose pixels are apart, so that they are summed like any other, bit for bit."""
+    """Copy lines of pixels that are not adjacent in memory, so that they are summed like any other, bit for bit."""
     cast = out.dtype.type
     for k in range(len(out) // width):
         row = out[k * width : (k + 1) * width]
@@ -70,7 +70,7 @@ def _fetch(img, base, step, pitch, out, width):  # type: ignore[no-untyped-def]
 
 @fused
 def _sum(img, base, pitch, w, first, count, out):  # type: ignore[no-untyped-def]
-    """Up to four lines, set where they are the first and else added; fewer than four are always the first."""
+    """Sum up to four lines; the first ones are written, later ones added. Fewer than four are always the first."""
     n = len(out)
     a = img[base : base + n]
     if count == 1:
@@ -228,7 +228,7 @@ FEW = 4
 
 
 def _products(pixels: Array, table: Array, at: Lanes, first: Lanes, eights: int) -> Lanes:
-    """The sums, lane by lane, of 8 ``eights`` numbers times their weights; where a weight is 0, a number does not count."""
+    """The sums, lane by lane, of 8 ``eights`` numbers times their weights; a number of weight 0 does not count, even if NaN."""
     parts = []
     for k in range(0, 8 * eights, 8):
         weight = table.load(first + k, 8)
@@ -264,7 +264,7 @@ def _dots(eights: int) -> Any:
 
 
 def _outputs(eights):  # type: ignore[no-untyped-def]
-    """A function: `across_many` of so many eights of taps."""
+    """Make a function that computes `across_many` for so many eights of taps."""
     dot, dots, pitch = _dot(eights), _dots(eights), 8 * eights
 
     @fused
@@ -284,7 +284,7 @@ _of8, _of16, _of24 = map(_outputs, (1, 2, 3))
 
 @fused.noinline
 def by_output(weights, taps, table):  # type: ignore[no-untyped-def]
-    """Turn a table that lies tap by tap: each output's weights in a row, and zeros up to the next eight."""
+    """Reorder a table that lies tap by tap: each output's weights in a row, with zeros up to a multiple of eight."""
     pitch = (taps + 7) // 8 * 8
     outputs = len(table) // pitch
     for u in range(outputs):

@@ -1,4 +1,4 @@
-"""A resize, the mean of what it makes, and the colours that depend on it.
+"""Resize, take the mean of the result, and apply the colours that depend on it.
 
 Owns: the entry point; a sample's pixels lie in the second cache in between, strip by strip.
 Must not: differ from a resize, a mean and a pass of colours one after the other.
@@ -16,7 +16,7 @@ from pellucid.kernels.resize.cpu.sweep import cover_strip, give, prepare, read, 
 __all__ = ["ALL", "COLORS", "PIXELS", "settle"]
 
 ALL, PIXELS, COLORS = range(3)
-"""What a call does: samples from their pixels to their colours; strips of all samples up to their pixels; or on from there."""
+"""What a call does: whole samples; strips of all samples up to their resized pixels; or strips from there to their colours."""
 
 
 @exact.noinline
@@ -46,7 +46,7 @@ def settle(given, call, slopes, bends, out, kept, sums, p, what, turns, room, st
         bends: None where there is no curve among the colours, which is not compiled then.
         kept: a row for each sample's pixels; one row does for whole samples.
         sums: (rows of ``kept``, channels, height), of each line of the result.
-        p: room for the colours of one.
+        p: scratch for the colours of one sample.
         what: as the names above say.
         turns: as for `forward`.
         room: whose rows are a strip's ones, and its colours.

@@ -84,7 +84,7 @@ class _Call:
 
     @classmethod
     def of(cls, image: Tensor | Pictures, *given: Any) -> Self:
-        """The same of a pass's tensors, without copies."""
+        """Make a call of a pass's tensors, without copies."""
         *rows, size, options = given
         return cls(sources_of(image), image.shape[1], [part.contiguous().numpy() for part in rows], size, options)
 
@@ -104,11 +104,11 @@ class _Call:
         return room
 
     def lines(self, count: int = 1) -> _Array:
-        """So many lines, with nothing in them."""
+        """So many lines of zeros."""
         return np.zeros((count, self.step * self.call.line + 7), self.work)
 
     def turns(self, turns: Any, out: _Array) -> Any:
-        """Where the channels of ``out`` take turns: one for each, and a strip of each as they lie in planes."""
+        """For an interleaved ``out``: a tuple with an entry for each channel, and scratch for a strip in planes. Else None."""
         n = self.rows * self.size[1]
         return turns and (turns, scratch("made by turns", len(turns) * n, out.dtype).reshape(len(turns), n))
 
@@ -147,7 +147,7 @@ def direct(*given: Any) -> Tensor:
 def _resized(
     image: Tensor | Pictures, made: Callable[[], _Call], size: Sequence[int], options: Sequence[int], dtype: torch.dtype
 ) -> Tensor:
-    """What a call makes of pictures that lie as these."""
+    """Run a call on pictures laid out as these."""
     from pellucid.kernels.resize.cpu.sweep import forward
 
     out, turns, rows = _written(image, (image.shape[0], options[3], *size), dtype, levels=of_levels(options[2]))
@@ -170,8 +170,8 @@ def _written(image: Tensor | Pictures, shape: Sequence[int], dtype: torch.dtype,
 
 
 def prepared(image: Tensor, *given: Any) -> Callable[[_Array, Sequence[_Array]], _Array] | None:
-    """`direct` of pictures that lie as this one, from their memory and arrays for tensors to the result's memory; None of floats
-    that are not of the arithmetic.
+    """`direct` for pictures laid out as this one: (memory, arrays for the tensors) -> memory of the result. None for floats that
+    would have to be converted.
     """
     mapping, *_, size, options, _, dtype = given
     if image.dtype not in (torch.uint8, mapping.dtype) or dtype in (torch.float16, torch.bfloat16):
@@ -205,8 +205,8 @@ def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Ten
 
 
 def settled_in_memory(image: Tensor, recipe: Recipe, dtype: torch.dtype) -> Callable[[_Array, Sequence[_Array], _Array], _Array]:
-    """The same of the memory of pictures that lie as this one, of maps, windows and colours, and of their slopes, as a function to
-    the memory of the result.
+    """`settled` for pictures laid out as this one: (memory, (maps, windows, colours), the colours' slopes) -> memory of the
+    result.
     """
     from pellucid.kernels.resize.cpu.means import settle
 
@@ -326,7 +326,7 @@ backward = operator("cpu_resize_backward", _BACKWARD, back, lambda _, *given: em
 """The same arguments after the output's gradient; ``needs`` has one for each tensor.
 
 Returns the gradients of image, mapping, window and params; the last three in float64 and one row per sample, whatever the arguments
-had. What is not needed has no elements.
+had. A gradient that is not needed has no elements.
 """
 
 dual = operator(
@@ -334,5 +334,5 @@ dual = operator(
     lambda *given: tuple(_empty(given[0], given[8], given[9], given[11]) for _ in range(2)),
     8,
 )
-"""The output and how it changes, with (image, its change or None, mapping, window, params, the same of which the matrix alone
-counts, the changes of mapping and window or None, and the rest)."""
+"""(image, its change or None, mapping, window, params, the same of which the matrix alone counts, the changes of mapping and window
+or None, and the rest) -> the output and its change."""

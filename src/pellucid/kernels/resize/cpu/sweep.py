@@ -50,7 +50,7 @@ class Sample(NamedTuple):
 
 @fused
 def strip_at(call, r):  # type: ignore[no-untyped-def]
-    """Of strip r (the sample, its first row of the result, how many there are)."""
+    """(sample, first row of the result, number of rows) of strip r."""
     strips = (call.height + call.strip - 1) // call.strip
     v = r % strips * call.strip
     return r // strips, v, min(call.strip, call.height - v)
@@ -58,7 +58,7 @@ def strip_at(call, r):  # type: ignore[no-untyped-def]
 
 @fused
 def _placed(call, given, b, room, axis):  # type: ignore[no-untyped-def]
-    """Of an axis (scale, shift, first and last pixel of the window), and (first pixel, how many) of each output."""
+    """For an axis (scale, shift, first and last pixel of the window), and each output's (first pixel, number of pixels)."""
     m, window, places = given.maps[b * call.map_step], given.windows[b * call.window_step], room.places
     return (m[4 * axis], m[2 + 3 * axis], window[axis], window[2 + axis]), (places[2 * axis], places[2 * axis + 1])
 
@@ -71,7 +71,7 @@ def _spread(call, given, b, room, axis, length, weights, seen):  # type: ignore[
 
 @fused.noinline
 def prepare(call, given, b, room, rows):  # type: ignore[no-untyped-def]
-    """Fill a sample's tables; ``rows``: the lines it will read, of which what lies behind their last pixel is set to 0."""
+    """Fill a sample's tables; ``rows``: the lines that will be read, which are set to 0 behind their last pixel."""
     picture, channels = given.pictures[b if len(given.pictures) > 1 else 0], given.colors.channels
     height, width, strides = picture[7], picture[8], (picture[4], picture[5], picture[6])
     (first, count, _, _), tables = room.places, room.tables
@@ -82,7 +82,7 @@ def prepare(call, given, b, room, rows):  # type: ignore[no-untyped-def]
         if count[u] > 0:
             start, stop = min(start, first[u]), max(stop, first[u] + count[u])
     start, n = (start, stop - start) if stop > start else (np.int64(0), np.int64(0))
-    # Channels that lie next to each other are summed as one line, with what else there is between pixels, up to four in all.
+    # Interleaved channels are summed as one line, with unused numbers between pixels, up to four in all.
     together = channels > 1 and strides[0] == 1 and (strides[2] == channels or channels < strides[2] <= 4)
     step, plane = (strides[2], np.int64(1)) if together else (np.int64(1), call.line)
     for u in range(len(first)):
@@ -118,7 +118,7 @@ def _read_row(img, call, sample, channels, v, room, down, line):  # type: ignore
 
 @fused.inlined
 def _sum_across(line, sample, room, weights, turned, channels, out, at):  # type: ignore[no-untyped-def]
-    """The sums within a line, into ``out`` from place ``at`` on, by weights; ``turned`` are the same, output by output."""
+    """Write sums within a line to ``out`` from place ``at`` on, by weights; ``turned`` are the same, output by output."""
     taps, step = sample.taps[0], sample.step
     if taps <= FEW:
         across(line, sample.plane, np.uint64(step), room.index, weights, taps, channels, out, at)
@@ -144,14 +144,14 @@ def read(img, call, sample, channels, v, room, lines, out):  # type: ignore[no-u
 
 @fused.noinline
 def cover_strip(sample, tables, v, width, cover):  # type: ignore[no-untyped-def]
-    """Which pixels of a strip see something, where some do not."""
+    """Write which pixels of a strip see something, unless all do."""
     for i in range(0 if sample.whole else len(cover)):
         cover[i] = tables.seen[i % width] * tables.seen_down[v + i // width]
 
 
 @fused.noinline
 def uncover(sample, cover, rows, count):  # type: ignore[no-untyped-def]
-    """Set to 0 what sees nothing."""
+    """Set the pixels that see nothing to 0."""
     if sample.whole:
         return
     zero = cover.dtype.type(0.0)
@@ -167,8 +167,8 @@ def forward(given, call, bends, out, turns, room, start, stop):  # type: ignore[
 
     Args:
         bends: None where there is no curve among the colours, which is not compiled then.
-        turns: None, or where the channels of ``out`` (batch, height * width * channels) take turns: one for each, and a strip
-            of each as they lie in planes.
+        turns: None, or for an interleaved ``out`` (batch, height * width * channels) a tuple with an entry for each channel, and
+            scratch for a strip in planes.
     """
     final, out, zero = out, steps(out if turns is None else turns[1]), np.int64(0)
     colors, rows, lines, width = given.colors, room.rows, room.lines[:1], call.width
@@ -201,14 +201,14 @@ def forward(given, call, bends, out, turns, room, start, stop):  # type: ignore[
 
 @fused
 def give(turns, count, out, at):  # type: ignore[no-untyped-def]
-    """Write a strip of so many pixels to those of a sample from one on, channel by channel in turn."""
+    """Interleave a strip of so many pixels into a sample's, from pixel ``at`` on."""
     cells, made = turns
     together(made.reshape(made.size), 0, made.shape[1], count, cells, out[at * len(cells) :])
 
 
 @fused.inlined
 def _read_moved(given, change, call, sample, v, room, moves, moved, found, follow, near):  # type: ignore[no-untyped-def]
-    """Read a strip into ``found``, and how it changes into ``follow``."""
+    """Read a strip into ``found``, and its tangent into ``follow``."""
     img, channels, width, tables = given.img, given.colors.channels, call.width, room.tables
     line, other, last, moving = room.lines[0], room.lines[1], room.lines[2], len(moves[0]) > 0
     for row in range(len(found[0]) // width):
@@ -232,7 +232,7 @@ def _read_moved(given, change, call, sample, v, room, moves, moved, found, follo
 
 @fused
 def _move_tables(call, given, sample, moves, b, room, moved):  # type: ignore[no-untyped-def]
-    """How a sample's weights change with its map and window."""
+    """Write the tangents of a sample's weights, from those of its map and window."""
     by, edge, (across, down, turned) = moves[0][b], moves[1][b], moved
     for axis in range(2):
         (scale, shift, low, high), (first, count) = _placed(call, given, b, room, axis)
@@ -246,14 +246,14 @@ def _move_tables(call, given, sample, moves, b, room, moved):  # type: ignore[no
 
 @entry
 def dual(given, change, call, others, moves, out, along, room, moved, start, stop):  # type: ignore[no-untyped-def]
-    """The same as forward, and how the result changes, ``along``, while the image, the map and the window do.
+    """Do as `forward`, and write to ``along`` the result's tangent, from those of the image, the map and the window.
 
     Args:
-        change: of the image, laid out as it is; empty where there is none.
+        change: the image's tangent, laid out as it is; empty where there is none.
         others: parameters of which the matrix alone counts.
-        moves: of maps and windows, a row per sample; without rows where they do not change.
+        moves: tangents of maps and windows, a row per sample; without rows where they do not change.
         room: with three lines.
-        moved: room for the changes of the tables: of x, of y, of x output by output.
+        moved: scratch for the tangents of the tables: of x, of y, of x output by output.
     """
     colors, rows, width, out, along = given.colors, room.rows, call.width, steps(out), steps(along)
     one, before, known = room.floats.dtype.type(1.0), np.int64(0), np.int64(-1)
@@ -288,20 +288,20 @@ def dual(given, change, call, others, moves, out, along, room, moved, start, sto
 
 @fused.inlined
 def _turn(call, sample, channels, room, turned, upstream):  # type: ignore[no-untyped-def]
-    """Transpose a sample's table across. Returns the taps of that, 0 where it has too many."""
+    """Transpose a sample's table across. Returns its number of taps, 0 if there are too many."""
     first, count, _, _ = room.places
     n, width = sample.count, call.width
     taps = turn(first, count, room.tables.across, sample.low, n, turned.low, turned.high, turned.table)
     for x in range(n):
         turned.index[x] = np.uint64(turned.low[x])
-    for c in range(channels):  # behind a row: taps that are not there read 0
+    for c in range(channels):  # taps beyond the end of a row read 0
         upstream[c * (width + taps) + width : (c + 1) * (width + taps)] = upstream.dtype.type(0.0)
     return taps
 
 
 @fused.inlined
 def _give_down(given, call, sample, v, needs, room, turned, line, to_image):  # type: ignore[no-untyped-def]
-    """A line's gradient, to the rows of the image that it sums and to the weights down."""
+    """Pass a line's gradient on to the rows of the image that it sums and to the weights down."""
     _, _, first, count = room.places
     stride_c, stride_y, stride_x = sample.strides
     n, area = sample.count, sample.height * sample.width
@@ -318,7 +318,7 @@ def _give_down(given, call, sample, v, needs, room, turned, line, to_image):  # 
 
 @fused.inlined
 def _give_back(given, call, sample, v, needs, room, turned, taps, to_source, to_image):  # type: ignore[no-untyped-def]
-    """A strip's gradient, to the image and to the weights of both axes."""
+    """Pass a strip's gradient on to the image and to the weights of both axes."""
     width, channels, n = call.width, given.colors.channels, sample.count
     upstream, line, pitch = room.lines[call.strip], room.lines[call.strip + 1], width + taps
     first, count, _, _ = room.places
@@ -341,7 +341,7 @@ def _give_back(given, call, sample, v, needs, room, turned, taps, to_source, to_
 
 @fused
 def _to_map(given, call, b, room, turned, sums):  # type: ignore[no-untyped-def]
-    """The gradients of a sample's weights, to its map and window."""
+    """Pass the gradients of a sample's weights on to its map and window."""
     for axis in range(2):
         (scale, shift, low, high), (first, count) = _placed(call, given, b, room, axis)
         along = turned.across if axis == 0 else turned.down

@@ -173,7 +173,7 @@ def turn(first, count, weights, start, length, low, high, table):  # type: ignor
 
 @exact
 def _before(x, y):  # type: ignore[no-untyped-def]
-    """Whether x < y, as torch's minimum and maximum share a tie."""
+    """1 if x < y, 0 if x > y, and one half for a tie, as torch's minimum and maximum share gradients."""
     return 1.0 if x < y else (0.5 if x == y else 0.0)
 
 
@@ -223,7 +223,7 @@ def spread_backward(scale, shift, low, high, cubic, sharp, first, count, sums, t
 def spread_moved(  # type: ignore[no-untyped-def]
     scale, shift, low, high, by_scale, by_shift, by_low, by_high, cubic, sharp, first, count, taps, moved
 ):
-    """How the table of :func:`spread` changes with the map and the window of one axis: its ``taps`` rows, laid out alike."""
+    """Write the tangent of :func:`spread`'s table, from those of map and window along one axis: ``taps`` rows, laid out alike."""
     outputs = len(first)
     size, a, b = 1.0 if sharp else max(abs(np.float64(scale)), 1.0), np.float64(low) - 0.5, np.float64(high) + 0.5
     by_size = 0.0

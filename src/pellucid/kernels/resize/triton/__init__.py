@@ -1,4 +1,4 @@
-"""The antialiased resize for CUDA devices: the warp's kernels, which then read all that an output pixel spans.
+"""The antialiased resize for CUDA devices: the warp's kernels, which then read all pixels that an output pixel spans.
 
 Owns: its operators: `forward` (also as `direct`: there is nothing to gain past torch's dispatcher) and `backward`.
 Must not: fall back, know about gradients, or import Triton before an operator runs.
@@ -24,7 +24,7 @@ def _empty(*given: Any) -> Tensor:
 
 
 def _call(given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What the warp's launchers take: no field, no canvases."""
+    """The arguments of the warp's launchers, without a field and canvases."""
     return *given[:4], None, None, None, *given[4:7], True
 
 
