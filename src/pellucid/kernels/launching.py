@@ -66,7 +66,7 @@ class Fixed:
     * Colours. C, OC: channels of image and result; GROUPS: how many programs share them; K, N: how many each reads and writes.
       FLAGS: the stages; SLOTS: where the numbers of some begin. UNIT: what 1 in the image is worth.
     * Programs. BW, WW, P: the tile of one, as in `program`; STEPS: how many tiles one sums. F, INDEX: dtypes of numbers, and of
-      offsets within a sample. NEAR: what lies side by side, as ``launch.py`` says.
+      offsets within a sample. NEAR: what is adjacent in memory, as ``launch.py`` says.
     * Where they read. PROJECTIVE: whether the map is; FIELD: whether a field displaces; WINDOW: whether a window limits the reads.
       LINKS, KINDS: canvases of the chain; SOFT: whether one fades out; GROUNDS: where their fills begin among the colours, or -1;
       PLANES: numbers of a pixel that go back along the chain. RAW: every pixel is usable, and one whose coordinates are not finite

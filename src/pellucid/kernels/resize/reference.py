@@ -28,7 +28,7 @@ def resize(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tenso
 
     Args:
         image: floating point, or uint8 with a dtype for the result.
-        resample: see :func:`pellucid.kernels.warp.packing.pack`; what no row holds is not this function's. The map is a scaling
+        resample: see :func:`pellucid.kernels.warp.packing.pack`; its prologue and epilogue are not run here. The map is a scaling
             (possibly mirrored) and a shift per axis; other entries are not read. The window is required, and holds the pixel
             centres of the crop's corner pixels: pixels outside take no part, those cut by its edge take part by their share, and
             the weights are normalised inside. Output pixels more than half a pixel outside of it show the fill in the modes that

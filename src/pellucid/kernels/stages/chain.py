@@ -1,6 +1,6 @@
 """The colours of a pass as one table: which stage comes after which, and where the numbers of each lie in a sample's row.
 
-Owns: the flags of a pass; its row of numbers, there and back; and `colors_of`, the same chain as compiled code runs it.
+Owns: the flags of a pass; writing and reading its row of numbers; and `colors_of`, the same chain as compiled code runs it.
 Must not: compute on pixels, or import a compiler.
 Read next: ``../warp/packing.py``.
 """
@@ -28,10 +28,10 @@ __all__ = [
 MATRIX, FIRST_MIX, HUE, SECOND_MIX, CLIP, LAST_MIX, LEVELS, SHARP, GROUND, CURVE, CURVE_CLIP = (1 << k for k in range(11))
 CURVE_CODE = 11
 """Which stages there are: out = last(clip(curve(clip(second(hue(first(sample))))))), where the outer clip is CURVE_CLIP, never
-without CURVE; which curve it is stands in the bits from CURVE_CODE on, as `Curved.code`. FIRST_MIX without MATRIX
+without CURVE; the bits from CURVE_CODE on say which curve it is, as `Curved.code`. FIRST_MIX without MATRIX
 mixes offset and fill alone.
 LEVELS is no stage: 8-bit pixels are read and written as levels from 0 to 255, not as fractions. Nor is SHARP: a resize
-that does not stretch its kernel over the footprint. GROUND: canvases have fills, which show in what the first mix gives.
+that does not stretch its kernel over the footprint. GROUND: canvases have fills, which show in the first mix's result.
 """
 
 MIXED, TURNED, CLIPPED, CURVED = range(4)
@@ -42,11 +42,11 @@ class _Part(NamedTuple):
     """A stage's place in the chain.
 
     Args:
-        flag: that it is there.
-        numbers: of a row, by the channels of the image and of the result.
-        kind: which stages of a chain fit; the first mix and the fills of canvases are none.
+        flag: its flag in a pass.
+        numbers: how many it has in a row, by the channels of the image and of the result.
+        kind: the type of stages that fit here; None for the first mix, which is no stage.
         step: what compiled code does.
-        after: flags, of which one must be there before it; 0: none.
+        after: flags, of which one must come before it; 0: none.
     """
 
     flag: int
@@ -78,7 +78,7 @@ STAGES = sum(part.flag for part in _PARTS if part.kind is not None)
 
 
 def place(stage: int, flags: int, channels: int, outputs: int) -> int:
-    """Where the numbers of a stage begin in a sample's row, by its flag; of GROUND those of the canvases' fills."""
+    """Where the numbers of a stage begin in a sample's row, by its flag; GROUND stands for the canvases' fills."""
     at = 0
     for flag, numbers, *_ in _PARTS:
         if flag == stage:
@@ -115,7 +115,7 @@ class Colors(NamedTuple):
     fills: int
     """where the fills begin."""
     deep: int
-    """How many steps it takes to the last one whose slope depends on what it is given."""
+    """The number of steps up to the last one whose slope depends on its input."""
     steps: Any
     """(steps, 3): after the first mix, what is done, where its numbers begin, and of a curve its code and whether it is clipped."""
 
@@ -138,16 +138,16 @@ def colors_of(flags: int, channels: int, outputs: int) -> Colors:
 
 def _fitted(stages: Sequence[Stage]) -> Iterator[tuple[_Part, Stage]]:
     """The leading stages that fit the chain, each with its place."""
-    at, there = -1, 0
+    at, flags = -1, 0
     for stage in stages:
         for place, part in _PLACES[type(stage)]:
-            if place > at and (not part.after or part.after & there):
+            if place > at and (not part.after or part.after & flags):
                 break
         else:
             return
         if isinstance(stage, AffineStage) and stage.matrix.shape[-1] != stage.matrix.shape[-2]:
             return
-        at, there = place, there | part.flag
+        at, flags = place, flags | part.flag
         yield part, stage
 
 
@@ -161,8 +161,8 @@ def laid_out(
     levels: bool,
     sharp: bool,
 ) -> tuple[int, int, list[tuple[Tensor | None, int]], int]:
-    """Of a first mix, stages and the fills of canvases: how many of the stages fit, flags, pieces of a row (None: so many zeros),
-    and the channels of the result (0: any).
+    """Lay out a first mix, stages and the fills of canvases: (how many of the stages fit, flags, pieces of a row (None: so many
+    zeros), channels of the result (0: any)).
 
     Stages fit the pattern [hue] [affine] [clip] [curve [clip]] [affine]; the rest is run on the result.
     """
@@ -209,7 +209,7 @@ class Unpacked(NamedTuple):
 
 
 def read_back(flags: int, params: Tensor, channels: int, outputs: int, canvases: int) -> Unpacked:
-    """What :func:`laid_out` was given, from rows; what was left out may come back as zeros."""
+    """Recover from rows what :func:`laid_out` was given; absent parts may come back as zeros."""
 
     def take(flag: int, *shape: int, after: int = 0) -> Tensor:
         at = place(flag, flags, channels, outputs) + after
@@ -248,7 +248,7 @@ def is_sharp(flags: int) -> bool:
 
 
 def as_read(flags: int) -> bool:
-    """Whether pixels come out as they are read, resized by no kernel of its own."""
+    """Whether pixels come out as they are read: without colours, and without a resize that does not stretch its kernel."""
     return not flags & ~LEVELS
 
 
@@ -258,12 +258,12 @@ def has_stages(flags: int) -> bool:
 
 
 def has_curve(flags: int) -> bool:
-    """Whether one of them is a curve."""
+    """Whether one of the stages is a curve."""
     return bool(flags & CURVE)
 
 
 def blends_channels(flags: int) -> bool:
-    """Whether a channel depends on others."""
+    """Whether a channel may depend on others."""
     return bool(flags & (MATRIX | STAGES))
 
 
@@ -278,5 +278,5 @@ def without_colors(flags: int) -> int:
 
 
 def stretched(flags: int) -> int:
-    """The flags of the same colours with no resize of its own."""
+    """The flags of the same colours in a pass that is no resize, or stretches its kernel."""
     return flags & ~SHARP

@@ -1,6 +1,6 @@
-"""The stages of colour: each is its reference, and the names of what it takes.
+"""The stages of colour: each is its reference, and the names of its inputs.
 
-Owns: `STAGES`. What is printed of a row of it, forward and backward, lies in ``printed/``; the printer is a tool of the repository.
+Owns: `STAGES`. A tool of the repository prints each of its rows, forward and backward, to ``printed/``.
 Must not: compute anything itself: the references are the specification.
 Read next: ``chain.py``, ``../../../../docs/adr/0056-stages-written-once.md``.
 """
@@ -45,12 +45,12 @@ def mixed(image: Tensor, matrix: Tensor, offset: Tensor, fill: Tensor) -> Tensor
 
 
 def gated_hsv(image: Tensor, hue: Tensor, saturation: Tensor, value: Tensor, gate: Tensor) -> Tensor:
-    """HSV changed by addition, as far as the gate is open."""
+    """Add to hue, saturation and value; mix the result in by the gate."""
     return _gated(shift_hsv(image, hue, saturation, value), image, gate)
 
 
 def gated(image: Tensor, gate: Tensor) -> Tensor:
-    """Of a result and what it was made of, the first as far as the gate is open."""
+    """Mix a result and its input, stacked as channels, by the gate."""
     made, before = image.chunk(2, 1)
     return _gated(made, before, gate)
 

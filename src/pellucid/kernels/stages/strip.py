@@ -15,5 +15,5 @@ _Rows = TypeVar("_Rows")
 
 
 def laid(kind: Callable[..., _Rows], *counts: int, after: int = 0) -> _Rows:
-    """Where each name's rows begin, of which it has so many, one name after the other; the last name is where all of them end."""
+    """Lay out rows name by name, so many for each: where each name's rows begin; the last name says where all of them end."""
     return kind(*accumulate(counts, initial=after))

@@ -74,7 +74,7 @@ def store(source, target, place, rows):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def load(source, place, target, rows):  # type: ignore[no-untyped-def]
-    """Copy a strip from such a place."""
+    """Copy a strip from a place, as `store` takes it."""
     first, at, width, step = place
     for o in range(rows):
         lines = len(target[o]) // width

@@ -43,7 +43,7 @@ def volume(
     no gradient goes to it. ``block`` computes a part of the result from a part of the volume, as :func:`block_of` finds it.
 
     The compiled one's second derivative goes through the reference; forward mode raises. Bit for bit the same for any number of
-    threads: forwards they share slices, backwards each sample has one.
+    threads: forward, they share the slices; backward, each sample has one thread.
     """
     field = _field(src_from_dst, control)
     start, lattice = (None, size) if window is None else (window[0].detach(), window[1])
@@ -64,7 +64,7 @@ def block_of(
     size: Size3,
     window: Window | None = None,
 ) -> Block:
-    """The block of a volume of the size ``whole`` for ``part`` voxels of what :func:`volume` makes of it, from the ``first`` on."""
+    """The block of a volume of the size ``whole`` that ``part`` voxels of :func:`volume`'s result read, from the ``first`` on."""
     start, lattice = (None, size) if window is None else window
     return reach(first, part, whole, src_from_dst, _field(src_from_dst, control), start, lattice)
 
@@ -81,10 +81,10 @@ def majority(
     block: Block | None = None,
     impl: str = "auto",
 ) -> Shaped[Tensor, "b c d2 h2 w2"]:
-    """Labels (whole numbers) of which each voxel shows most, where each is read as :func:`volume` reads its share; no gradient.
+    """The label (a whole number) that each voxel shows most of; a label's share is read as :func:`volume` reads. No gradient.
 
-    ``points`` of each voxel along z, y and x are read, evenly spread: one where a map does not shrink, as many as the voxels of the
-    input that one of the output covers elsewhere. Of labels with equal shares the least is shown.
+    Each voxel is read at ``points`` evenly spread points along z, y and x: one where a map does not shrink, elsewhere as many as
+    the voxels of the input that one of the output covers. Of labels with equal shares the least is shown.
     """
     maps, control = src_from_dst.detach(), None if control is None else control.detach()
     each = torch.tensor(points[::-1], dtype=maps.dtype, device=maps.device)

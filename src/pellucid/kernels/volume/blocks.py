@@ -23,8 +23,8 @@ class Block(NamedTuple):
     """A part of a result, and the part of the volume that it reads, all of them (depth, height, width).
 
     Args:
-        first, size: of the result, its first voxel and its size.
-        corner, held: the same of the volume.
+        first, size: first voxel and size of the part of the result.
+        corner, held: first voxel and size of the part of the volume.
         whole: the volume's size.
     """
 
@@ -51,7 +51,7 @@ def reach(
 ) -> Block:
     """The block for ``size`` voxels of a result, from the ``first`` on; the maps are those of ``reference.volume``.
 
-    It holds all that these voxels show, by the hull of the field's numbers, and two voxels at least of an axis that has them.
+    It holds all voxels that these may read, by the range of the field's numbers, and at least two along an axis that has them.
     """
     maps = src_from_dst.detach()
     last = [at + length - 0.5 for at, length in zip(first, size, strict=True)]

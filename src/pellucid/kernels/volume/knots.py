@@ -1,4 +1,4 @@
-"""A uniform cubic B-spline along one axis, and what a block of a volume is, as every implementation has them.
+"""A uniform cubic B-spline along one axis, and the numbers of a volume's block, for every implementation.
 
 Owns: `knots`, `opened` and `starts`.
 Must not: import a compiler.
@@ -17,10 +17,10 @@ __all__ = ["knots", "opened", "starts"]
 
 
 def knots(count: int, numbers: int, start: Float[Tensor, "b"], lattice: int) -> tuple[Int64[Tensor, "b n"], Float[Tensor, "b n 4"]]:
-    """Of each voxel along an axis the first of the four numbers of the spline that matter, and their weights.
+    """For each voxel along an axis, the first of the spline's four numbers that matter, and their weights.
 
     Args:
-        count: voxels, the first of which lies at ``start`` of as many as ``lattice``.
+        count: of voxels; the first is voxel ``start`` of a lattice of so many as ``lattice``.
         numbers: of the spline, whose cells fill the lattice.
     """
     cells = numbers - 3

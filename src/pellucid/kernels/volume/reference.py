@@ -32,15 +32,15 @@ def volume(
     """Output voxel p takes the value of the input at A p + d(p), linear between the eight voxels around it.
 
     Args:
-        image: floating point; of any dtype with ``nearest``, which moves what is there.
+        image: floating point; of any dtype with ``nearest``, which moves bits.
         src_from_dst: A, on (x, y, z, 1). Where voxels read is computed in its dtype.
         field: numbers of a cubic B-spline d, along x, y and z in voxels of the input. Along each axis the second lies at the first
             voxel, the last but one at the last voxel, of a ``lattice`` whose voxel ``start`` (x, y, z; or 0) is the output's first.
         size: (depth, height, width) of the output.
-        border: what lies outside is the nearest voxel of the border; else zero.
+        border: outside, the nearest voxel of the border shows; else zero.
         nearest: one voxel instead of eight: floor(x + 0.5).
         block: (z, y, x) of the output's first voxel in a larger output, the same of the image in a larger volume, and the size of
-            that. The image holds what these voxels read: they are those of the whole.
+            that. The image must hold all voxels that these read; then they equal those of the whole output.
 
     A point that is not finite reads zero.
 
@@ -67,9 +67,9 @@ def majority(
     points: Sequence[int],
     block: Sequence[int] = (),
 ) -> Shaped[Tensor, "b c d2 h2 w2"]:
-    """The label that each voxel shows most of, at so many points (z, y, x) of it; what shows nothing counts for 0.
+    """The label that each voxel shows most of, at so many points (z, y, x) of it; points that show nothing count for label 0.
 
-    The map, the field and ``lattice`` are of a lattice that is so many times finer, where the points are voxels.
+    The map, the field and ``lattice`` belong to a lattice that is so many times finer, whose voxels are the points.
     """
     finer = [length * many for length, many in zip(size, points, strict=True)]
     inner = [first * many for first, many in zip(block, points, strict=False)] + list(block[3:])
@@ -77,9 +77,9 @@ def majority(
     shares = torch.stack([share for _, share in taps]) * known
     shares = torch.cat((shares, 1.0 - shares.sum(0, keepdim=True))).expand(-1, -1, labels.shape[1], *finer)
     values = torch.stack([*(value for value, _ in taps), torch.zeros_like(taps[0][0])])  # 9 b c, and the finer lattice
-    apart = [each for pair in zip(size, points, strict=True) for each in pair]
-    order = (1, 2, 3, 5, 7, 0, 4, 6, 8)  # what belongs to a voxel comes last
-    values, shares = (each.reshape(*each.shape[:3], *apart).permute(order).flatten(5) for each in (values, shares))
+    split = [each for pair in zip(size, points, strict=True) for each in pair]
+    order = (1, 2, 3, 5, 7, 0, 4, 6, 8)  # taps and points of a voxel come last
+    values, shares = (each.reshape(*each.shape[:3], *split).permute(order).flatten(5) for each in (values, shares))
     values, places = values.sort(-1)
     total = shares.gather(-1, places).cumsum(-1)
     last = torch.cat((values[..., 1:] != values[..., :-1], torch.ones_like(values[..., :1], dtype=torch.bool)), -1)
@@ -99,7 +99,7 @@ def _around(
     nearest: bool,
     block: Sequence[int],
 ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-    """Which points are finite, (b, 1, d2, h2, w2); of each voxel around them what it holds, (b, c, d2, h2, w2), and its share."""
+    """Which points are finite, (b, 1, d2, h2, w2); for each voxel around them its value, (b, c, d2, h2, w2), and its weight."""
     first, corner, whole = opened(block, image)
     points = _places(size, first, src_from_dst)  # 3 d2 h2 w2
     moved = torch.einsum("bij,jzyx->bizyx", src_from_dst[:, :, :3], points) + src_from_dst[:, :, 3, None, None, None]
@@ -132,11 +132,11 @@ def _places(size: Sequence[int], first: Sequence[int], like: Tensor) -> Float[Te
 
 
 def _taps(at: Tensor, length: int, corner: int, held: int, border: bool, nearest: bool) -> list[tuple[Tensor, Tensor]]:
-    """Neighbours along an axis, each with its weight; of the axis so many voxels are held, from a corner on."""
+    """Neighbours along an axis, each with its weight; the image holds so many of the axis' voxels, from a corner on."""
     if border:
         inside = (at >= 0.0) & (at < length - 1.0)
         at = torch.where(inside, at, torch.where(at < 0.0, 0.0, length - 1.0))
-    near = (at > -2.0) & (at < length + 1.0)  # further out nothing is seen, and whole numbers end
+    near = (at > -2.0) & (at < length + 1.0)  # further out nothing is seen, and integers overflow
     first = torch.floor(torch.where(near, at, -2.0) + (0.5 if nearest else 0.0))
     share = torch.where(near, at, -2.0) - first
     weights = [(0, torch.ones_like(at))] if nearest else [(0, 1.0 - share), (1, share)]

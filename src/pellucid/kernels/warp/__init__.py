@@ -1,6 +1,6 @@
 """The fused resample: warp, colour map, coverage and fill in one pass.
 
-Owns: `warp`, which picks an implementation, and `compute`, which is told one.
+Owns: `warp`, which picks an implementation, and `compute`, which is given one.
 Must not: compute anything itself.
 Read next: ``packing.py``, ``reference.py``.
 """
@@ -52,7 +52,7 @@ def unsupported(dtype: torch.dtype, interpolation: str, out_dtype: torch.dtype |
 
 
 def implementation(impl: str, image: Tensor | Pictures, resample: Resample) -> str:
-    """Who computes a call of :func:`warp`."""
+    """The name of the implementation that computes a call of :func:`warp`."""
     recipe = resample.recipe
     what = unsupported(image.dtype, recipe.interpolation, recipe.dtype)
     if not what and forward_mode() and not (isinstance(image, Tensor) and has_tangent(image, resample)):
@@ -65,14 +65,14 @@ def warp(image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, imp
 
     The compiled ones read 16-bit floats and bytes as they are and compute in float32 at least. A second derivative to the picture
     is the pass again where that is linear; others go through the reference, and so does forward mode where `has_tangent` says no.
-    Bit for bit the same in every run, for any number of threads. The CPU's read pictures of several sizes in one call.
+    Bit for bit the same in every run, for any number of threads. The CPU reads pictures of several sizes in one call.
     """
     return compute(implementation(impl, image, resample), image, resample)
 
 
 def call_of(impl: str, image: Tensor, resample: Resample) -> Compiled | None:
-    """What :func:`warp` comes to for pictures like this one, and passes that differ from this one in numbers alone: one call of the
-    CPU's compiled code. None where it is more.
+    """The call of compiled code that is all that :func:`warp` does on the CPU, for pictures like this one and passes that differ
+    from this one in numbers alone. None where it does more.
     """
     recipe = resample.recipe
     more = recipe.footprint is not None or recipe.interpolation == "nearest" or resample.prologue or resample.epilogue
@@ -82,7 +82,7 @@ def call_of(impl: str, image: Tensor, resample: Resample) -> Compiled | None:
 
 
 def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample) -> Shaped[Tensor, "b c2 h2 w2"]:
-    """The same by the implementation of this name."""
+    """Compute :func:`warp` by the implementation of this name."""
     if not isinstance(image, Tensor) and not around.takes_pictures(chosen, resample):
         return image.through(partial(compute, chosen), resample)
     recipe = resample.recipe
@@ -100,7 +100,7 @@ def compute(chosen: str, image: Shaped[Tensor, "b c h w"] | Pictures, resample: 
 
 
 def _copies(chosen: str, image: Tensor | Pictures, resample: Resample) -> bool:
-    """Whether a nearest pass copies pixels, and shows the fill: of labels, and of colours that nothing changes."""
+    """Whether a nearest pass only copies pixels or shows the fill: that of labels, or of colours that nothing changes."""
     recipe = resample.recipe
     if recipe.dtype is None and not image.dtype.is_floating_point:
         return True
@@ -111,12 +111,12 @@ def _copies(chosen: str, image: Tensor | Pictures, resample: Resample) -> bool:
 
 
 def stages_by(chosen: str) -> around.Stages:
-    """Who runs the stages that a pass does not hold, where it is computed so."""
+    """The function that runs the stages which a pass of this implementation does not hold."""
     return around.by_torch if chosen == "reference" else partial(_by_passes, chosen)
 
 
 def _by_passes(chosen: str, image: Tensor, some: Sequence[Stage], dtype: torch.dtype, levels: bool) -> Tensor:
-    """Stages by passes that move nothing, each of as many as it can hold; by PyTorch while tangents are carried."""
+    """Run stages by passes with the identity map, as many in each as it can hold; in forward mode by PyTorch."""
     if forward_mode():
         return around.by_torch(image, some, dtype, levels)
     still = constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), dtype, image.device).view(1, 2, 3)
@@ -136,7 +136,7 @@ def _by_reference(image: Tensor, resample: Resample) -> Tensor:
 
 
 def _footprint(resample: Resample, bound: Size) -> Tensor:
-    """Of affine maps the weights, of homographies and fields every pixel's shape."""
+    """The weights of affine maps, or every pixel's shape under homographies and fields."""
     recipe, src_from_dst = resample.recipe, resample.mapping.unflatten(1, (-1, 3))
     if src_from_dst.shape[1] == 2 and resample.field is None:
         return weight_table(src_from_dst, bound, recipe.interpolation)
@@ -158,7 +158,7 @@ def _compiled(chosen: str, image: Tensor | Pictures, resample: Resample) -> Tens
 
 
 def _moves_links(image: Tensor, resample: Resample) -> bool:
-    """Whether tangents go through canvases that are not linear in the picture alone."""
+    """Whether canvases are differentiated in forward mode other than as a pass that is linear in the picture alone."""
     moves = resample.mapping, resample.window, resample.params, resample.field, resample.links, resample.table
     return forward_mode() and (has_stages(resample.recipe.flags) or not first_moves_alone(image, *moves))
 
@@ -175,7 +175,7 @@ def _holds(image: Tensor, resample: Resample) -> bool:
 
 
 def _across(function: Callable[[Tensor, Resample], Tensor], image: Tensor, resample: Resample) -> Tensor:
-    """Canvases for kernels that know none: places as a field, what the first mix gives laid over the ground, then the stages."""
+    """Canvases by kernels that know none: coordinates as a field, the first mix's result blended over the ground, then stages."""
     recipe, mapping, window, _, _, links, table, *_ = resample
     fill, matrix, offset, stages, grounds = unpack(resample, image.shape[1])
     assert links is not None
@@ -199,7 +199,7 @@ def _across(function: Callable[[Tensor, Resample], Tensor], image: Tensor, resam
 
 
 def _again(image: Tensor, *given: Any) -> Tensor:
-    """What the compiled warp computed, by the reference: for second derivatives."""
+    """Compute by the reference what the compiled warp computes: for second derivatives."""
     return reference.warp(image, Resample(given[-1], *given[:-1]))
 
 

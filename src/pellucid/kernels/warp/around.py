@@ -1,4 +1,4 @@
-"""What is the same around every pass, whoever computes it and whatever it is.
+"""The steps around every pass, which all implementations of warp and resize share.
 
 Owns: `between_stages`, the stages that the pass itself does not hold, `compiled`, a pass by a primitive, and its `parts`; and
 `mixed_after`, for more channels than Triton's kernels mix.
@@ -48,7 +48,7 @@ def between_stages(
     resample: Resample,
     stages: Stages = by_torch,
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
-    """Run prologue, pass and epilogue, with all numbers in the dtype in which everything is computed; ``stages`` runs others."""
+    """Run prologue, pass and epilogue, with all numbers in the dtype of the computation; ``stages`` runs the first and the last."""
     recipe, computed = resample.recipe, compute_dtype(image, resample.mapping)
     resample = resample.to(computed)
     if resample.prologue:
@@ -56,7 +56,7 @@ def between_stages(
         image = before(image, resample.prologue) if isinstance(image, Tensor) else image.each(before, resample.prologue)
     if not resample.epilogue:
         return function(image, resample)
-    # What follows must see the result unrounded.
+    # The epilogue must see the result unrounded.
     found = function(image, resample.returning(None if recipe.dtype is None else computed))
     return rounded(stages(found, resample.epilogue, found.dtype, recipe.levels), recipe.dtype, levels=recipe.levels)
 
@@ -74,15 +74,15 @@ def blurred_colors(image: Shaped[Tensor, "b c h w"], sigma: Tensor, recipe: Reci
 def compiled(
     primitive: Primitive, image: Shaped[Tensor, "b c h w"] | Pictures, resample: Resample, *, moves: bool = True
 ) -> Tensor:
-    """The pass by softened operators; ``moves``: whether they take a displacement field, canvases and weights."""
+    """Run the pass by softened operators; ``moves``: whether they take a displacement field, canvases and weights."""
     recipe, tensors = resample.recipe, parts(resample, moves=moves)
-    if recipe.dtype == torch.uint8:  # which has no derivative
+    if recipe.dtype == torch.uint8:  # bytes have no derivative
         image, tensors = image.detach(), tuple(None if tensor is None else tensor.detach() for tensor in tensors)
     return run(primitive, (recipe,), image, *tensors)
 
 
 def takes_pictures(chosen: str, resample: Resample) -> bool:
-    """Whether passes of this implementation take pictures of several sizes for a batch."""
+    """Whether passes of this implementation take pictures of several sizes in place of a batch."""
     return chosen == "cpu" and resample.slopes is None and is_plain_eager()
 
 
@@ -95,12 +95,12 @@ def mixes_many(image: Tensor | Pictures, resample: Resample) -> bool:
 def mixed_after(
     function: Callable[[Tensor, Resample], Tensor], image: Shaped[Tensor, "b c h w"], resample: Resample
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
-    """Colour on the result: matrix @ s + offset * c + fill * (1 - c) with s and c resampled by ``function``, then the stages."""
+    """Colour the result: matrix @ s + offset * c + fill * (1 - c) with s and c resampled by ``function``, then the stages."""
     recipe, plain = resample.recipe, resample.without_colors()
     fill, matrix, offset, stages, _ = unpack(resample, image.shape[1])
     total = function(image, plain).flatten(2)
     covered = total.new_ones(())
-    if offset is not None or fill is not None:  # of a black picture with offset 1 and fill 0
+    if offset is not None or fill is not None:  # coverage is a black picture with offset 1 and fill 0
         shown = plain.recipe._replace(flags=plain.recipe.flags | FIRST_MIX, out_channels=1)
         black = total.new_zeros(()).expand(image.shape[0], 1, *image.shape[2:])
         one = constant((1.0, 0.0), total.dtype, total.device)[None]
@@ -113,7 +113,7 @@ _MOST_MIXED = 4
 
 
 def parts(resample: Resample, *, moves: bool = True) -> tuple[Tensor | None, ...]:
-    """The pass's tensors but the image as softened operators take them; there is nothing to learn of how the slopes are blurred."""
+    """The pass's tensors after the image, as softened operators take them; how slopes are blurred gets no gradient."""
     slopes = None if resample.slopes is None else resample.slopes.detach()
     further = (resample.field, resample.links, resample.table) if moves else ()
     return (resample.mapping, resample.window, resample.params, *further, slopes)

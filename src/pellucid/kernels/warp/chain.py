@@ -1,7 +1,7 @@
 """Chains of maps with canvases between them, in plain PyTorch: the specification.
 
 Owns: coordinates from canvas to canvas, how much each canvas covers, and the fills of what they do not.
-Must not: see an image, but to lay it over what the canvases show.
+Must not: see an image, except to blend it over the ground of the canvases.
 Read next: ``cpu/links.py``.
 """
 
@@ -56,10 +56,10 @@ def follow(
     """Follow every output pixel through k canvases to the source.
 
     A point on a canvas that lies within it goes on to the next map. One outside goes on from the nearest point of the canvas's
-    rectangle, and in the modes that fill shows the fill by as much as a bilinear sample next to the border would: the canvas
-    covers it by a ramp of one pixel's width (where it is hard, by a step half a pixel out). So a map that moves whole pixels on
-    one side of a canvas gives what two resamplings in turn give, to rounding. At a ``bend``, and at a ``kink`` (linear between
-    knots), points are displaced instead.
+    rectangle, and in the filling modes it shows the fill by as much as a bilinear sample next to the border would: the canvas
+    covers it by a ramp of one pixel's width (where it is hard, by a step half a pixel out). So if the map on one side of a canvas
+    moves whole pixels, the result is that of two resamplings in turn, to rounding. At a ``bend``, and at a ``kink`` (linear
+    between knots), points are displaced instead.
 
     Args:
         src_from_dst: of the source from the first canvas.
@@ -104,18 +104,18 @@ def follow(
 
 
 def _nearer(src_from_dst: Tensor, maps: Tensor, k: int) -> Tensor:
-    """From canvas k on to the next one, or to the source."""
+    """The map from canvas k on to the next one, or to the source."""
     return src_from_dst if k == 0 else maps[:, k - 1]
 
 
 def laid_over(
     found: Shaped[Tensor, "b c h w"], share: Float[Tensor, "b 1 h w"], ground: Tensor | None
 ) -> Shaped[Tensor, "b c h w"]:
-    """What the source gave, over what the canvases show. Labels, whose shares are whole, keep their dtype."""
+    """Blend the pixels read from the source over the ground of the canvases. Labels, whose shares are whole, keep their dtype."""
     seen = share > 0.0
     if not found.dtype.is_floating_point:
         return torch.where(seen, found, torch.zeros_like(found) if ground is None else ground.to(found.dtype))
-    found = torch.where(seen, found * share.to(found.dtype), 0.0)  # what is not a number stays where it is seen
+    found = torch.where(seen, found * share.to(found.dtype), 0.0)  # NaN stays where it is seen
     return found if ground is None else found + ground.to(found.dtype)
 
 
@@ -140,7 +140,7 @@ def _clamp(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 
 def _project(m: Float[Tensor, "b rows 3"], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """The map of points."""
+    """Map points, given by x and y."""
     m = m[:, :, :, None, None]
     rows = [m[:, i, 0] * x + (m[:, i, 1] * y + m[:, i, 2]) for i in range(m.shape[1])]  # b h w
     if len(rows) == 2:

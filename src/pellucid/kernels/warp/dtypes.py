@@ -1,4 +1,4 @@
-"""Kinds of numbers an image may come in and leave as, in plain PyTorch.
+"""Dtypes that an image may come in and leave as, in plain PyTorch.
 
 Owns: `compute_dtype`, `to_colors` and `rounded`, the specification of what compiled warps do while they read and write.
 Must not: resample.
@@ -24,17 +24,17 @@ def as_signed(image: Shaped[Tensor, "*shape"]) -> Shaped[Tensor, "*shape"]:
 
 
 def as_before(image: Shaped[Tensor, "*shape"], dtype: torch.dtype) -> Shaped[Tensor, "*shape"]:
-    """Undo :func:`as_signed`. What kept its dtype is no view of bits, which would cut gradients even where nothing changes."""
+    """Undo :func:`as_signed`. An image that kept its dtype is returned itself: a view of its bits would cut gradients."""
     return image if image.dtype == dtype else image.view(dtype)
 
 
 def compute_dtype(image: Tensor | Pictures, src_from_dst: Tensor) -> torch.dtype:
-    """In what coordinates and colours are computed."""
+    """The dtype in which coordinates and colours are computed."""
     return torch.promote_types(torch.promote_types(image.dtype, src_from_dst.dtype), torch.float32)
 
 
 def to_colors(image: Shaped[Tensor, "b c h w"], dtype: torch.dtype, *, levels: bool = False) -> Float[Tensor, "b c h w"]:
-    """Pixels as numbers of the dtype in which is computed; 8-bit ones as fractions of 255, or as the ``levels`` they are."""
+    """Convert pixels to the dtype of the computation; 8-bit ones become fractions of 255, or with ``levels`` stay levels."""
     return image.to(dtype) * (1.0 / 255.0) if image.dtype == torch.uint8 and not levels else image.to(dtype)
 
 

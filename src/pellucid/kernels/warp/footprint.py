@@ -29,7 +29,7 @@ PHASES = 8
 """Steps per input pixel and axis at which weights are tabulated; between them they are interpolated."""
 
 BLOCK = 8
-"""Columns are read in such blocks, one vector each; rows of a table are longer by what the last block may take too much."""
+"""Columns are read in blocks of so many, one vector each; rows of a table are padded, as the last block may read too many."""
 
 Kernel: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -52,8 +52,8 @@ def weight_table(
     """The weights of the pixels around a point, for every position of that point between pixels.
 
     An affine map gives all output pixels one footprint, the parallelogram of its two steps, over which the kernel is stretched, one
-    axis along each step, as a resize stretches it along the image's axes; the two agree where the map turns nothing. What
-    :func:`shares` leaves out is weighed by the kernel along the axes.
+    axis along each step, as a resize stretches it along the image's axes; the two agree where the map does not turn. The rest of
+    the share that :func:`shares` gives it goes to the kernel along the axes.
 
     Args:
         src_from_dst: affine maps, output pixel to input pixel.
@@ -63,7 +63,7 @@ def weight_table(
     Returns:
         [b, f, r, g, c] is the weight of the pixel ``r + 1 - rows / 2`` rows below and ``c + 1 - rows / 2`` columns right of the one
         whose centre lies f / PHASES of a row above and g / PHASES of a column left of the point. Weights sum to one; columns from
-        ``rows`` on are padding. In this order, what is interpolated lies side by side.
+        ``rows`` on are padding. In this order, numbers that are interpolated lie side by side.
 
     Gradient:
         src_from_dst: exact almost everywhere.
@@ -78,11 +78,11 @@ def weight_table(
 
 
 def _stretched(steps: Tensor, bound: int, kernel: Kernel, support: int) -> Tensor:
-    """The kernel over a parallelogram, and as much of the kernel along the axes as is left."""
+    """Mix the kernel over a parallelogram and the kernel along the axes, by the share of the first."""
     half = reach(bound, support)
-    apart = _offsets(half, steps)  # phases pixels
+    offsets = _offsets(half, steps)  # phases pixels
     shapes = _shapes(steps, half / support)[:, :, None, None, None, None]
-    turned, straight = _weights(shapes, apart, apart[:, :, None, None], kernel)  # b phases rows phases columns
+    turned, straight = _weights(shapes, offsets, offsets[:, :, None, None], kernel)  # b phases rows phases columns
     share = shapes[:, 6]
     return share * (turned / turned.sum((2, 4), keepdim=True)) + (1.0 - share) * (straight / straight.sum((2, 4), keepdim=True))
 
@@ -128,14 +128,14 @@ def _parts(steps: Float[Tensor, "b 2 2 *grid"]) -> tuple[Float[Tensor, "b 2 *gri
 
 
 def _length(v: Float[Tensor, "b 2 *grid"]) -> Float[Tensor, "b *grid"]:
-    """With a gradient of zero at zero."""
+    """The lengths of vectors, with a gradient of zero at zero."""
     x, y = v.unbind(1)
     zero = (x == 0.0) & (y == 0.0)
     return torch.where(zero, 0.0, torch.hypot(torch.where(zero, 1.0, x), y))
 
 
 def longer_axis(steps: Float[Tensor, "b 2 2 *grid"]) -> Float[Tensor, "b *grid"]:
-    """The longer axis of what a map makes of a circle."""
+    """The longer axis of the ellipse that a map makes of a circle."""
     p, q = _parts(steps)
     return _length(p) + _length(q)
 
@@ -206,9 +206,9 @@ def stretches(
 ) -> Float[Tensor, "#b 7 n"]:
     """How the kernel lies over the footprint of every output pixel of homographies and displacement fields.
 
-    A field's steps are its central differences, one-sided at the edges. Numbers 1 to 4 lead from pixels of the source, as far as
-    they lie from the point, to the kernel's own two axes; 5 and 6 do where it lies along the image's axes; the last is the share of
-    the first.
+    A field's steps are its central differences, one-sided at the edges. Numbers 1 to 4 map the offset of a source's pixel from the
+    point to the kernel's own two axes; 5 and 6 do so for the kernel along the image's axes; the last is the share of the first
+    kernel.
 
     Gradient:
         src_from_dst, field: exact almost everywhere.
@@ -248,7 +248,7 @@ def gather_stretched(
     interpolation: str,
     padding_mode: str,
 ) -> tuple[Float[Tensor, "b c n"], Float[Tensor, "b n"]]:
-    """What :func:`gather_table` gives, where every point has a footprint of its own."""
+    """The results of :func:`gather_table`, where every point has a footprint of its own."""
     kernel, support = _kernel(interpolation)
     half = reach(max(bound), support)
     x, y = (at.flatten(1).clamp(-_FAR, _FAR).expand(image.shape[0], -1) for at in (x, y))

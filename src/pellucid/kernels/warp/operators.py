@@ -54,7 +54,7 @@ def define(
 
     * image: uint8 (read as fractions of 255), float16, bfloat16, float32 or float64, any strides.
     * mapping: (b or 1, 6 or 9), of the dtype in which everything is computed (float32 or float64), as are the next four.
-    * window: (b or 1, 4) or None; params: (b or 1, n); ``layout.py`` says what these and the options mean.
+    * window: (b or 1, 4) or None; params: (b or 1, n); ``../stages/chain.py`` says what these mean, ``layout.py`` the options.
     * field: (b or 1, 2, height, width) or None: added to the projected coordinates, x first.
     * links: (b or 1, k, 13) or None: the canvases; with them there is no field.
     * table: (b or 1, phases, rows, phases, columns), weights of the pixels around a point, or (b or 1, 7, height * width), the
@@ -63,7 +63,7 @@ def define(
 
     Its backward takes the output's gradient (any floating dtype and strides), the same arguments, and ``needs``, one for each
     tensor. It returns the gradients of image (in its dtype), mapping, window, params (float64, one row per sample, whatever the
-    arguments had), field (as computed, one per sample), links (as params) and table (as field). What is not needed has no elements.
+    arguments had), field (as computed, one per sample), links (as params) and table (as field); empty where they are not needed.
 
     The labels take (image, mapping, window, fills, field, links, size, (mode, kinds of canvases)) and return the nearest pixels;
     image and fills (b or 1, c and then c for each canvas) are of one integer dtype. Beside links the field
@@ -86,7 +86,7 @@ def define(
 
 
 def define_dual(name: str, dual: Callable[..., tuple[Tensor, Tensor]]) -> Any:
-    """Register ``pellucid::{name}_warp_dual``: a linear pass's result, and how it changes with the picture and the points.
+    """Register ``pellucid::{name}_warp_dual``: a linear pass's result, and its tangent from those of the picture and the points.
 
     It takes (image, its change or None, mapping, window, params, the same with offset - fill for offsets and without fills, field),
     the changes of mapping, window and field (or None), and what the warp takes after its tensors. Without canvases or table; not
@@ -103,7 +103,7 @@ def arguments(image: Tensor, mapping: Tensor, recipe: Recipe) -> tuple[list[int]
 
 
 def forwards(compute: Callable[..., Tensor], count: int = _COUNT) -> Callable[..., Tensor]:
-    """The operator as a function of (so many tensors, what else `softened` puts behind them, recipe)."""
+    """The operator as a function of (so many tensors, further ones, which it drops, recipe)."""
 
     def call(*given: Any) -> Tensor:
         return compute(*given[:count], *arguments(given[0], given[1], given[-1]))
@@ -112,12 +112,12 @@ def forwards(compute: Callable[..., Tensor], count: int = _COUNT) -> Callable[..
 
 
 class Compiled(NamedTuple):
-    """A pass of the CPU's compiled code, for pictures that lie as one did, and for other numbers.
+    """A pass of the CPU's compiled code, for pictures laid out as a given one, and for any numbers.
 
     Args:
-        of_tensors: a function of pictures and its tensors.
-        of_memory: the same of memory and arrays, to the memory of the result; None where there is none.
-        of_arrays: the same of pictures that have a gradient, where nothing else has, and arrays; None where there is none.
+        of_tensors: (pictures, the pass's tensors) -> the result.
+        of_memory: (memory, arrays) -> memory of the result; None where there is no such function.
+        of_arrays: (pictures with a gradient, arrays without one) -> the result; None where there is no such function.
     """
 
     of_tensors: Callable[[Tensor, Sequence[Tensor | None]], Tensor]
@@ -135,7 +135,7 @@ def compiled_call(
     prepared: Callable[..., Any] | None = None,
     undoing: Callable[..., Any] = lambda *_: None,
 ) -> Compiled:
-    """A pass as functions.
+    """Make functions of a pass.
 
     Args:
         primitive: the pass, for pictures that have a gradient, if this one has.
@@ -143,10 +143,10 @@ def compiled_call(
         image, resample: a picture and the pass.
         count: how many of its tensors it takes.
         dtype: of pictures that it reads, beside bytes; None: any.
-        prepared, undoing: what makes the function of memory, and that of its gradient, as `InMemory` has them.
+        prepared, undoing: make the function of memory, and that of its gradient, as `InMemory` has them.
     """
     static = arguments(image, resample.mapping, resample.recipe)
-    learns = needs_grad(image) and resample.recipe.dtype != torch.uint8  # which has no derivative
+    learns = needs_grad(image) and resample.recipe.dtype != torch.uint8  # bytes have no derivative
     shape, tensors, recipe = (image.shape[0], static[1][3], *static[0]), resample[1 : 1 + count], (resample.recipe,)
     in_memory = None if prepared is None else prepared(image.detach(), *tensors, *static)
 
@@ -197,7 +197,7 @@ def copy_labels(compute: Any, image: Shaped[Tensor, "b c h w"] | Pictures, resam
 
 
 _MOVES, _COMPUTED = (1, 2, 5, 6), (4, 6)
-"""Of a warp's tensors: those that all say where to read, asked for together; and those with gradients in the dtype of the pass."""
+"""Places of a warp's tensors: those that say where to read, whose gradients come together; those whose gradients have its dtype."""
 
 
 def empty_gradients(tensors: Sequence[Any], needs: Sequence[bool]) -> Gradients:

@@ -1,7 +1,7 @@
 """A resample as one value: everything a pass needs beside the image.
 
-Owns: `Resample`, what of it is static (`Recipe`), and the row of colour parameters, there and back.
-Must not: compute; packing is moving, so gradients pass through it by themselves.
+Owns: `Resample`, its static part `Recipe`, and writing and reading the row of colour parameters.
+Must not: compute; packing only moves numbers, so gradients pass through it by themselves.
 Read next: ``reference.py``.
 """
 
@@ -27,7 +27,7 @@ class Link(NamedTuple):
     """A canvas between two warps, which is never painted.
 
     Args:
-        kind: what lies outside of it: ``zeros`` or ``hard`` (fill, from half a pixel outside on), ``border``, ``reflection``. Or
+        kind: what shows outside of it: ``zeros`` or ``hard`` (fill, from half a pixel outside on), ``border``, ``reflection``. Or
             ``bend`` or ``kink``: it cuts nothing off, but moves points by displacements, cubic or linear between knots.
         mid_from_dst: from the next canvas (from the output, if this is the last) to this one.
         window: its rectangle (x0, y0, x1, y1), pixel centres; of displacements their `grid`.
@@ -42,23 +42,23 @@ class Link(NamedTuple):
     control: Float[Tensor, "b_or_1 2 gh gw"] | None = None
 
     def to(self, dtype: torch.dtype) -> Link:
-        """The same places in another precision."""
+        """Convert map, window and control to another precision."""
         control = None if self.control is None else self.control.to(dtype)
         return self._replace(mid_from_dst=self.mid_from_dst.to(dtype), window=self.window.to(dtype), control=control)
 
 
 def canvas_kind(padding_mode: str, *, hard: bool) -> str:
-    """What lies outside of a canvas that is seen with this padding; ``hard`` where it ends with its pixels."""
+    """The kind of a canvas with this padding; ``hard``: it ends with its pixels, without a ramp."""
     return ("hard" if hard else "zeros") if padding_mode in ("zeros", "constant") else padding_mode
 
 
 class Recipe(NamedTuple):
-    """What of a resample is static; it knows the size of no input.
+    """The static part of a resample; it does not depend on an input's size.
 
     Args:
         size: (height, width) of the output.
         interpolation, padding_mode: as :func:`pack` takes them.
-        flags: which colour stages there are, and more, as in ``layout.py``.
+        flags: which colour stages there are, and more, as in ``../stages/chain.py``.
         out_channels: of the output; 0: as many as the image has.
         dtype: of the result; None: as computed.
         footprint: as :func:`pack` takes it.
@@ -87,18 +87,18 @@ class Recipe(NamedTuple):
 
 
 class Resample(NamedTuple):
-    """A pass over images but for the images: what every implementation takes.
+    """A pass without its images: the arguments of every implementation.
 
     Args:
-        recipe: what is static.
+        recipe: the static part.
         mapping: output pixel to input pixel, row by row; six numbers where the map is affine.
         window, field: as :func:`pack` takes them.
         links: of each canvas, first canvas first, its map from the next and its rectangle.
-        params: the colours, as ``layout.py`` lays them out.
-        table: of affine maps the footprint's weights, of homographies and fields every pixel's shape, as ``weight_table`` and
+        params: the colours, as ``../stages/chain.py`` lays them out.
+        table: the footprint's weights for affine maps, every pixel's shape for homographies and fields, as ``weight_table`` and
             ``stretches`` in ``footprint.py`` make them.
             Beside links the displacements of the one that has any.
-        prologue, epilogue: pointwise stages that no row holds, on the source and on the result.
+        prologue, epilogue: pointwise stages on the source and on the result, which ``params`` do not hold.
         slopes: how many pixels the slopes to map, window, field and links are blurred by; None: they are the pass's own.
     """
 
@@ -125,12 +125,12 @@ class Resample(NamedTuple):
         return self._replace(recipe=self.recipe._replace(dtype=dtype))
 
     def without_colors(self) -> Resample:
-        """The same pixels from the same places, as they are; in the dtype in which everything is computed."""
+        """The same pass without colours; its result is in the dtype in which everything is computed."""
         recipe = self.recipe._replace(flags=without_colors(self.recipe.flags), out_channels=0, dtype=self.mapping.dtype)
         return self._replace(recipe=recipe, params=self.mapping.new_zeros((1, 1)), prologue=(), epilogue=())
 
     def without_moves(self) -> Resample:
-        """The same colours, of pictures that are the result's size."""
+        """The pass's colours alone, for pictures of the result's size."""
         still = constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0), self.mapping.dtype, self.mapping.device)[None]
         recipe = self.recipe
         recipe = Recipe(recipe.size, flags=stretched(recipe.flags), out_channels=recipe.out_channels, dtype=recipe.dtype)
@@ -150,7 +150,7 @@ class Resample(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A pass whose colours wait for a mean colour, in which they are affine.
+    """A pass whose colours are affine in a mean colour that is not known yet.
 
     Args:
         resample: the pass; its colours are those at a mean of zero, in float64.
@@ -202,7 +202,7 @@ def pack(
         footprint: (vertical, horizontal) static bounds of how many input pixels an output pixel spans; when given, each output
             pixel is a mean over all that it spans (antialiasing), of which :func:`pellucid.kernels.warp.footprint.shares` says
             how much counts: the kernel is stretched over the pixel's parallelogram, as a resize does along the axes. Affine maps
-            weigh pixels from a table. A warp's, not with window or links.
+            weigh pixels from a table. Only for warps, without window and links.
         field: displacements in input pixels, x then y, added to what the map gives; with a map of zeros, where to read. A point
             whose map or displacement is not finite is nowhere.
         dtype: of the result: floating, or uint8: 255 steps of [0, 1], rounded half to even. An image then counts as colours, 8-bit
@@ -210,9 +210,9 @@ def pack(
         levels: 8-bit numbers are levels from 0 to 255 instead, read and written as they are.
         antialias: whether a resize stretches its kernel to the footprint where that is more than a pixel.
         links: the canvases that lie between the source's map and the output, first canvas first; then ``src_from_dst`` leads to the
-            source from the first. A warp's, without a field.
+            source from the first. Only for warps, without a field.
         prologue, epilogue: pointwise colour stages applied to the source and to the result.
-        slopes: a Gaussian's standard deviation in pixels: gradients to what says where to read come from the source blurred by it.
+        slopes: a Gaussian's standard deviation in pixels: map, window, field and links get gradients from the source blurred so.
     """
     colors = laid_out(matrix, offset, fill, epilogue, [link.fill for link in links], levels=levels, sharp=not antialias)
     fused, flags, pieces, out_channels = colors
@@ -245,6 +245,6 @@ def _row(pieces: list[tuple[Tensor | None, int]], like: Tensor) -> Tensor:
 
 
 def unpack(resample: Resample, channels: int) -> Unpacked:
-    """Undo :func:`pack` on the colours, for an image of so many channels; what was left out may come back as zeros."""
+    """Undo :func:`pack` on the colours, for an image of so many channels; absent parts may come back as zeros."""
     recipe = resample.recipe
     return read_back(recipe.flags, resample.params, channels, recipe.out_channels or channels, len(recipe.canvases))

@@ -1,4 +1,4 @@
-"""Two maps side by side, as warps take displacements.
+"""Stack coordinates x and y, as warps take displacements.
 
 Owns: `paired`.
 Must not: compute.
@@ -38,7 +38,7 @@ def paired(x: Float[Tensor, "b h w"], y: Float[Tensor, "b h w"]) -> Float[Tensor
 
 
 class _Pair(torch.autograd.Function):
-    """Copies one way and views the other."""
+    """Copies forward, and views backward."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ def warp(image: Shaped[Tensor, "b c h w"], resample: Resample) -> Shaped[Tensor,
 
     Args:
         image: floating point; integer dtypes are accepted for ``nearest`` without colour map.
-        resample: see :func:`pellucid.kernels.warp.packing.pack`; what no row holds is not this function's.
+        resample: see :func:`pellucid.kernels.warp.packing.pack`; its prologue and epilogue are not run here.
 
     Gradient:
         image, matrix, offset, fill: exact. src_from_dst, field, window, table: almost everywhere (``nearest``: none).
@@ -87,7 +87,7 @@ def _read(
 def _footprints(
     image: Tensor, x: Tensor, y: Tensor, table: Tensor, recipe: Recipe
 ) -> tuple[Float[Tensor, "b c n"], Float[Tensor, "b n"]]:
-    """What :func:`_read` gives, but of all that each output pixel spans."""
+    """As :func:`_read`, with the sums over all pixels that each output pixel spans."""
     bound, padding_mode = recipe.footprint, recipe.padding_mode
     assert bound is not None
     usable = torch.isfinite(x) & torch.isfinite(y)  # b h2 w2

@@ -1,6 +1,6 @@
 """Forward-mode differentiation of a compiled pass.
 
-Owns: `tangents`, the rule, and `has_tangent`, for which passes it is one.
+Owns: `tangents`, the rule, and `has_tangent`, which tells the passes that it holds for.
 Must not: compute on pixels. The pass is linear in the first mix, whose tangent goes through the pass itself.
 Read next: ``cpu/tangent.py``.
 """
@@ -20,8 +20,8 @@ __all__ = ["has_tangent", "tangents"]
 
 
 def has_tangent(image: Tensor, resample: Resample) -> bool:
-    """Whether forward mode is all that asks for a derivative of floating-point images, and only they move through what is linear
-    in them, or the pass is a resize or has no antialiasing, without blurred slopes, on the CPU.
+    """Whether the rule holds: images have floats, and forward mode is the only derivative asked for; and either only the images
+    have a tangent, or the pass runs on the CPU without blurred slopes and without an antialiased footprint.
     """
     recipe = resample.recipe
     stages = [part for stage in (*resample.prologue, *resample.epilogue) for part in stage]
@@ -35,7 +35,7 @@ def has_tangent(image: Tensor, resample: Resample) -> bool:
 
 
 def tangents(forward: Callable[..., Tensor], dual: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., Any]:
-    """The rule, of the operators of a linear pass: image, mapping, window, params; a resize has no field, links and table."""
+    """The rule for the operators of a linear pass of image, mapping, window, params, and for a warp of field, links and table."""
 
     def rule(
         tensors: Sequence[Tensor | None], changes: Sequence[Tensor | None], static: tuple[Recipe, ...]
@@ -56,7 +56,7 @@ def tangents(forward: Callable[..., Tensor], dual: Callable[..., tuple[Tensor, T
             if colors.mixes
             else (params, params[:, :0], params[:, :0])
         )
-        if recipe.interpolation == "nearest":  # whose points may move: nothing changes
+        if recipe.interpolation == "nearest":  # points that move change nothing
             by_mapping = by_window = by_field = None
         if all(part is None for part in (by_image, by_mapping, by_window, by_field)):
             out = forward(image, mapping, window, params, field, None, None, *options)
@@ -66,7 +66,7 @@ def tangents(forward: Callable[..., Tensor], dual: Callable[..., tuple[Tensor, T
             moves = by_mapping, by_window, by_field
             out, along = dual(image, by_image, mapping, window, params, difference, field, *moves, *options)
         if by_params is not None and colors.mixes:
-            source = image if colors.matrix >= 0 else torch.zeros_like(image)  # what has no matrix has the identity
+            source = image if colors.matrix >= 0 else torch.zeros_like(image)  # without a matrix it is the identity
             mixed = forward(source, mapping, window, by_params, field, None, None, *options)
             along = mixed if along is None else along + mixed
         return out, torch.zeros_like(out) if along is None else along

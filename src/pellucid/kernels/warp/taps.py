@@ -17,7 +17,7 @@ __all__ = ["FILLED_MODES", "PADDING_MODES", "Tap", "axis_taps", "fold_index", "h
 
 PADDING_MODES = ("zeros", "constant", "border", "reflection", "reflect_101", "wrap")
 FILLED_MODES = ("zeros", "constant")
-"""The modes in which what lies outside is the fill, mixed by coverage."""
+"""The modes in which the fill shows outside, mixed by coverage."""
 
 _FAR = float(1 << 22)
 
@@ -60,7 +60,7 @@ def tent(t: Float[Tensor, "*grid"]) -> Float[Tensor, "*grid"]:
 
 
 def half_up(length: int, dtype: torch.dtype) -> float:
-    """What is added before nearest rounds down: a half, and what the arithmetic may have lost of a coordinate on this axis.
+    """The number added before nearest rounds down: a half, and what rounding may have lost of a coordinate on this axis.
 
     A scaling by a ratio of sizes and its shift are rounded, and so are product and sum: less than four half units of the last place
     of ``length`` together. Coordinates that are half-way in exact arithmetic are therefore rounded up, in every dtype.

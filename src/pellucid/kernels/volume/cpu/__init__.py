@@ -22,7 +22,7 @@ from pellucid.kernels.volume.knots import knots, opened, starts
 __all__ = ["MAJORITY", "VOLUME"]
 
 _VOXELS = 1 << 13  # the fewest worth handing to another thread
-_FAR = 1 << 40  # voxels: what moves farther shows nothing
+_FAR = 1 << 40  # voxels: a sample that moves farther is not copied
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -82,7 +82,7 @@ def _fill(out: Tensor, image: Tensor, *given: Any) -> None:
 
     depth, height, width = out.shape[2:]
     *places, nearest, block = given
-    if nearest:  # which moves bits, whatever they mean
+    if nearest:  # moves bits, whatever they mean
         image, out = image.view(_BITS[image.itemsize]), out.view(_BITS[out.itemsize])
     into = out.view(*out.shape[:2], -1).numpy()
     call = _call(image, *places, block=block)

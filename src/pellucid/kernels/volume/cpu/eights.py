@@ -1,6 +1,6 @@
 """Eight voxels of a row at once, as vectors of the processor.
 
-Owns: what Numba's compiler would not make of loops: the field along a row, and the eight neighbours of eight points.
+Owns: vector code that Numba's compiler would not make of loops: the field along a row, and the eight neighbours of eight points.
 Must not: check bounds; ``sweep.py`` sees to it that every index is good.
 Read next: ``sweep.py``.
 """
@@ -29,7 +29,7 @@ def bend(
 
     Args:
         numbers: of the spline along the row, in three rows of ``size``; ``count`` of them matter from the ``first`` on.
-        basis: what each of them counts, in rows of ``width``, from ``at`` on.
+        basis: the weights of each of them, in rows of ``width``, from ``at`` on.
     """
     sums = [Sum(into.load(o + stride * i, 8)) for i in range(3)]
     with count.loop() as k:
@@ -56,7 +56,7 @@ def _corners(x: Array, base: Array, u: Lanes, steps: tuple[Lanes, Lanes]) -> lis
 
 @woven()
 def meet(x: Array, base: Array, u: Lanes, row: Lanes, slice_: Lanes, weights: Array, stride: Lanes, out: Array, o: Lanes) -> None:
-    """Write to ``out`` from ``o`` on what lies between the voxels around eight points."""
+    """Interpolate between the voxels around eight points, and write the results to ``out`` from ``o`` on."""
     i0, i1, j0, j1, k0, k1 = (weights.load(stride * axis + u, 8) for axis in range(6))
     a, b, c, d = (i0 * left + i1 * right for left, right in _corners(x, base, u, (row, slice_)))
     out.store(o, k0 * (j0 * a + j1 * b) + k1 * (j0 * c + j1 * d))
@@ -78,7 +78,7 @@ def add(into: Array, base: Array, u: Lanes, row: Lanes, slice_: Lanes, weights: 
 def tilt(
     x: Array, base: Array, u: Lanes, row: Lanes, slice_: Lanes, weights: Array, stride: Lanes, grad: Array, into: Array
 ) -> None:
-    """Add to three rows of ``into`` a gradient times how what :func:`meet` writes grows along x, y and z."""
+    """Add to three rows of ``into`` a gradient times the slopes of :func:`meet`'s results along x, y and z."""
     g = grad.load(u, 8)
     i0, i1, j0, j1, k0, k1, di0, di1, dj0, dj1, dk0, dk1 = (weights.load(stride * axis + u, 8) for axis in range(12))
     corners = _corners(x, base, u, (row, slice_))

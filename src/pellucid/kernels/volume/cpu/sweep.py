@@ -5,8 +5,8 @@ Must not: know of tensors.
 Read next: ``eights.py``.
 
 A row of the output has one height and one depth: there the field is a spline along x alone, whose numbers are made once a row. Each
-step is a loop of its own over scratch memory for some rows, so that it becomes vectors. Where voxels read is a float64 for every
-dtype: at 128 a float32 knows the eighth part of a thousandth, and a volume changes by that much of its contrast.
+step is a loop of its own over scratch memory for some rows, so that it becomes vectors. Coordinates are float64 for every
+dtype: at 128 a float32 is good to the eighth part of a thousandth, and a volume changes by that much of its contrast.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Call(NamedTuple):
 
     Args:
         image: (b, channels, voxels), of a ``shape`` (depth, height, width), of at least two columns.
-        maps, control: (b or 1, 12), and numbers of the spline (b or 1, n), n of a ``grid``; where there is none, none.
+        maps, control: (b or 1, 12), and numbers of the spline (b or 1, n), on a ``grid``; empty if there is none.
         first, weights: of each axis, as ``../knots.py`` has them, of each sample (b or 1).
-        basis: (b or 1, numbers, voxels): what each number of a row counts for each voxel, and for eight more.
-        spans: (b or 1, 2, numbers): the first voxel of a row that each counts for, and the one behind its last.
+        basis: (b or 1, numbers, voxels): the weight of each number of a row at each voxel, and at eight more.
+        spans: (b or 1, 2, numbers): the first voxel of a row that each number moves, and the one behind its last.
         copies: of each sample (b or 1), whether it only moves whole voxels along the axes, or mirrors them.
         size: of the output.
         columns: the numbers of its columns, as float64.
@@ -39,7 +39,7 @@ class Call(NamedTuple):
         whole, corner, held: of each axis of the volume that the image is a block of, how long it is, where the block begins, and
             how many voxels it has there, without columns that were added.
         border: as the reference takes it.
-        places: of no elements, and the dtype of voxels' places.
+        places: an empty array of the dtype of voxels' places.
     """
 
     image: Any
@@ -64,7 +64,7 @@ class Call(NamedTuple):
 
 @fused
 def _blend(numbers, first, weights, step, line, into):  # type: ignore[no-untyped-def]
-    """Of three grids, ``step`` numbers apart, four lines each, from the ``first`` on, as one."""
+    """Blend four lines, from the ``first`` on, of each of three grids, ``step`` numbers apart, into one."""
     noinline()
     for c in range(3):
         at = c * step + first * line
@@ -102,7 +102,7 @@ def _bent(line, size, first, basis, width, at, o, stride):  # type: ignore[no-un
 
 @fused
 def _locate(call, b, z, y, rows, enters, spline, at):  # type: ignore[no-untyped-def]
-    """Where some rows' voxels read; ``enters``: the rows before were of another slice."""
+    """Compute where some rows' voxels read; ``enters``: the rows before were of another slice."""
     noinline()
     m, width, (gd, gh, gw), (plane, line) = call.maps[b % len(call.maps)], call.size[2], call.grid, spline
     t, (before, above, _) = b % len(call.basis), call.first_voxel
@@ -133,7 +133,7 @@ def _nearest(at, axis, border, place, seen):  # type: ignore[no-untyped-def]
 
 @fused
 def _taps(at, axis, border, place, low, high):  # type: ignore[no-untyped-def]
-    """Along an axis the first of two voxels, and what both count: 1 less their distance, and 0 from 1 on, which no-number is."""
+    """Along an axis the first of two voxels, and their weights: 1 less the distance, 0 from a distance of 1 on, and 0 for NaN."""
     noinline()
     cast, (length, corner, held) = low.dtype.type, axis
     zero, one, last = cast(0.0), cast(1.0), np.float64(length - 1)
@@ -142,7 +142,7 @@ def _taps(at, axis, border, place, low, high):  # type: ignore[no-untyped-def]
     for u in range(len(at)):
         a = at[u]
         if border:
-            a = a + (a - a)  # infinite becomes no number
+            a = a + (a - a)  # infinity becomes NaN
             a = 0.0 if a < 0.0 else a
             a = last if a > last else a
         base = np.floor(a)
@@ -157,7 +157,7 @@ def _taps(at, axis, border, place, low, high):  # type: ignore[no-untyped-def]
 
 @fused
 def _slopes(at, axis, border, place, down, up):  # type: ignore[no-untyped-def]
-    """How both weights of :func:`_taps` grow with the coordinate, to the right."""
+    """The slopes of both weights of :func:`_taps` in the coordinate, taken from the right."""
     noinline()
     cast, (length, corner, held) = down.dtype.type, axis
     zero, one, last, reach = cast(0.0), cast(1.0), np.float64(length - 1), 1.0 if held > 1 else -1.0
@@ -201,7 +201,7 @@ def _find_nearest(call, at, count, room):  # type: ignore[no-untyped-def]
 
 @fused
 def _find(call, at, count, room, slopes):  # type: ignore[no-untyped-def]
-    """The first of the voxels around each point, what they count, and perhaps how that grows."""
+    """The first of the voxels around each point, their weights, and with ``slopes`` those of the weights."""
     floats, whole, base = room
     for i in range(3):
         axis = _axis(call, 2 - i)
@@ -232,7 +232,7 @@ def _room(call, kind, rows):  # type: ignore[no-untyped-def]
 
 @fused
 def _steps(call):  # type: ignore[no-untyped-def]
-    """From a voxel to the next row and slice; where an axis has one voxel, to itself: the second counts nothing."""
+    """Steps in memory from a voxel to the next row and slice; 0 where an axis has one voxel, whose second tap weighs nothing."""
     depth, height, width = call.shape
     return width if height > 1 else 0, height * width if depth > 1 else 0
 
@@ -266,7 +266,7 @@ def _copied(call, b, z, y, rows, out):  # type: ignore[no-untyped-def]
 
 @entry
 def sample(call, out, start, stop):  # type: ignore[no-untyped-def]
-    """The slices start <= r < stop of all samples' outputs, one after the other."""
+    """Compute the slices start <= r < stop of all samples' outputs, one after the other."""
     call, out = without_refcount((call, out))
     (depth, height, width), most = call.size, _rows(call)
     spline, at, room = _room(call, out.dtype, most)
@@ -295,7 +295,7 @@ def _pick(x, base, out):  # type: ignore[no-untyped-def]
 
 @entry
 def pick(call, out, start, stop):  # type: ignore[no-untyped-def]
-    """The same of the nearest voxels, which may be of any kind."""
+    """Do as :func:`sample` with the nearest voxels, which may have any dtype."""
     call, out = without_refcount((call, out))
     (depth, height, width), most = call.size, _rows(call)
     spline, at, room = _room(call, np.float32, most)
@@ -314,7 +314,7 @@ def pick(call, out, start, stop):  # type: ignore[no-untyped-def]
 
 @fused
 def _vote(x, row, step, base, floats, each, votes):  # type: ignore[no-untyped-def]
-    """Add what the voxels around each point of a row count to the shares of their labels, and of the voxel that has the point."""
+    """Add the weights of the voxels around each point of a row to their labels' shares in the output voxel of that point."""
     noinline()
     labels, shares, many = votes
     for u in range(len(many) * each):
@@ -333,7 +333,7 @@ def _vote(x, row, step, base, floats, each, votes):  # type: ignore[no-untyped-d
 
 @fused
 def _elect(votes, points, out):  # type: ignore[no-untyped-def]
-    """The label with the greatest share, of equal ones the least; what is missing to ``points`` counts for 0."""
+    """The label with the greatest share, of equal ones the least; the share missing to ``points`` counts for label 0."""
     noinline()
     labels, shares, many = votes
     for o in range(len(out)):
@@ -347,7 +347,7 @@ def _elect(votes, points, out):  # type: ignore[no-untyped-def]
 
 @entry
 def elect(call, points, out, start, stop):  # type: ignore[no-untyped-def]
-    """Of the voxels of a coarser lattice, ``points`` (z, y, x) of which are one, the labels that they show most of."""
+    """Write the label that each voxel of a coarser lattice shows most of; ``points`` (z, y, x) voxels of the call make one."""
     call, out = without_refcount((call, out))
     (depth, height, width), (deep, tall, wide) = call.size, points
     depth, height, width = depth // deep, height // tall, width // wide
@@ -415,7 +415,7 @@ def _product(g, weights):  # type: ignore[no-untyped-def]
 
 @fused
 def _unlocate(call, b, z, y, rows, g, spline, needs, to_map, to_control):  # type: ignore[no-untyped-def]
-    """Add the gradient of where some rows' voxels read to those of the map and of the spline's numbers."""
+    """Add the gradient of some rows' coordinates to those of the map and of the spline's numbers."""
     noinline()
     (needs_map, needs_control), width, (gd, gh, gw), (plane, line) = needs[1:], call.size[2], call.grid, spline
     t, (before, above, left) = b % len(call.basis), call.first_voxel
@@ -441,7 +441,7 @@ def _unlocate(call, b, z, y, rows, g, spline, needs, to_map, to_control):  # typ
 
 @entry
 def unsample(call, grad, nearest, needs, to_image, to_map, to_control, start, stop):  # type: ignore[no-untyped-def]
-    """Gradients of the samples start <= b < stop; ``needs`` is (image, map, control). What they are added to is zero before."""
+    """Gradients of the samples start <= b < stop; ``needs`` is (image, map, control). They are added to memory that holds zeros."""
     call, grad, to_image, to_map, to_control = without_refcount((call, grad, to_image, to_map, to_control))
     (depth, height, width), most = call.size, _rows(call)
     slopes, steps = (needs[1] or needs[2]) and not nearest, _steps(call)

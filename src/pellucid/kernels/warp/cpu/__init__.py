@@ -2,7 +2,7 @@
 
 Owns: its operators: `forward`, `backward`, `dual` and `labels`; past torch's dispatcher `direct`, `prepared`, `undoing`,
     `back` and `copied`.
-Must not: fall back; whoever chose it gets it or an error.
+Must not: fall back: it computes, or raises.
 Read next: ``op.py``.
 """
 

@@ -1,4 +1,4 @@
-"""The way back: strip by strip, after recomputing what forward did.
+"""The backward pass: strip by strip, after recomputing what forward did.
 
 Owns: the order of phases, and the sums over coordinates that give gradients of maps and windows.
 Must not: know of tensors; everything comes as flat arrays, and named numbers.
@@ -26,7 +26,7 @@ __all__ = ["backward", "round_into"]
 
 @fused.noinline
 def _to_cover(p, offset, fill, g, rows, to_cover):  # type: ignore[no-untyped-def]
-    """The gradient of the coverage: what offset and fill make of it."""
+    """The gradient of the coverage, through offset and fill."""
     to_cover[:] = p.dtype.type(0.0)
     for o in range(rows):
         weight, row = p[offset + o] - p[fill + o], g[o]
@@ -36,7 +36,7 @@ def _to_cover(p, offset, fill, g, rows, to_cover):  # type: ignore[no-untyped-de
 
 @fused.noinline
 def _keep(low, high, first, last, x, along):  # type: ignore[no-untyped-def]
-    """Where the rule held a coordinate, moving it changes nothing; ``low`` and ``high`` are the window's, before."""
+    """Zero the gradient where the border rule clamped a coordinate; before it, the window clamps to ``low`` and ``high``."""
     zero = along.dtype.type(0.0)
     for u in range(len(x)):
         a = min(max(x[u], low), high)
@@ -45,7 +45,7 @@ def _keep(low, high, first, last, x, along):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _window_sums(sums, low, high, low_at, high_at, x, along):  # type: ignore[no-untyped-def]
-    """Where the window held a coordinate, the gradient belongs to the window's edge."""
+    """Where the window clamped a coordinate, the gradient belongs to the window's edge."""
     zero = along.dtype.type(0.0)
     for u in range(len(x)):
         if x[u] < low:
@@ -58,7 +58,7 @@ def _window_sums(sums, low, high, low_at, high_at, x, along):  # type: ignore[no
 
 @fused.inlined
 def _held(call, window, spot, strip, sums, along):  # type: ignore[no-untyped-def]
-    """Where the image or the window held a point, its gradient belongs to nobody, or to the window's edge."""
+    """Where the image or the window clamped a point, drop its gradient, or give it to the window's edge."""
     x, y, zero, two = strip.rows[X], strip.rows[Y], np.int64(0), np.int64(2)  # variables: literals would be compiled once more
     cast = x.dtype.type
     low_x, low_y, high_x, high_y = -cast(np.inf), -cast(np.inf), cast(np.inf), cast(np.inf)
@@ -89,7 +89,7 @@ def _map_sums(sums, v, projective, rows, along, third):  # type: ignore[no-untyp
 
 @fused.inlined
 def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, cubics, chain, what):  # type: ignore[no-untyped-def]
-    """What forward did to a strip, as far as backward reads it; ``what``: is it copied, cut by canvases, all of it kept."""
+    """Recompute what backward reads of a strip; ``what``: whether it is copied, cut by canvases, and kept with all its steps."""
     whole, cut, all_of_it = what
     rows, cover, zero, outputs = strip.rows, strip.rows[COVER], np.int64(0), call.out_channels
     source, mixed = rows[lay.source : lay.source + call.channels], rows[lay.shown - outputs : lay.shown]
@@ -109,7 +109,7 @@ def _again(img, call, colors, lay, bends, sample, spot, strip, tables, shapes, c
 
 @fused.inlined
 def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, shares, again, sums):  # type: ignore[no-untyped-def]
-    """The gradients of places, footprints and the image from that of what was read."""
+    """The gradients of coordinates, footprints and the image, from that of the pixels read."""
     rows, to_cover, along = strip.rows, strip.rows[lay.to_cover], strip.rows[lay.along : lay.third]
     to_source, to_table = rows[lay.to_source : lay.grad], sums.tables[spot.b if shares[1] else 0]
     if tables is not None:
@@ -125,7 +125,7 @@ def _unread(img, call, lay, sample, spot, strip, tables, shapes, cubics, shares,
 
 @fused.inlined
 def _to_moves(call, rows, lay, sample, spot, strip, fields, chain, needs, sums, g):  # type: ignore[no-untyped-def]
-    """The gradients of maps, canvases and fields, from those of the places."""
+    """The gradients of maps, canvases and fields, from those of the coordinates."""
     b, along, third, grounds = spot.b, strip.rows[lay.along : lay.third], strip.rows[lay.third], rows.colors.grounds
     _, needs_map, needs_params, needs_field = needs
     if needs_field:
@@ -138,7 +138,7 @@ def _to_moves(call, rows, lay, sample, spot, strip, fields, chain, needs, sums, 
             into = sums.maps[row], sums.links[row], sums.params[b if needs_params else 0, rows.colors.fills :], table
             trace_back(chain, sample, spot, grounds, strip, g, rests, (along[0], along[1]), third, (needs_map, needs_params), into)
     elif needs_map:
-        if fields is not None and fields.size > 0 and call.projective:  # the projected coordinates again, which alone the map moves
+        if fields is not None and fields.size > 0 and call.projective:  # again the coordinates before the field moved them
             us, vs = strip.rows[US], strip.rows[VS]
             locate(sample.m, spot.v, call.projective, us, vs, strip.rows[X], strip.rows[Y], strip.rows[DENOMINATOR])
         _map_sums(sums.maps[row], spot.v, call.projective, strip.rows, along, third)
@@ -146,7 +146,7 @@ def _to_moves(call, rows, lay, sample, spot, strip, fields, chain, needs, sums, 
 
 @fused.inlined
 def _recoloured(grad, call, colors, lay, bends, sample, spot, strip, chain, cut, needs, sums, place):  # type: ignore[no-untyped-def]
-    """From the result's gradient to those of what was read, its coverage and the colours; returns that of what canvases show."""
+    """Pass the result's gradient on to the pixels read, their coverage and the colours; returns that of the canvases' blend."""
     rows, p, outputs, needs_params = strip.rows, sample.p, call.out_channels, needs[2]
     g, spare, to_params = rows[lay.grad : lay.spare], rows[lay.spare : lay.scratch], sums.params[spot.b if needs_params else 0]
     load(grad, place, g, outputs)
@@ -175,7 +175,7 @@ def backward(  # type: ignore[no-untyped-def]
     grad, img = numbers(grad), numbers(img)
     colors, lay, frame, into = rows.colors, room.rows, room.frame, room.into
     shares, zero, nothing = (needs[0], needs[1] or needs[3]), np.int64(0), room.floats.dtype.type(0.0)
-    again = needs[2] or colors.deep > 0 or (chain is not None and shares[1])  # what was read matters; else at most its slopes
+    again = needs[2] or colors.deep > 0 or (chain is not None and shares[1])  # pixels are read again; else at most their slopes
     reads = shares[1] or again
     cleared, before, band, cut = (zero, zero), (0, 0), 0, False
     parts = (call.out_height + call.strip - 1) // call.strip * call.blocks

@@ -1,7 +1,7 @@
-"""Pixels that lie too far apart to be staged together: of each output pixel, those around its point are laid out by themselves.
+"""Pixels that lie too far apart to be staged together: those around each output pixel's point are copied to a patch of their own.
 
-Owns: a strip's patches, ``taps`` x ``taps`` pixels each, one after the other and in the stage's layout, so that whoever reads the
-stage reads them with the same bits; and the way back for gradients.
+Owns: a strip's patches, ``taps`` x ``taps`` pixels each, one after the other and in the stage's layout, so that the stage's readers
+read them with the same bits; and the adjoint.
 Must not: interpolate, or know colours.
 Read next: ``gather.py``.
 """
@@ -15,7 +15,7 @@ from pellucid.kernels.warp.cpu.quads import lift, meet, soon_read
 
 __all__ = ["add_apart", "lay_apart"]
 
-_AHEAD = 48  # points: their pixels are asked for before it is their turn
+_AHEAD = 48  # points whose pixels are prefetched before it is their turn
 
 
 @fused
@@ -35,7 +35,7 @@ def _first(x, length, mode, low, high, half):  # type: ignore[no-untyped-def]
 
 @fused
 def _seen(i, j, shape, mode):  # type: ignore[no-untyped-def]
-    """Whether a pixel outside of the image shows one of it."""
+    """Whether a pixel, which may lie outside of the image, shows one of the image's."""
     return mode != FILLED or ((i >= 0) & (i < shape[1]) & (j >= 0) & (j < shape[0]))
 
 
@@ -53,7 +53,7 @@ def _row(img, a, b, c, step, taps, unit, quad, to):  # type: ignore[no-untyped-d
 
 @fused
 def _announce(img, a, b, c, strides, taps, x, y, last_x, last_y):  # type: ignore[no-untyped-def]
-    """Ask for the rows of a patch of three channels, roughly; wherever a point lies, it is memory of the picture."""
+    """Prefetch the rows of a patch of three channels, roughly; wherever a point lies, this is the picture's memory."""
     zero = last_x * 0
     i, j = np.uint64(np.int64(min(max(x, zero), last_x))), np.uint64(np.int64(min(max(y, zero), last_y)))
     p = j * strides[0] + i * strides[1]

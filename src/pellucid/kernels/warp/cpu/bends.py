@@ -4,9 +4,9 @@ Owns: the arithmetic of ``geometry/bends.py``, compiled; from the knots of a fie
 Must not: know of canvases.
 Read next: ``links.py``.
 
-In a cell of the grid a displacement is a polynomial of either position in it. Those in y are made of the knots before anything is
-read (``op.py``): each row of cells has, for every column of knots and every power of y, one number for x and one for y. What
-a point needs is then four vectors of eight numbers, those of the four columns around it.
+In a cell of the grid a displacement is a polynomial in x and in y. The polynomials in y are computed from the knots before anything
+is read (``op.py``): each row of cells has, for every column of knots and every power of y, one number for x and one for y. A
+point then needs four vectors of eight numbers, those of the four columns around it.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def _slope(powers: list[Lanes], at: Lanes) -> Lanes:
 
 
 def _shares(linear: Lanes, like: Lanes) -> list[Lanes]:
-    """What the columns around a cell count, by the power of the place between them."""
+    """The weights of the columns around a cell, by powers of the place between them."""
     shares = []
     for powers in zip(*SPLINES.values(), strict=True):  # invariant: they are chosen before the loop
         cubic, straight = (like.like([float(weight) for weight in weights for _ in range(2)]) for weights in powers)
@@ -55,7 +55,7 @@ def _total(value: Lanes) -> Lanes:
 
 @woven()
 def _displacement(c: Array, index: Lanes, row: Lanes, linear: Lanes, pairs: Array, at: Lanes) -> None:
-    """Write the displacement (x, y) of a point to ``pairs``, in the place of where it lies in its cell.
+    """Replace a point's place in its cell, in ``pairs``, by the point's displacement (x, y).
 
     Args:
         index: of the cell's first number; ``row`` numbers further are those of the next power.
@@ -68,7 +68,7 @@ def _displacement(c: Array, index: Lanes, row: Lanes, linear: Lanes, pairs: Arra
 
 @woven()
 def _gradients(c: Array, index: Lanes, row: Lanes, linear: Lanes, pairs: Array, grads: Array, at: Lanes, to_c: Array) -> None:
-    """The adjoint of :func:`_displacement`: what ``grads`` is to the place in the cell, written to ``pairs``, and to ``to_c``."""
+    """The adjoint of :func:`_displacement`: write the place's gradient to ``pairs``, and add that of the numbers to ``to_c``."""
     t, s, g, places = pairs.load(at), pairs.load(at + 1), grads.load(at, 2)[[0, 1] * 4], _around(index, row)
     powers = [c.load(place, 8) for place in places]
     weights = _shares(linear, g)
@@ -154,7 +154,7 @@ def polynomials(control, spline, numbers, most, knots):  # type: ignore[no-untyp
 
     Args:
         control: (samples, 2, rows, columns).
-        spline: what the four knots around a cell count, by power.
+        spline: the weights of the four knots around a cell, by power.
         knots: scratch of (rows, 2 * columns): x and y side by side, as they are written, or nothing is vectorised.
     """
     rows, columns = control.shape[2:]

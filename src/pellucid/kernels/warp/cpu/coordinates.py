@@ -66,9 +66,9 @@ def rule_of(call, window):  # type: ignore[no-untyped-def]
 
 @fused
 def boxes(call, window, cast):  # type: ignore[no-untyped-def]
-    """Open boxes of coordinates (low x, high x, low y, high y): what sees anything, and what is clamped to before it is read.
+    """Open boxes of coordinates (low x, high x, low y, high y): those that see anything, and the box that reads are clamped to.
 
-    Where the rule folds, the latter is what can be laid out; what lies further outside is brought :func:`nearer` first.
+    Where the rule folds, the second is the box that can be staged; coordinates further outside are brought :func:`nearer` first.
     """
     zero, half, far, taps = cast(0.0), cast(0.5), cast(np.inf), call.taps
     width, height, high_x, high_y = cast(call.width), cast(call.height), cast(call.width - 1), cast(call.height - 1)
@@ -108,7 +108,7 @@ def held_beyond(call, window, cast):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def nearer(x, length, mode):  # type: ignore[no-untyped-def]
-    """A coordinate an image's size or two outside, by whole periods of the border rule nearer: exactly as far from pixels there."""
+    """Move a coordinate an image's size or two outside by whole periods of the border rule, to where it reads the same pixels."""
     cast = type(x)
     size, far = cast(length), cast(_FAR)
     if mode <= BORDER or (x > -size and x < size + size) or not abs(x) < cast(np.inf):
@@ -142,10 +142,10 @@ def half_up(length, cast):  # type: ignore[no-untyped-def]
 
 @fused.inlined
 def settle(call, m, v, window, strip):  # type: ignore[no-untyped-def]
-    """Which pixels see anything, and which of the stage each reads.
+    """Write which pixels see anything, and which staged pixel each reads.
 
     Args:
-        m: an affine map, which is then done here as :func:`locate` does; None where the coordinates are known.
+        m: an affine map, which is then applied here as :func:`locate` does; None where the coordinates are there already.
     """
     rows, frame, taps, shape = strip.rows, strip.frame, call.taps, (call.height, call.width)
     corner, lines = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
@@ -161,7 +161,7 @@ def settle(call, m, v, window, strip):  # type: ignore[no-untyped-def]
 
 @exact.noinline.wide
 def _settle(m, v, us, vs, x, y, taps, limits, whole, corner, shape, seen, index, shares):  # type: ignore[no-untyped-def]
-    """The same of rows: as arguments they are compared before a loop that then is vectorised.
+    """The loop of `settle`: rows that are arguments are checked for overlap before a loop, which is then vectorised.
 
     Args:
         limits: as :func:`boxes` gives them.

@@ -1,7 +1,7 @@
 """Samples that only move by whole pixels: flips, quarter turns, crops, pads, and colour alone. They are copied, row by row.
 
-Owns: telling such a map from its numbers, copying a strip, and adding a strip's gradient back.
-Must not: interpolate: every bit arrives as it was, and what is not a number stays in its own pixel.
+Owns: recognising such a map by its numbers, copying a strip, and adding a strip's gradient back.
+Must not: interpolate: every bit arrives as it was, and NaN stays in its own pixel.
 Read next: ``sweep.py``.
 """
 
@@ -77,7 +77,7 @@ def _copy(img, at, step, unit, cast, out):  # type: ignore[no-untyped-def]
             out[u] = cast(line[np.uint64(n - 1 - u)]) * unit
     else:
         for u in range(n):
-            out[u] = cast(img[np.uint64(at + u * step)]) * unit  # unsigned, or each index is asked for its sign
+            out[u] = cast(img[np.uint64(at + u * step)]) * unit  # unsigned: signed indices would be tested for their sign
 
 
 @fused
@@ -100,11 +100,11 @@ def _add(gradient, at, step, g):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def copy_strip(img, call, m, spot, lines, out, place, cover):  # type: ignore[no-untyped-def]
-    """Copy a strip, or more of its ``lines``.
+    """Copy so many ``lines``, from a strip's first on.
 
     Args:
-        place: where it goes: (the first channel's row of ``out``, the first pixel's place in it, from line to line).
-        cover: for its coverage, a number per pixel, or empty.
+        place: where they go: (the first channel's row of ``out``, the first pixel's place in it, step from line to line).
+        cover: for their coverage, a number per pixel, or empty.
     """
     cast, shape, sy, sx = m.dtype.type, (call.height, call.width), call.stride_y, call.stride_x
     zero, one = cast(0.0), cast(1.0)

@@ -24,7 +24,7 @@ _EDGES = PHASES + 1
 
 Starts: TypeAlias = tuple[Lanes, Lanes, Lanes]
 Place: TypeAlias = tuple[Lanes, Lanes, Lanes, Lanes, Lanes]
-"""Where a weight stands, how far right of and below it the next ones do, and where between those the point lies."""
+"""Index of a weight, steps to the next ones to the right and below, and the point's position between these along x and y."""
 
 
 def _corners(at: Place, offset: Lanes) -> list[Lanes]:
@@ -72,7 +72,7 @@ def _spread(
 def _tilt(
     table: Array, place: Place, step: Lanes, img: Array, starts: Starts, offsets: Array, lines: Lanes, grads: Starts, sums: Array
 ) -> list[Lanes]:
-    """(along x, along y): slopes of what :func:`_weigh` gives, per phase; and what the table's numbers get is added to ``sums``."""
+    """(along x, along y): slopes of :func:`_weigh`'s results, per phase; adds the gradients of the table's numbers to ``sums``."""
     tx, ty = place[3:]
     shares = (1.0 - tx) * (1.0 - ty), tx * (1.0 - ty), (1.0 - tx) * ty, tx * ty
     along_x, along_y = (Sum(table.zeros(BLOCK)) for _ in range(2))
@@ -110,7 +110,7 @@ def _weight(table, at, place):  # type: ignore[no-untyped-def]
 
 @fused
 def _share(sums, at, place, read):  # type: ignore[no-untyped-def]
-    """What such a weight's four numbers get."""
+    """Add to ``sums`` the gradients of the four numbers that such a weight lies between."""
     _, right, below, tx, ty = place
     one = sums.dtype.type(1.0)
     sums[at] += (one - tx) * (one - ty) * read
@@ -121,7 +121,7 @@ def _share(sums, at, place, read):  # type: ignore[no-untyped-def]
 
 @fused
 def _three(first, c, channels, step):  # type: ignore[no-untyped-def]
-    """Where three channels from c on begin; those that are not there, where the first of them does."""
+    """Where three channels from c on begin; a missing one begins where the first does."""
     start = first + np.uint64(c) * step
     second = start + step if c + 1 < channels else start
     return start, second, start + step + step if c + 2 < channels else start
@@ -129,7 +129,7 @@ def _three(first, c, channels, step):  # type: ignore[no-untyped-def]
 
 @fused
 def _grads(g, u, c, channels, unit):  # type: ignore[no-untyped-def]
-    """The gradients of three channels from c on, zero for those that are not there."""
+    """The gradients of three channels from c on; zero for a missing one."""
     zero = g.dtype.type(0.0)
     return unit * g[c, u], unit * g[c + 1, u] if c + 1 < channels else zero, unit * g[c + 2, u] if c + 2 < channels else zero
 
@@ -212,7 +212,7 @@ def read_table(img, call, tables, b, strip, out):  # type: ignore[no-untyped-def
 
 @fused.noinline
 def add_table(img, call, tables, b, needs, strip, g, to_cover, to_image, sums, along):  # type: ignore[no-untyped-def]
-    """Pass on what a strip's pixels got: the adjoint of :func:`read_table`.
+    """Pass the gradients of a strip's pixels on: the adjoint of :func:`read_table`.
 
     Args:
         needs: whether the image's gradient is wanted, and whether those of points and table are.

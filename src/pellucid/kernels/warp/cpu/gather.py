@@ -1,6 +1,6 @@
-"""Reading a strip of output pixels, the interpolated colour and the coverage, and the adjoint of that.
+"""Read a strip of output pixels: interpolated colours and coverage, and the adjoint.
 
-Owns: the gather of one strip into buffers, from pixels that were laid out; what its gradient means for coordinates and for pixels.
+Owns: the gather of one strip into buffers, from staged pixels; its gradients to coordinates and to pixels.
 Must not: apply colour, or need atomics; the order is always row by row, pixel by pixel.
 Read next: ``../../color/cpu/paint.py``.
 """
@@ -27,7 +27,7 @@ from pellucid.kernels.warp.cpu.quads import (
 
 __all__ = ["LINE", "gather_moved", "gather_staged", "scatter_staged", "weigh"]
 
-LINE = 64  # bytes that memory comes in
+LINE = 64  # bytes of a cache line
 
 
 @fused
@@ -99,13 +99,13 @@ def weigh(tx, ty, parameter, cubics):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cover, soon):  # type: ignore[no-untyped-def]
-    """Read what was laid out of up to three channels, the rows of ``out``. Pixels that see nothing become zeros.
+    """Interpolate staged pixels of up to three channels into the rows of ``out``. Pixels that see nothing become zeros.
 
     Args:
         cubics: weights of cubic interpolation, which has four taps; None: it is not compiled.
         quads: scratch, four numbers per pixel.
         soon: (array, its first row, place, width, from line to line, rows, up to three): memory that will be written, which
-            linear interpolation asks for while it computes; None: there is none, and it is not compiled.
+            linear interpolation prefetches while it computes; None: there is none, and it is not compiled.
     """
     row, count = np.uint64(4 * columns), np.uint64(len(index))
     if cubics is not None:
@@ -126,7 +126,7 @@ def gather_staged(pixels, columns, taps, index, tx, ty, cubics, quads, out, cove
 
 @fused.noinline
 def gather_moved(pixels, columns, index, tx, ty, dx, dy, cubics, quads, out, cover):  # type: ignore[no-untyped-def]
-    """How what :func:`gather_staged` reads changes while its points move by (dx, dy); not of the nearest pixel."""
+    """The tangent of :func:`gather_staged` while its points move by (dx, dy); not for the nearest pixel."""
     row, count = np.uint64(4 * columns), np.uint64(len(index))
     if cubics is not None:
         for u in range(len(index)):
@@ -154,8 +154,8 @@ def _join(a, lane, quads):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def scatter_staged(stage, taps, needs, shares, cubics, g, to_cover, quads, along):  # type: ignore[no-untyped-def]
-    """For pixels that were laid out, of up to three channels: add to ``along`` (x, y) if ``needs[1]``, and their shares to the
-    pixels' gradients if ``needs[0]``.
+    """The adjoint of :func:`gather_staged`: add the coordinates' gradients to ``along`` (x, y) if ``needs[1]``, and the staged
+    pixels' if ``needs[0]``.
 
     Args:
         stage: pixels, their gradients, columns, and which pixel is the first that each reads.

@@ -39,7 +39,7 @@ def _nearest(x, y, call, window, index):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _nearest_folded(x, y, call, index):  # type: ignore[no-untyped-def]
-    """The same under a rule that folds, which shows the image everywhere."""
+    """As `_nearest` under a rule that folds, which shows the image everywhere."""
     cast, whole, mode, width, height = x.dtype.type, index.dtype.type, call.mode, call.width, call.height
     zero, far, half_x, half_y = cast(0.0), cast(np.inf), half_up(width, cast), half_up(height, cast)
     for u in range(len(x)):
@@ -59,7 +59,7 @@ def _copy(img, base, index, fill, out):  # type: ignore[no-untyped-def]
 
 @fused
 def _look(img, call, window, fill, x, y, index, out):  # type: ignore[no-untyped-def]
-    """Copy what a row of coordinates is nearest to, into the same row of all channels."""
+    """Copy the pixels nearest to a row of coordinates into the same row of all channels."""
     if rule_of(call, window) > BORDER:
         _nearest_folded(x, y, call, index)
     else:
@@ -87,10 +87,10 @@ def _places(m, v, ramp, last, half, held, strides, index):  # type: ignore[no-un
 
 @exact
 def _line(m, v, width, last, half, held, strides, index, ramp):  # type: ignore[no-untyped-def]
-    """What the pixels of a row see: (first, end) of those that see the image, and the place that the first one does.
+    """(first, end) of a row's pixels that see the image, and the place in memory that the first one reads.
 
-    The place is -1 where they do not follow one another there, and ``index`` has them. Both coordinates are monotonous along a row,
-    so that all pixels between two which see the image do.
+    The place is -1 where they do not read one place after another; ``index`` then has all places. Both coordinates are monotonous
+    along a row, so that all pixels between two which see the image see it, too.
     """
     cast = m.dtype.type
     zero, one, top = cast(0.0), cast(1.0), cast(v)
@@ -129,7 +129,7 @@ def _gather(img, base, index, row):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def copy_plainly(img, call, pictures, maps, fills, ramp, cells, out, start, stop):  # type: ignore[no-untyped-def]
-    """Rows under affine maps: some of them at a time, a channel after the other, while what they see is in the closest cache."""
+    """Copy rows under affine maps: some of them at a time, a channel after the other, while the places are in the closest cache."""
     cast, width, height, channels = ramp.dtype.type, call.out_width, call.out_height, call.channels
     held = call.mode == BORDER
     most = len(cells) // width
@@ -187,10 +187,10 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, start
             locate(m, v, call.projective, ramp, zeros, x, y, w)
             if fields.size > 0:
                 displace(fields, 2 * b * call.field_step, v * width, width, width, x, y)
-        else:  # whose ground says which canvas ends here: edges are hard
+        else:  # the ground has one channel, the number of the canvas whose fill shows: edges are hard
             cut = follow(chain, m, b, v, (height, width), numbers, 1, (ramp, zeros, x, y, w), cells[:width], pairs, lines[5:])
         top = b * channels * height + v
-        if small:  # more of them fit a vector
+        if small:  # 32-bit places: more of them fit a vector
             _look(img, call, window, fill[:channels], x, y, cells[:width], out[top:])
         else:
             _look(img, call, window, fill[:channels], x, y, index, out[top:])

@@ -23,8 +23,8 @@ __all__ = [
 class Call(NamedTuple):
     """The integers of a call: sizes, options, how work is cut, and where one of the pictures lies.
 
-    A step is 1 where every sample has a row of its own, 0 where all share one. What of this belongs to a sample, a kernel takes
-    from the table of pictures: see ``at_sample`` in ``strips.py``.
+    A step is 1 where every sample has a row of its own, 0 where all share one. A kernel fills in the numbers of a sample from the
+    table of pictures: see ``at_sample`` in ``strips.py``.
     """
 
     base: int
@@ -59,7 +59,7 @@ class Call(NamedTuple):
     """Whether nothing moves; then a picture is one row, all of it seen."""
     cubic: float
     unit: Any
-    """What a number of the image counts, in the dtype in which everything is computed."""
+    """The value of 1 in the image (1 / 255 for bytes), in the dtype in which everything is computed."""
 
 
 class Rows(NamedTuple):
@@ -75,7 +75,7 @@ class Rows(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What of a call belongs to one sample: its map, window, parameters, and those of them that are the fills of canvases."""
+    """The numbers of one sample: its map, window, parameters, and those of them that are the fills of canvases."""
 
     m: Any
     window: Any
@@ -93,8 +93,8 @@ class Spot(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The memory of a thread: which rows a strip has (one of the descriptions below), numbers for them, what is staged, its
-    gradient, integers for a strip's pixels, and the frame.
+    """The memory of a thread: which rows a strip has (one of the tuples below), numbers for them, staged pixels, their gradient,
+    integers for a strip's pixels, and the frame.
     """
 
     rows: Any
@@ -107,7 +107,7 @@ class Room(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """A strip in it: its rows, which pixels see anything and where that is laid out, the rest of the room, the rows of canvases."""
+    """A strip in that memory: its rows, which pixels see anything, where they read the stage, the rest, the rows of canvases."""
 
     rows: Any
     seen: Any
@@ -119,13 +119,13 @@ class Strip(NamedTuple):
 
 
 X, Y, ACROSS, DOWN, US, VS, DENOMINATOR, COVER, ONES, QUADS = range(10)
-"""Rows that every strip has: where it reads; how far that is from the pixels there; its columns, and its rows from its first on;
-what coordinates were divided by; what is covered; ones; and four rows for pixels of four numbers."""
+"""Rows that every strip has: coordinates; their fractions between pixels; its columns, and its rows from its first on; what
+coordinates were divided by; coverage; ones; and four rows for pixels of four numbers."""
 SHARED = QUADS + 4
 
 
 class ForwardRows(NamedTuple):
-    """Where the other rows of a strip begin: what was read, what is made of it, and a canvas's, as ``links.py`` has them."""
+    """Where the other rows of a strip begin: the pixels read, their result, and those of canvases, as ``links.py`` has them."""
 
     source: int
     result: int
@@ -134,9 +134,9 @@ class ForwardRows(NamedTuple):
 
 
 class BackwardRows(NamedTuple):
-    """The gradients of the coverage and of the place, what the map's third row needs, and zeros; gradients of what was read and of
-    the result, and rows to exchange them with; scratch; what was read, what the first mix gives, what canvases show, the input of
-    each later step but the first; two rows for shares of canvases, and theirs.
+    """The gradients of the coverage, of coordinates and of the map's third row, and zeros; gradients of the pixels read and of the
+    result, and spare rows; scratch; the pixels read, the first mix's result, that with canvases, the input of each later step but
+    the first; two rows for shares of canvases, and the canvases' own.
     """
 
     to_cover: int
@@ -157,20 +157,20 @@ class BackwardRows(NamedTuple):
 
 
 def _canvas_rows(colors: Colors, canvases: int, *, kept: bool) -> int:
-    """Of so many canvases; ``kept``: for the way back."""
+    """The number of rows for so many canvases; ``kept``: with those that backward reads."""
     return 0 if canvases < 0 else 2 + colors.grounds + (4 * canvases if kept else 0)
 
 
 @lru_cache(256)
 def forward_rows(flags: int, channels: int, outputs: int, canvases: int) -> ForwardRows:
-    """The rows of a strip on the way forward; canvases: -1 where there is no chain of them."""
+    """The rows of a strip in a forward pass; canvases: -1 where there is no chain of them."""
     colors, wide = colors_of(flags, channels, outputs), max(channels, outputs)
     return laid(ForwardRows, wide, wide, _canvas_rows(colors, canvases, kept=False), after=SHARED)
 
 
 @lru_cache(256)
 def backward_rows(flags: int, channels: int, outputs: int, canvases: int, *, traces: bool) -> BackwardRows:
-    """The rows of a strip on the way back; ``traces``: whether that leads on to canvases."""
+    """The rows of a strip in a backward pass; ``traces``: whether gradients go on to canvases."""
     colors, links = colors_of(flags, channels, outputs), canvases >= 0
     own = channels, outputs, outputs, 4 if has_curve(flags) else 1
     kept = channels, outputs * colors.mixes, outputs * links, outputs * max(len(colors.steps) - 1, 0)
@@ -178,7 +178,7 @@ def backward_rows(flags: int, channels: int, outputs: int, canvases: int, *, tra
 
 
 class DualRows(NamedTuple):
-    """How places and the coverage change; what was read, how that changes with the picture and with the place, and the result."""
+    """The tangents of coordinates and coverage; the pixels read, their tangents by the picture and by coordinates; the result."""
 
     moves: int
     moved_cover: int
@@ -234,4 +234,4 @@ SPLINES = {
     "bend": ((1 / 6, 4 / 6, 1 / 6, 0.0), (-1 / 2, 0.0, 1 / 2, 0.0), (1 / 2, -1.0, 1 / 2, 0.0), (-1 / 6, 1 / 2, -1 / 2, 1 / 6)),
     "kink": ((0.0, 1.0, 0.0, 0.0), (0.0, -1.0, 1.0, 0.0), (0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)),
 }
-"""What the four knots around a cell count in the polynomial there, by the power of the place between the inner two."""
+"""The weights of the four knots around a cell, by powers of the place between the inner two."""

@@ -4,8 +4,8 @@ Owns: the arithmetic of ``../chain.py``, compiled, a strip at a time.
 Must not: read an image.
 Read next: ``coordinates.py``.
 
-A strip's chain has rows of its own: the share of the source, a canvas's cover, the channels of the ground; and on the way back for
-each canvas where the pixels fell on it (x, y), the denominator there (0: nowhere) and the share beyond.
+A strip's chain has rows of its own: the share of the source, a canvas's cover, the channels of the ground; and for backward, for
+each canvas the points on it (x, y), the denominator there (0: nowhere) and the share beyond.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ _MOST = 1e38  # the slope at a point that is further away overflows
 
 @exact
 def _unmoved(m):  # type: ignore[no-untyped-def]
-    """Whether a map moves nothing."""
+    """Whether a map is the identity."""
     found = True
     for i in range(min(len(m), 9)):
         found &= m[i] == m.dtype.type(1.0 if i % 4 == 0 else 0.0)
@@ -35,9 +35,9 @@ def _unmoved(m):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def _project(m, x, y, w):  # type: ignore[no-untyped-def]
-    """A row of points through a map, in place; infinite where they have no image. ``w`` are the denominators, 0 there.
+    """Map a row of points in place; a point without an image becomes infinite. ``w`` are the denominators, 0 there.
 
-    Returns whether any has none.
+    Returns whether any point has no image.
     """
     cast, lost = x.dtype.type, False  # a count would be wider than the points, of which fewer then fit a vector
     zero, one, far, most = cast(0.0), cast(1.0), cast(np.inf), cast(_MOST)
@@ -72,7 +72,7 @@ def _fold(x, length, half):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _cross(x, y, w, covers, window, kind):  # type: ignore[no-untyped-def]
-    """A row of points on a canvas: how much of each it covers, and the points clamped to it."""
+    """Write how much of each of a row of points a canvas covers, and clamp the points to it."""
     cast = x.dtype.type
     zero, one, half = cast(0.0), cast(1.0), cast(0.5)
     x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
@@ -104,7 +104,7 @@ def _lost(w):  # type: ignore[no-untyped-def]
 
 @summing.noinline
 def _beyond(x, y, w, window, sloped):  # type: ignore[no-untyped-def]
-    """How many of a row of points are nowhere or outside of a canvas; ``sloped``: or on its end, where slopes are those outside."""
+    """How many of a row of points are nowhere or outside of a canvas; ``sloped``: or on its end, which has the slopes outside."""
     cast = x.dtype.type
     zero, one, far = cast(0.0), cast(1.0), cast(np.inf)
     x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
@@ -127,7 +127,7 @@ def _hold(x, y, window):  # type: ignore[no-untyped-def]
 
 @fused
 def _known(x, y, w, share):  # type: ignore[no-untyped-def]
-    """Zeros for points that are nowhere: there they lie, and so much they show; or no gradient."""
+    """Set the coordinates and the shares, or the gradients, of points that are nowhere to 0."""
     zero = x.dtype.type(0.0)
     for u in range(len(x)):
         known, a, b, part = w[u] != zero, x[u], y[u], share[u]
@@ -136,7 +136,7 @@ def _known(x, y, w, share):  # type: ignore[no-untyped-def]
 
 @fused
 def _arrived(chain, b, k, links, strip, grounds, px, py):  # type: ignore[no-untyped-def]
-    """Where the points of canvas k went on from."""
+    """Compute again where the points of canvas k went on from, clamped or displaced."""
     own, grid, kind = strip.own, links[k, LINK - 4 :], chain.kinds[k]
     kept, cover = own[2 + grounds + 4 * k :], own[1]
     copy(kept[0], px)
@@ -150,7 +150,7 @@ def _arrived(chain, b, k, links, strip, grounds, px, py):  # type: ignore[no-unt
 
 @fused
 def _share_out(share, cover):  # type: ignore[no-untyped-def]
-    """What a canvas leaves to those below, and (in place) what it shows of its fill."""
+    """Split the share in place: into what a canvas leaves to those below, and in ``cover`` what it shows of its fill."""
     one = share.dtype.type(1.0)
     for u in range(len(share)):
         beyond = share[u]
@@ -172,7 +172,7 @@ def _copy(us, vs, v, x, y):  # type: ignore[no-untyped-def]
 
 @fused
 def _hide(share, x):  # type: ignore[no-untyped-def]
-    """What shows nothing of the source reads nothing of it."""
+    """Make points without a share of the source infinite, so that they read nothing of it."""
     zero, far = x.dtype.type(0.0), x.dtype.type(np.inf)
     for u in range(len(x)):
         a, part = x[u], share[u]
@@ -259,9 +259,9 @@ def follow(chain, m, b, v, size, fills, grounds, points, index, pairs, own):  # 
 
 @fused
 def find(call, m, fills, fields, chain, spot, strip):  # type: ignore[no-untyped-def]
-    """Where a strip reads, and through which canvases: its places, denominators and the rows of its canvases.
+    """Find where a strip reads, through canvases: write its coordinates, denominators and the rows of its canvases.
 
-    Returns whether the canvases may show something of their own.
+    Returns whether the canvases may show fill.
 
     Args:
         fills: of the canvases, or empty.
@@ -282,7 +282,7 @@ def find(call, m, fills, fields, chain, spot, strip):  # type: ignore[no-untyped
 
 @fused
 def blend(share, ground, grounds, rows, result):  # type: ignore[no-untyped-def]
-    """The share of what was found, over the ground (which may have no channels), in place."""
+    """Blend the pixels found, by their share, over the ground (which may have no channels), in place."""
     zero = share.dtype.type(0.0)
     for c in range(rows):
         row = result[c]
@@ -297,7 +297,7 @@ def blend(share, ground, grounds, rows, result):  # type: ignore[no-untyped-def]
 
 @fused
 def unblend(share, g, found, rows, to_found, to_share):  # type: ignore[no-untyped-def]
-    """The gradients of what was found and of its share."""
+    """The gradients of the pixels found and of their share."""
     zero = share.dtype.type(0.0)
     to_share[:] = zero
     for c in range(rows):
@@ -335,10 +335,10 @@ def _side(x, low, high, kind, one, half):  # type: ignore[no-untyped-def]
 
 @summing.noinline
 def _slopes(x, y, w, beyond, window, kind, shown, to_rest, cover, gx, gy):  # type: ignore[no-untyped-def]
-    """Back over a canvas: from points clamped to it to points on it. Returns the gradient of its rectangle.
+    """Turn the gradient of points clamped to a canvas into that of points on it. Returns the gradient of its rectangle.
 
     Args:
-        shown: what a unit of uncovered share is worth; ``cover`` becomes the share that is uncovered.
+        shown: the gradient of a unit of uncovered share; ``cover`` becomes the share that is uncovered.
         to_rest: the gradient of the share that is left below, which becomes that of the share beyond.
     """
     cast = gx.dtype.type
@@ -405,7 +405,7 @@ def _pull(m, px, py, x, y, w, gx, gy, gw, sums):  # type: ignore[no-untyped-def]
 
 @fused
 def _over(chain, b, k, grounds, strip, fills, g, rests, along, wanted, into):  # type: ignore[no-untyped-def]
-    """Back over canvas k: from the points that go on from it to those on it."""
+    """Turn the gradient of points that go on from canvas k into that of points on it."""
     (to_rest, shown), (gx, gy), (moves, colors), (_, to_links, to_fills, to_knots) = rests, along, wanted, into
     own, kind, zero = strip.own, chain.kinds[k], gx.dtype.type(0.0)
     kept, links = own[2 + grounds :], chain.links[b * chain.step]
@@ -440,12 +440,12 @@ def _over(chain, b, k, grounds, strip, fills, g, rests, along, wanted, into):  #
 
 @fused.noinline
 def trace_back(chain, sample, spot, grounds, strip, g, rests, along, gw, wanted, into):  # type: ignore[no-untyped-def]
-    """The gradients of maps, rectangles, fills and knots, from those of the place (gx, gy), of its share and of the result (g).
+    """The gradients of maps, rectangles, fills and knots, from those of coordinates (gx, gy), of their share and of the result (g).
 
     Args:
         strip: as :func:`follow` left it; its index, shares of places and first two rows of canvases are scratch.
-        rests: the gradient of the share, and a row of scratch; used up.
-        along: (gx, gy); used up.
+        rests: the gradient of the share, and a row of scratch; overwritten.
+        along: (gx, gy); overwritten.
         gw: scratch.
         wanted: whether maps and rectangles, and whether fills want theirs.
         into: where those of the map, the canvases, the fills and the knots go.

@@ -15,7 +15,7 @@ from pellucid.kernels.warp.cpu.copies import moves_whole_pixels
 
 __all__ = ["move", "whole_shifts"]
 
-_VECTOR = 32  # bytes that are turned round at once
+_VECTOR = 32  # bytes that are reversed at once
 _TILE = 64  # columns and rows of a turned plane that go together: a line of the cache each
 
 
@@ -35,7 +35,7 @@ def _mirror(source: Array, at: Lanes, target: Array, place: Lanes, cells: tuple[
 
 @woven()
 def _hop(source: Array, at: Lanes, target: Array, place: Lanes, cells: tuple[Any, ...]) -> None:
-    """Copy a pixel; of three numbers with the one behind it, which whoever copies the next pixel overwrites."""
+    """Copy a pixel; one of three numbers with the number behind it, which the copy of the next pixel overwrites."""
     target.store(place, source.load(at, len(cells) + len(cells) % 2))
 
 
@@ -102,7 +102,7 @@ def _turned(img, base, strides, shape, m, width, cells, out):  # type: ignore[no
                     _hop(img, first + x * step, row, x * c, cells)
                 for x in range(safe, n):
                     for k in range(c):
-                        row[np.uint64(x * c + k)] = img[np.uint64(first + x * step + k)]  # signed indices are asked for their sign
+                        row[np.uint64(x * c + k)] = img[np.uint64(first + x * step + k)]  # signed indices are tested for their sign
 
 
 @entry
@@ -113,7 +113,7 @@ def move(img, pictures, channels, maps, width, cells, out, start, stop):  # type
         img: flat; ``pictures`` says where samples lie in it, as ``../../sources.py`` describes it.
         channels: how many planes a sample has.
         maps: (batch or 1, 6), the affine maps as whole numbers.
-        cells: one for each number of a pixel of a plane: one, or all channels where these lie side by side.
+        cells: a tuple with an entry for each number of a plane's pixel: one, or all channels where these are interleaved.
         out: (batch * channels, height * width * cells).
     """
     for p in range(start, stop):

@@ -1,7 +1,7 @@
 """The operators of ``../operators.py`` on the CPU.
 
 Owns: their CPU kernels.
-Must not: know about gradients (``../autograd.py``) or import Numba before an operator runs.
+Must not: know about gradients (``../../explicit.py``) or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
 
@@ -35,14 +35,14 @@ _STRIP = 1024  # pixels that go through all phases together: few enough for a cl
 _BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
 _PIXELS = 1 << 15  # the fewest pixels worth handing to another thread
 _MOVED = 1 << 20  # the fewest bytes, where they are only moved
-_MANY = 512  # pixels that are looked up sooner than computed
+_MANY = 512  # from so many pixels on, bytes are looked up faster than computed
 
 
-_STILL = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]  # the map that moves nothing
+_STILL = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]  # the identity map
 
 
 class _Asked(NamedTuple):
-    """What an operator is given."""
+    """The arguments of an operator."""
 
     image: Tensor | Pictures
     mapping: Tensor
@@ -135,12 +135,12 @@ def _chain(links: Tensor | None, control: Tensor | None, kinds: list[int], work:
 
 
 def _spline(kinds: list[int]) -> np.ndarray[Any, Any]:
-    """The one of the call's field: what the knots around a cell count, by the power of the place in it."""
+    """The spline of the call's field: the weights of the knots around a cell, by powers of the place in it."""
     return np.array(next(spline for name, spline in layout.SPLINES.items() if CANVASES[name] in kinds))
 
 
 def _in_rows(image: Tensor) -> Tensor:
-    """The picture, whose columns lie side by side."""
+    """The picture with columns that are adjacent in memory, copied if need be."""
     return image if image.stride(3) == 1 else image.contiguous()
 
 
@@ -163,24 +163,24 @@ def _moves_rows(mapping: Tensor) -> bool:
 
 
 def _turns_or_scales(maps: Any) -> bool:
-    """Whether no map of these moves whole pixels, by one look at each: then pixels whose numbers follow one another stay so."""
+    """Whether no map moves whole pixels, judged by its first number: then interleaved pixels are read as they are."""
     return all(first % 1 for first in maps[:, 0].tolist())
 
 
 def _keeps_size(asked: _Asked) -> bool:
-    """Whether a pass has nothing but a map, of a batch of the result's size."""
+    """Whether a pass has only a map, and a result of the batch's size."""
     image, still = asked.image, asked.window is asked.field is asked.links is asked.table is None
     return still and isinstance(image, Tensor) and tuple(asked.size) == tuple(image.shape[2:])
 
 
 def _may_stay(asked: _Asked) -> bool:
-    """Whether a pass may change colours alone, of pictures whose rows follow one another."""
+    """Whether a pass may change colours alone, and its pictures have rows that follow one another in memory."""
     image = asked.image
     return isinstance(image, Tensor) and image.stride(2) == image.shape[3] * image.stride(3) and _keeps_size(asked)
 
 
 def _moves_nothing(asked: _Asked) -> bool:
-    """Whether it does."""
+    """Whether a pass does change colours alone: its maps are the identity."""
     return _may_stay(asked) and bool((asked.mapping.numpy() == _STILL[: asked.mapping.shape[1]]).all())
 
 
@@ -206,7 +206,7 @@ def direct(*given: Any) -> Tensor:
     cells, still = cells_of(image) if isinstance(image, Tensor) else 1, _moves_nothing(asked)
     turns = len(turns_of(image, options[3], dtype) or (0,))
     lies = cells == 3 and table is None and _turns_or_scales(mapping.numpy())
-    # What is copied by whole pixels, or spans many, is read from planes.
+    # Passes that copy whole pixels, or whose pixels span many, read planes.
     if isinstance(image, Tensor) and cells > 1 and not lies and (turns == 1 or not still):
         asked = asked._replace(image=in_planes(image, kept=True))
         sources = sources_of(asked.image, apart=image.dtype != mapping.dtype)
@@ -220,7 +220,7 @@ def direct(*given: Any) -> Tensor:
 
 
 def _sweep(call: _Call, arguments: Sequence[Any], turns: int, planes: Any) -> None:
-    """Write to the rows of a result, whose channels take turns or do not."""
+    """Run a pass, and write the rows of its result; ``turns``: how many channels are interleaved, or 1."""
     from pellucid.kernels.warp.cpu.sweep import forward
 
     rows, total = layout.forward_rows(*call.colored, call.canvases), call.out_shape[0] * call.strips
@@ -251,7 +251,7 @@ def _moved(sources: Sources, maps: Shifts, size: Sequence[int], out: Tensor, cel
 def _mover(
     table: Any, channels: int, size: Sequence[int], cells: int, item: int, *, again: bool = False
 ) -> Callable[[Any, Shifts, Any], None]:
-    """The same in memory, once or ``again`` and again."""
+    """`_moved` as a function of memory, which is called once, or with ``again`` many times."""
     from pellucid.kernels.warp.cpu.moves import move
 
     loop = alike(move) if again else move
@@ -270,8 +270,8 @@ def _arrays(mapping: Tensor, window: Tensor | None, params: Tensor) -> tuple[Any
 
 
 def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] | None:
-    """`direct` of pictures that lie as this one, and of other numbers: from their memory, and arrays for tensors, to the result's
-    memory. None of passes with a field, canvases or a table, and of 16-bit floats.
+    """`direct` for pictures laid out as this one, with other numbers: (memory, arrays for the tensors) -> memory of the result.
+    None for passes with a field, canvases or a table, and for 16-bit floats.
     """
     from pellucid.kernels.warp.cpu.sweep import forward
 
@@ -286,7 +286,7 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
     table, levels = sources_of(image).table, of_levels(options[2])
     if dtype == image.dtype and may_shift(shape, options):
         moving = _mover(table, shape[1], size, cells, image.itemsize, again=True)
-    # For what moves pixels, for what moves none, and for what moves them by parts of pixels.
+    # For passes that move pixels, for those that move none, and for those that move them by parts of pixels.
     moves, rests = _Call(in_turn), _Call(asked if turns == cells else in_turn, still=True) if _may_stay(asked) else None
     parts = _Call(asked) if cells == 3 else None
     for one in filter(None, (moves, rests, parts)):  # they keep no picture
@@ -330,8 +330,8 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
 
 
 def undoing(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] | None:
-    """The gradients of what `prepared` moves by whole pixels, from the memory of the result's, dense, and its arrays; None of other
-    passes.
+    """Backward of `prepared` where it moves whole pixels: (dense memory of the result's gradient, its arrays) -> memory of the
+    gradient. None for other passes.
     """
     *tensors, size, options, _, dtype = given
     if dtype != image.dtype or not may_shift(image.shape, options) or any(part is not None for part in tensors[3:]):
@@ -379,7 +379,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
         return results
     planes = memory(grad.contiguous().view(image.shape[0] * options[3], -1))
     sums = [found.view(-1, found.shape[-1] if found.numel() else 1).numpy() for found in results[1:4]]
-    if needs[4] and not shares[1]:  # what a window held is taken off the field's gradient, into sums nobody asked for
+    if needs[4] and not shares[1]:  # a window's part is taken off the field's gradient, into sums that nobody reads
         sums[1] = np.zeros((image.shape[0], 4))
     to_field = results[4].view(-1, size[0] * size[1]).numpy()
     to_links = results[5].view(-1, 1 if links is None else links.shape[1], LINK).numpy()

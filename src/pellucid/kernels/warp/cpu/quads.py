@@ -1,7 +1,7 @@
 """Four neighbouring numbers at once: the channels of a pixel and its coverage, as one vector of the processor.
 
-Owns: what is done with the pixels around a point (the nearest, four, or sixteen): interpolate, take slopes, add;
-and the same of sixteen output pixels at once.
+Owns: operations on the pixels around a point (the nearest, four, or sixteen): interpolate, take slopes, add;
+and the same for sixteen output pixels at once.
 Must not: check bounds; ``staged.py`` lays pixels out so that every index is good.
 Read next: ``staged.py``.
 """
@@ -32,19 +32,19 @@ __all__ = [
 
 @woven()
 def soon_read(row: Array, index: Lanes) -> None:
-    """Ask for the memory of an array's element before it is read."""
+    """Prefetch the memory of an array's element, which will be read."""
     row.ask(index, written=False)
 
 
 @woven()
 def soon_written(row: Array, index: Lanes) -> None:
-    """Ask for the memory of an array's element before it is written."""
+    """Prefetch the memory of an array's element, which will be written."""
     row.ask(index, written=True)
 
 
 @woven()
 def lerp(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, out: Array, at: Lanes) -> None:
-    """Write to ``out`` what lies between the pixels at ``upper``, right of it, at ``lower`` and right of that."""
+    """Interpolate between the pixels at ``upper``, right of it, at ``lower`` and right of that; write the result to ``out``."""
     above, below = pixels.load(upper, 8), pixels.load(lower, 8)
     pair = above + ty * (below - above)
     left, right = pair[:4], pair[4:]
@@ -52,7 +52,7 @@ def lerp(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, out: A
 
 
 def _steps(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes) -> tuple[Lanes, Lanes]:
-    """How what :func:`lerp` writes changes along x and along y."""
+    """The slopes of :func:`lerp`'s result along x and along y."""
     steps, rows = [], []
     for place in (upper, lower):
         left, right = pixels.load(place, 4), pixels.load(place + 4, 4)
@@ -70,14 +70,14 @@ def _totals(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
 
 @woven(returns=2)
 def slopes(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, grad: Array, at: Lanes) -> tuple[Lanes, Lanes]:
-    """(along x, along y): the gradient ``grad`` of what :func:`lerp` wrote, times its slopes, summed over the four."""
+    """(along x, along y): the gradient ``grad`` of :func:`lerp`'s result, times its slopes, summed over the four."""
     g, (across, down) = grad.load(at, 4), _steps(pixels, upper, lower, tx, ty)
     return _totals(g * across, g * down)
 
 
 @woven()
 def moved(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, move: Any, out: Array, at: Lanes) -> None:
-    """Write to ``out`` how what :func:`lerp` wrote changes while its point moves by ``move``, (dx, dy)."""
+    """Write to ``out`` the tangent of :func:`lerp`'s result while its point moves by ``move``, (dx, dy)."""
     across, down = _steps(pixels, upper, lower, tx, ty)
     out.store(at, move[0] * across + move[1] * down)
 
@@ -86,7 +86,7 @@ def moved(pixels: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, move:
 def spread(into: Array, upper: Lanes, lower: Lanes, tx: Lanes, ty: Lanes, grad: Array, at: Lanes) -> None:
     """Add ``grad`` to the four pixels, each its share: the adjoint of :func:`lerp`.
 
-    In ``into`` a pixel has eight numbers: what it got, and what the pixel right of it got from the same readers. Neighbouring
+    In ``into`` a pixel has eight numbers: its own gradient, and that of the pixel right of it from the same readers. Neighbouring
     readers then add to different memory: otherwise each would wait for the store of the one before.
     """
     g = grad.load(at, 4)
@@ -160,7 +160,7 @@ def cubic(pixels: Array, index: Lanes, row: Lanes, weights: Array, count: Lanes,
 
 
 def _cubic_steps(pixels: Array, index: Lanes, row: Lanes, weights: Array, count: Lanes, u: Lanes) -> tuple[Lanes, Lanes]:
-    """How what :func:`cubic` writes changes along x and along y."""
+    """The slopes of :func:`cubic`'s result along x and along y."""
     across, down, step_x, step_y = (_rows(weights, count, u, first) for first in (0, 4, 8, 12))
     lines = _lines(pixels, index, row)
     return _sum(down, [_sum(step_x, line) for line in lines]), _sum(step_y, [_sum(across, line) for line in lines])
@@ -170,7 +170,7 @@ def _cubic_steps(pixels: Array, index: Lanes, row: Lanes, weights: Array, count:
 def cubic_slopes(
     pixels: Array, index: Lanes, row: Lanes, weights: Array, count: Lanes, u: Lanes, grad: Array, at: Lanes
 ) -> tuple[Lanes, Lanes]:
-    """(along x, along y) of what :func:`cubic` wrote, as :func:`slopes`."""
+    """(along x, along y) for :func:`cubic`, as :func:`slopes`."""
     g, (across, down) = grad.load(at, 4), _cubic_steps(pixels, index, row, weights, count, u)
     return _totals(g * across, g * down)
 
@@ -179,7 +179,7 @@ def cubic_slopes(
 def cubic_moved(
     pixels: Array, index: Lanes, row: Lanes, weights: Array, count: Lanes, u: Lanes, move: Any, out: Array, at: Lanes
 ) -> None:
-    """Write to ``out`` how what :func:`cubic` wrote changes, likewise."""
+    """Write to ``out`` the tangent of :func:`cubic`'s result, as :func:`moved`."""
     across, down = _cubic_steps(pixels, index, row, weights, count, u)
     out.store(at, move[0] * across + move[1] * down)
 
@@ -200,7 +200,7 @@ BLOCK = 16
 
 
 def _apart(quads: list[Lanes]) -> list[Lanes]:
-    """From four vectors, whose quad q has the numbers of pixel 4 q + k in vector k, to a vector for each of the numbers."""
+    """Transpose four vectors, where quad q of vector k has the numbers of pixel 4 q + k, to a vector for each of the numbers."""
 
     def woven_in(first: Lanes, second: Lanes, lanes: tuple[int, ...]) -> Lanes:
         return take(first, second, (4 * q + lane for q in range(4) for lane in lanes))
@@ -210,19 +210,19 @@ def _apart(quads: list[Lanes]) -> list[Lanes]:
 
 
 def _sides(first: Lanes, second: Lanes) -> list[Lanes]:
-    """Of four points in two vectors: what lies left, and what lies right."""
+    """Split two vectors, of two points each, into the pixels left and the pixels right of the four points."""
     return [take(first, second, (8 * p + side + c for p in range(4) for c in range(4))) for side in (0, 4)]
 
 
 class _Corners:
-    """The four pixels around each of a block's points, in one function being written."""
+    """The four pixels around each of a block's points, in code that is being generated."""
 
     def __init__(self, pixels: Array, row: Lanes, index: Array, shares: tuple[Lanes, Lanes], u: Lanes) -> None:
         self.pixels, self.row, self.index, self.u = pixels, row, index, u
         self.across, self.down = shares
 
     def _columns(self, p: int, q: int) -> tuple[Lanes, Lanes]:
-        """Of two points: what lies left and right of them in the row above, and the way from there to the row below."""
+        """For two points: the pixels left and right of them in the row above, and the differences from there to the row below."""
         places = [self.index.load(self.u + lane).to(self.u) for lane in (p, q)]
         upper, lower = (
             take(self.pixels.load(first, 8), self.pixels.load(second, 8), range(BLOCK))
@@ -231,7 +231,7 @@ class _Corners:
         return upper, lower - upper
 
     def read(self, k: int) -> tuple[Lanes, Lanes, Lanes, Lanes]:
-        """Of the points 4 q + k: what lies left and right of them in their own rows, and the ways down there."""
+        """For the points 4 q + k: the values left and right of them, interpolated down to their rows, and the slopes down there."""
         pairs = (k, 4 + k), (8 + k, 12 + k)
         found = [self._columns(*pair) for pair in pairs]
         between = [upper + self.down[[p] * 8 + [q] * 8] * step for (p, q), (upper, step) in zip(pairs, found, strict=True)]
@@ -248,12 +248,12 @@ class _Corners:
 def lerps(
     pixels: Array, row: Lanes, index: Array, tx: Array, ty: Array, u: Lanes, a: Array, b: Array, c: Array, cover: Array
 ) -> None:
-    """Write what lies between four pixels each, for the output pixels u to u + 15: a, b, c, then ``cover``, which may be one array.
+    """Interpolate between four pixels each, for the output pixels u to u + 15; write a, b, c, ``cover``, which may be one array.
 
     Args:
         row: numbers from a pixel to the one below.
         index: of the upper left pixel, for each output pixel.
-        tx, ty: where between the pixels.
+        tx, ty: positions between the pixels.
     """
     around, quads = _Corners(pixels, row, index, (tx.load(u, BLOCK), ty.load(u, BLOCK)), u), []
     for k in range(4):
@@ -267,7 +267,7 @@ def lerps(
 def slopes_of(
     pixels: Array, row: Lanes, index: Array, tx: Array, ty: Array, u: Lanes, grads: tuple[Array, ...], x: Array, y: Array
 ) -> None:
-    """Add to x and y the gradients (a, b, c, cover) of what :func:`lerps` wrote, times its slopes."""
+    """Add to x and y the gradients (a, b, c, cover) of :func:`lerps`' results, times their slopes."""
     around, across, down = _Corners(pixels, row, index, (tx.load(u, BLOCK), ty.load(u, BLOCK)), u), [], []
     for k in range(4):
         left, right, down_left, down_right = around.read(k)

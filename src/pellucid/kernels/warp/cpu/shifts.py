@@ -1,4 +1,4 @@
-"""Which passes only move pictures by whole pixels, told from their maps.
+"""Recognise passes that only move pictures by whole pixels, by their maps.
 
 Owns: `shifts`, their maps as whole numbers, and `undone`, the inverses of those.
 Must not: import Numba before a call, or look at pixels.
@@ -30,18 +30,18 @@ def shifts(
     size: list[int],
     options: list[int],
 ) -> Shifts | None:
-    """The maps of a pass without field, links and table, whose samples all are copies; None of others.
+    """The maps of a pass, without field, links and table, whose samples all are copies; None for other passes.
 
     Args:
         shape: of the pictures.
         pictures: where they lie, as ``../../sources.py`` describes it.
     """
-    offset = options[2] & FIRST_MIX  # and fill: of black they change nothing
+    offset = options[2] & FIRST_MIX  # offset and fill, which change nothing if they are black
     return whole(pictures, maps, windows, options[1], size) if may_shift(shape, options) and not (offset and params.any()) else None
 
 
 def may_shift(shape: Sequence[int], options: list[int]) -> bool:
-    """Whether passes of these options may be such: no colour changes."""
+    """Whether passes with these options may be copies: no colour changes."""
     return as_read(options[2] & ~FIRST_MIX) and options[3] == shape[1] and 0 not in shape
 
 
@@ -52,7 +52,7 @@ def whole(
     mode: int,
     size: Sequence[int],
 ) -> Shifts | None:
-    """The same of passes that change no colour."""
+    """As `shifts`, for a pass that changes no colour."""
     from pellucid.kernels.warp.cpu.moves import whole_shifts
 
     found = np.empty((len(maps), 6), np.int64)
@@ -61,7 +61,7 @@ def whole(
 
 
 def undone(maps: Shifts) -> Shifts:
-    """The maps the other way: what each pixel of the image gave its colour to."""
+    """The inverse maps: which pixel of the result each pixel of the image went to."""
     a, b, c, d, e, f = maps.T
     back = np.empty_like(maps)
     back[:, 0], back[:, 1], back[:, 2], back[:, 3], back[:, 4], back[:, 5] = a, d, -(a * c + d * f), b, e, -(b * c + e * f)

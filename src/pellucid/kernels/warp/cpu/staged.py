@@ -1,13 +1,13 @@
 """Staging: the part of a sample that a band of output rows reads, laid out so that a pixel is one vector.
 
 Owns: how much is staged at once, the layout (three channels and the coverage per pixel, channels beyond three in further planes),
-and the way back for gradients.
-Must not: know colours or coordinates' rules; whoever reads has clamped and classified.
+and the adjoint for gradients.
+Must not: know colours or coordinates' rules; coordinates are clamped and classified before they are read.
 Read next: ``gather.py``.
 
-A plane has a ring around what is staged, one pixel wide (three for cubic interpolation): nothing (coverage 0) where what lies
-outside fades, the nearest pixel where coordinates are clamped. Under a rule that folds, what lies outside is laid out as it will be
-seen. Below are rows of nothing, for output pixels that see nothing, so that reading needs no branch.
+A plane has a ring around the staged pixels, one pixel wide (three for cubic interpolation): zeros (coverage 0) where the image
+fades outside, the nearest pixel where coordinates are clamped. Under a rule that folds, pixels outside are staged as they will be
+seen. Below are rows of zeros, for output pixels that see nothing, so that reading needs no branch.
 """
 
 import numpy as np
@@ -21,13 +21,13 @@ from pellucid.kernels.warp.layout import CANVASES, LINK
 __all__ = ["choose_band", "clear", "stage", "unstage", "unstaged_rows"]
 
 _FOLDS, _HARD, _BEND = CANVASES["reflection"], CANVASES["hard"], CANVASES["bend"]
-_LINE = 64  # bytes that memory comes in
+_LINE = 64  # bytes of a cache line
 _MOST = 1e6  # further away, corners are not trusted
 _ROUNDED = 1e-6  # of the terms of a sum: more than what float32 loses
-_WORTH = 12  # more pixels to stage per output pixel, and laying out those around each point is cheaper
-_CLOSE = 1 << 17  # so many numbers stay in the second cache while the output streams through it,
-_AHEAD = 8  # rows of a field that are asked for before they are looked at
-_OFTEN = 2  # unless smaller bands would stage every pixel more often than this
+_WORTH = 12  # most pixels to stage per output pixel; beyond it, copying the pixels around each point is cheaper
+_CLOSE = 1 << 17  # most numbers of a band: they stay in the second cache while the output streams through it
+_AHEAD = 8  # rows by which a field is prefetched
+_OFTEN = 2  # a larger band is good, too, if smaller ones would stage every pixel more often than this
 
 
 @fused.noinline
@@ -45,7 +45,7 @@ def _least(row):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _shifts(field, at, rows, width, step, low, high):  # type: ignore[no-untyped-def]
-    """The least and the largest displacement along one axis in some rows of a field; those that are no numbers do not count.
+    """The least and the largest displacement along one axis in some rows of a field; those that are not finite do not count.
 
     Args:
         low, high: scratch of ``width``.
@@ -87,7 +87,7 @@ def _extent(box, shape, mode, back, ring):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _judge(call, box, rule, pixels, rows, strip):  # type: ignore[no-untyped-def]
-    """Whether a band of so many rows and output pixels is good to stage; if it is, or is one strip, the frame says so."""
+    """Whether a band of so many rows and output pixels is good to stage; if it is, or is one strip, it is written to the frame."""
     frame, taps, planes = strip.frame, call.taps, (call.channels + 2) // 3
     back, ring = (1, 3) if taps == 4 else (0, 1)  # pixels further than two, and the ring they need
     left, top, columns, lines = _extent(box, (call.height, call.width), rule, back, ring)
@@ -118,7 +118,7 @@ def _around(xs, ys, room):  # type: ignore[no-untyped-def]
 
 @fused
 def _point(n, x, y, projective):  # type: ignore[no-untyped-def]
-    """A point through a map: its place, the sizes of what was added up, and the sign of its denominator, 0 where it is not sure."""
+    """Map a point: its place, the sizes of the terms added up, and the sign of its denominator, 0 where that is not sure."""
     a, b = n[0] * x + n[1] * y + n[2], n[3] * x + n[4] * y + n[5]
     lost_x, lost_y = abs(n[0] * x) + abs(n[1] * y) + abs(n[2]), abs(n[3] * x) + abs(n[4] * y) + abs(n[5])
     if not projective:
@@ -130,9 +130,9 @@ def _point(n, x, y, projective):  # type: ignore[no-untyped-def]
 
 @fused
 def _mapped(n, xs, ys, room):  # type: ignore[no-untyped-def]
-    """Four corners and the room around them through a map; the room is not finite where nothing bounds it."""
+    """Map four corners and the room around them; the room is not finite where nothing bounds it."""
     projective = len(n) > 6 and not (n[6] == 0 and n[7] == 0 and n[8] == 1)
-    if projective and room[0] + room[1] > 0.0:  # which no single map of directions takes along: the corners of all of it
+    if projective and room[0] + room[1] > 0.0:  # no single linear map moves the room: map the corners of the box with it
         x0, x1, y0, y1 = _around(xs, ys, room)
         xs, ys, room = (x0, x1, x0, x1), (y0, y0, y1, y1), (0.0, 0.0)
     a, b, c, d = (
@@ -202,7 +202,7 @@ def choose_band(call, sample, fields, chain, spot, last, strip):  # type: ignore
         chain: canvases, or None.
     """
     step, rule, rows = call.strip, rule_of(call, sample.window), last - spot.v
-    if strip.frame[ROWS] > 0:  # what fitted last time, twice over
+    if strip.frame[ROWS] > 0:  # at most twice what fitted last time
         rows = min(rows, 2 * strip.frame[ROWS])
     elif fields is not None and fields.size > 0:  # each try reads that much of the field
         rows = min(rows, max(_CLOSE // 4 // spot.width // step, 1) * step)
@@ -267,7 +267,7 @@ def _overlap(first, count, length):  # type: ignore[no-untyped-def]
 
 @fused
 def _announce(img, at, strides, count, n):  # type: ignore[no-untyped-def]
-    """Ask for a row of up to three channels."""
+    """Prefetch a row of up to three channels."""
     sc, sx = strides
     if sx > 4:  # more memory than the row's
         return
@@ -302,7 +302,7 @@ def stage(img, call, mode, frame, quad):  # type: ignore[no-untyped-def]
 def clear(gradient, call, cleared, first, last):  # type: ignore[no-untyped-def]
     """Write zeros to rows of a sample's part of ``gradient`` until the rows first to last are ``cleared``; returns those that are.
 
-    So zeros are written just before what is added to them, while they are close.
+    So zeros are written just before gradients are added to them, while they are in a close cache.
     """
     zero = gradient.dtype.type(0.0)
     width, (low, high) = call.width, cleared

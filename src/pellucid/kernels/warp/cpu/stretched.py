@@ -2,7 +2,7 @@
 
 Owns: the kernel stretched over a footprint, normalised; its gather and its adjoint.
 Must not: know how footprints are made (``../footprint.py``), or colours.
-Read next: ``footprint.py``, where all of them have one.
+Read next: ``footprint.py``, where all of them share one.
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ def _total(place, frame, cubic):  # type: ignore[no-untyped-def]
 
 @fused
 def _frames(shapes, row, p):  # type: ignore[no-untyped-def]
-    """Of a pixel: the parallelogram's frame, that along the axes, and how much the first counts."""
+    """For a pixel: the parallelogram's frame, that along the axes, and the share of the first."""
     s = shapes[row]
     zero = s.dtype.type(0.0)
     return (s[0, p], s[1, p], s[2, p], s[3, p]), (s[4, p], zero, zero, s[5, p]), s[6, p]
@@ -71,7 +71,7 @@ def _frames(shapes, row, p):  # type: ignore[no-untyped-def]
 
 @fused
 def _parameter(call, x):  # type: ignore[no-untyped-def]
-    """The cubic kernel's; 0 is a tent."""
+    """The cubic kernel's parameter; 0 stands for a tent."""
     return x.dtype.type(call.cubic if call.taps == 4 else 0.0)
 
 
@@ -141,10 +141,10 @@ def read_stretched(img, call, shapes, spot, strip, out):  # type: ignore[no-unty
 
 @fused.noinline
 def _add(img, call, frame, cubic, share, needs_image, to_image, x, y, u, g, to_cover):  # type: ignore[no-untyped-def]
-    """Pass on one share of what a pixel got: the adjoint of :func:`_read`.
+    """Pass one share of a pixel's gradient on: the adjoint of :func:`_read`.
 
     Returns:
-        What the mean got in all, and the gradients of the frame's four numbers, of x and of y.
+        The gradient of the share, and those of the frame's four numbers, of x and of y.
     """
     base, channels, shape, unit, mode = np.uint64(call.base), call.channels, (call.height, call.width), call.unit, call.mode
     number, zero, own = type(x), type(x)(0.0), call.own
@@ -191,7 +191,7 @@ def _add(img, call, frame, cubic, share, needs_image, to_image, x, y, u, g, to_c
 
 @fused.noinline
 def add_stretched(img, call, shapes, spot, needs, strip, g, to_cover, to_image, sums, along):  # type: ignore[no-untyped-def]
-    """Pass on what a strip's pixels got: the adjoint of :func:`read_stretched`.
+    """Pass the gradients of a strip's pixels on: the adjoint of :func:`read_stretched`.
 
     Args:
         needs: whether the image's gradient is wanted, and whether those of points and footprints are.

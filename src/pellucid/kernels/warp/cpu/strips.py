@@ -1,6 +1,6 @@
 """A strip of output pixels: where it lies, what it reads, and the phases that forward and backward share.
 
-Owns: the choice between copying, staging and laying out pixels apart, a strip's way in and out.
+Owns: the choice between copying, staging, and copying the pixels around each point; reading a strip, and its adjoint.
 Must not: apply colour.
 Read next: ``sweep.py``.
 """
@@ -27,7 +27,7 @@ __all__ = [
 
 @fused.inlined
 def at_sample(call, pictures, b):  # type: ignore[no-untyped-def]
-    """The call with what belongs to one sample."""
+    """The call with the numbers of one sample filled in."""
     row = pictures[b if len(pictures) > 1 else 0]
     return layout.Call(
         row[0] + b * row[1], row[2] + b * row[3], row[4], row[5], row[6], row[7], row[8],
@@ -70,7 +70,7 @@ def cut_out(room, n):  # type: ignore[no-untyped-def]
 
 @fused
 def quads_of(strip):  # type: ignore[no-untyped-def]
-    """Room for pixels of four numbers."""
+    """Scratch for pixels of four numbers."""
     return strip.rows[layout.QUADS : layout.SHARED].reshape(-1)
 
 
@@ -93,7 +93,7 @@ def next_band(img, call, sample, fields, chain, spot, last, strip, reads):  # ty
 
 @fused.inlined
 def find_strip(call, sample, fields, chain, tables, shapes, spot, strip):  # type: ignore[no-untyped-def]
-    """Where a strip reads, as `find`; and, but for footprints, as `settle` which pixels see anything.
+    """Find where a strip reads, as `find`, and unless it has footprints which pixels see anything, as `settle`.
 
     Both are one loop where the map is affine and nothing else moves points.
     """
@@ -120,7 +120,7 @@ def read_whole(img, call, sample, tables, shapes, spot, strip, cubics, out, soon
 
 @fused.noinline
 def lay_out(img, call, window, strip, k):  # type: ignore[no-untyped-def]
-    """Where the pixels of channels 3 k to 3 k + 2 are, after laying out those that were not staged."""
+    """The pixels of channels 3 k to 3 k + 2 in the stage; if they were not staged, those around each point, copied now."""
     if strip.frame[layout.STAGED] == 1:
         return strip.quad[k * strip.frame[layout.PLANE] :]
     lay_apart(img, call, k, window, strip)
@@ -131,7 +131,7 @@ def lay_out(img, call, window, strip, k):  # type: ignore[no-untyped-def]
 def read_strip(img, call, window, strip, cubics, out, soon):  # type: ignore[no-untyped-def]
     """Read one settled strip into ``out``, and its coverage into the strip.
 
-    Where ``cubics`` and ``soon``, as in ``gather_staged``, are None, what would need them is not compiled.
+    Where ``cubics`` and ``soon``, as in ``gather_staged``, are None, code that needs them is not compiled.
     """
     rows, channels, columns = strip.rows, call.channels, strip.frame[layout.COLUMNS]
     tx, ty, cover = rows[layout.ACROSS], rows[layout.DOWN], rows[layout.COVER]
@@ -146,7 +146,7 @@ def read_strip(img, call, window, strip, cubics, out, soon):  # type: ignore[no-
 
 @fused.inlined
 def scatter_strip(img, call, window, strip, cubics, needs, g, to_cover, nothing, to_image, along):  # type: ignore[no-untyped-def]
-    """The adjoint of :func:`read_strip`: a settled strip's gradients of x and y, and of the image, as far as they were not staged.
+    """The adjoint of :func:`read_strip`: a settled strip's gradients of x and y, and of the image, or of the stage if it is staged.
 
     Args:
         nothing: zeros.
@@ -173,14 +173,14 @@ def scatter_strip(img, call, window, strip, cubics, needs, g, to_cover, nothing,
 
 @fused.noinline
 def _cover_fully(seen, cover):  # type: ignore[no-untyped-def]
-    """Where nothing fades, the sum of weights is one but for rounding."""
+    """Write a coverage of 1 for pixels that see anything: where nothing fades, weights sum to 1 but for rounding."""
     for u in range(len(cover)):
         cover[u] = seen[u]
 
 
 @fused.noinline
 def write_pixels(rows, spot):  # type: ignore[no-untyped-def]
-    """Write what a strip's pixels have whatever the sample: their columns, their rows from 0, and ones."""
+    """Write the rows of a strip that do not depend on the sample: its pixels' columns, their rows from 0, and ones."""
     us, vs, ones, first, width = rows[layout.US], rows[layout.VS], rows[layout.ONES], spot.first, spot.width
     for u in range(len(us)):
         us[u], vs[u], ones[u] = first + u % width, u // width, 1
@@ -188,7 +188,7 @@ def write_pixels(rows, spot):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def announce(target, place, lines, rows):  # type: ignore[no-untyped-def]
-    """Ask for the memory of a strip's ``place`` (as `store` takes it) in the output, or in its gradient."""
+    """Prefetch the memory of a strip's ``place`` (as `store` takes it) in the output, or in its gradient."""
     first, at, width, step = place
     for o in range(rows):
         row = target[first + o]

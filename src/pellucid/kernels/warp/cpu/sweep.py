@@ -1,4 +1,4 @@
-"""The way forward: the output strip by strip.
+"""The forward pass: the output strip by strip.
 
 Owns: the order of phases (staging a band; in each of its strips coordinates, gather, colour).
 Must not: know of tensors; everything comes as flat arrays, and named numbers.
@@ -19,12 +19,12 @@ from pellucid.kernels.warp.cpu.links import blend
 
 __all__ = ["forward"]
 
-_ENOUGH = 64  # pixels that are read in blocks
+_ENOUGH = 64  # strips of more pixels are read in blocks
 
 
 @fused.inlined
 def _read(img, call, sample, fields, chain, tables, shapes, spot, strip, place, out, cubics, read):  # type: ignore[no-untyped-def]
-    """Find and read a strip, and ask for the memory that it will be written to; whether canvases show something of their own."""
+    """Find and read a strip, and prefetch the memory that it will be written to; returns whether canvases may show fill."""
     n, wide = len(strip.seen), max(call.channels, call.out_channels)
     while_reading = (tables is None) & (shapes is None) & (call.taps == 2) & (wide <= 3) & (n > _ENOUGH)
     if not while_reading:
@@ -37,7 +37,7 @@ def _read(img, call, sample, fields, chain, tables, shapes, spot, strip, place, 
 
 @fused.noinline
 def _take_turns(img, call, colors, p, ones, turns, first, read, result):  # type: ignore[no-untyped-def]
-    """Read a strip of pixels that nothing moves, whose channels take turns; what three channels become at once is mixed, too."""
+    """Read a strip of interleaved pixels that nothing moves; if three channels mix into three, they are mixed right away."""
     cells, taken, _ = turns
     n = len(ones)
     apart(img[call.base + first * len(cells) :], cells, taken, 0, n, n)
@@ -50,7 +50,7 @@ def _take_turns(img, call, colors, p, ones, turns, first, read, result):  # type
 
 @fused.noinline
 def _give_turns(turns, call, spot, lines, out):  # type: ignore[no-untyped-def]
-    """Write a strip of results, channel by channel in turn."""
+    """Interleave a strip of results into the output."""
     cells, _, made = turns
     flat = made.reshape(made.size)
     for k in range(lines):
@@ -64,8 +64,8 @@ def forward(img, call, rows, fields, chain, tables, shapes, out, room, cubics, b
 
     Args:
         bends: None where there is no curve, which is not compiled then.
-        turns: None, or where the channels of ``out`` (batch, height * width * channels) take turns, and those of ``img`` where a
-            pass moves nothing: one for each channel, and a strip of each as they lie in planes.
+        turns: None, or for an interleaved ``out`` (batch, height * width * channels), and an interleaved ``img`` where a pass
+            moves nothing: a tuple with an entry for each channel, and scratch for a strip of both in planes.
     """
     img, final, out = numbers(img), out, steps(out if turns is None else turns[2])
     outputs, colors, lay, frame = call.out_channels, rows.colors, room.rows, room.frame

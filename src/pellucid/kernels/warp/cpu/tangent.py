@@ -1,6 +1,6 @@
-"""The output and how it changes while the picture changes and the points move at which it is read: forward-mode differentiation.
+"""Forward-mode differentiation: the output and its tangent, from those of the picture and of the points at which it is read.
 
-Owns: the order of phases; what holds a point still.
+Owns: the order of phases; the rules that hold a point still.
 Must not: know how the colours change: the pass is linear in them.
 Read next: ``sweep.py``.
 """
@@ -23,7 +23,7 @@ __all__ = ["tangent"]
 
 @fused.noinline
 def _move(d, v, projective, us, vs, x, y, w, dx, dy):  # type: ignore[no-untyped-def]
-    """How the points that ``locate`` found move while the map changes by d."""
+    """The tangents of the points that ``locate`` found, from the map's tangent d."""
     top = us.dtype.type(v)
     for u in range(len(us)):
         row = vs[u] + top
@@ -52,7 +52,7 @@ def _hold(seen, x, window, moved, held, dx):  # type: ignore[no-untyped-def]
 
 @fused
 def _find(call, sample, fields, moves, spot, strip, dx, dy):  # type: ignore[no-untyped-def]
-    """Where a strip reads, and how that moves."""
+    """Find where a strip reads, and the tangents of its points."""
     rows, m, b, v, width = strip.rows, sample.m, spot.b, spot.v, spot.width
     x, y, us, vs, w, at = rows[X], rows[Y], rows[US], rows[VS], rows[DENOMINATOR], v * call.out_width + spot.first
     locate(m, v, call.projective, us, vs, x, y, w)
@@ -67,7 +67,7 @@ def _find(call, sample, fields, moves, spot, strip, dx, dy):  # type: ignore[no-
 
 @fused
 def _read_moved(img, call, sample, moves, spot, strip, cubics, lay):  # type: ignore[no-untyped-def]
-    """How what a strip reads changes while its points move, and how its coverage does."""
+    """The tangents of a strip's pixels and of its coverage, from those of its points."""
     rows, window, rule, cast = strip.rows, sample.window, rule_of(call, sample.window), strip.rows.dtype.type
     dx, dy, cover, moved = rows[lay.moves], rows[lay.moves + 1], rows[lay.moved_cover], rows[lay.moved : lay.result]
     far = cast(np.inf)
@@ -95,11 +95,11 @@ def tangent(  # type: ignore[no-untyped-def]
     """Compute strips start to stop.
 
     Args:
-        change: of the image, laid out as it is; empty where there is none.
+        change: the image's tangent, laid out as it is; empty where there is none.
         differences: parameters whose offsets stand for offset - fill, and whose fills are zero.
-        moves: how maps, windows and displacements change: a row per sample of the first two, the last as ``fields``; empty where
-            they do not, the maps' too where no point moves.
-        out, along: the result, and its change.
+        moves: tangents of maps, windows and displacements: a row per sample of the first two, the last as ``fields``; empty where
+            they do not change, the maps' too where no point moves.
+        out, along: the result, and its tangent.
     """
     changes, points_move, channels, outputs = len(change) > 0, moves[0].size > 0, call.channels, call.out_channels
     img, change, out, along = numbers(img), numbers(change), steps(out), steps(along)

@@ -1,7 +1,7 @@
-"""The fused resample for CUDA devices, in Triton: one pass over the image, and its gradients without an order to chance.
+"""The fused resample for CUDA devices, in Triton: one pass over the image, and its gradients, summed in a fixed order.
 
 Owns: its operators: `forward` (also as `direct`: there is nothing to gain past torch's dispatcher), `backward` and `labels`.
-Must not: fall back; whoever chose it gets it or an error. Importing it does not import Triton.
+Must not: fall back: it computes, or raises. Importing it does not import Triton.
 Read next: ``op.py``.
 """
 

@@ -84,17 +84,17 @@ def spread(  # type: ignore[no-untyped-def]
     reads = seen & (total > 0.0)
     each = out_width + out_height
     at = table + b * each * NUMBERS_EACH + axis * out_width + u
-    there = u < outputs
-    tl.store(at, centre, mask=there)
-    tl.store(at + each, tl.where(reads, 1.0 / tl.where(reads, total, 1.0), 0.0), mask=there)
-    tl.store(at + each * 2, tl.where(seen, 1.0, 0.0).to(S.F), mask=there)
+    valid = u < outputs
+    tl.store(at, centre, mask=valid)
+    tl.store(at + each, tl.where(reads, 1.0 / tl.where(reads, total, 1.0), 0.0), mask=valid)
+    tl.store(at + each * 2, tl.where(seen, 1.0, 0.0).to(S.F), mask=valid)
 
 
 @triton.jit
-def place(table, at, each, there):  # type: ignore[no-untyped-def]
+def place(table, at, each, valid):  # type: ignore[no-untyped-def]
     """(centre, 1 / the sum of the weights, whether it sees the picture) of columns or rows ``at``."""
-    centre = tl.load(table + at, mask=there, other=0.0)
-    share, seen = tl.load(table + at + each, mask=there, other=0.0), tl.load(table + at + each * 2, mask=there, other=0.0)
+    centre = tl.load(table + at, mask=valid, other=0.0)
+    share, seen = tl.load(table + at + each, mask=valid, other=0.0), tl.load(table + at + each * 2, mask=valid, other=0.0)
     return centre, share, seen
 
 
@@ -110,9 +110,9 @@ def _along(given, at, drawn, axis, length, S):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def read_span(image, given, u, v, drawn, S):  # type: ignore[no-untyped-def]
-    """(colour, coverage) of the output pixels (u, v): the means over what they span, and 1 where they see the picture.
+    """(colour, coverage) of the output pixels (u, v): the means over the pixels that they span, and 1 where they see the picture.
 
-    ``image`` is a `View`; the ``given`` table is what `spread` wrote.
+    ``image`` is a `View`; `spread` wrote the ``given`` table.
     """
     share_x, seen_x, first_x, count_x, span_x = _along(given, u, drawn, 0, given.width, S)
     share_y, seen_y, first_y, count_y, span_y = _along(given, v, drawn, 1, given.height, S)
@@ -144,13 +144,13 @@ def _slopes(i, span, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
     start, stop = pixel - low, high - pixel
     by_low = tl.where(start < 0.0, 1.0, tl.where(start == 0.0, 0.5, 0.0))
     by_high = tl.where(stop < 0.0, 1.0, tl.where(stop == 0.0, 0.5, 0.0))
-    there = tl.where(share > 0.0, value, 0.0)
-    return value * share, (along, along * t, -there * by_low, there * by_high)
+    counted = tl.where(share > 0.0, value, 0.0)
+    return value * share, (along, along * t, -counted * by_low, counted * by_high)
 
 
 @triton.jit
 def _kept(to_centre, raw, low, high):  # type: ignore[no-untyped-def]
-    """(what stays with the centre, what the window's low edge gets, the high edge) where the window holds the centre."""
+    """Split the centre's gradient: (to the centre, to the window's low edge, to its high edge), which may clamp the centre."""
     a, b = low - 0.5, high + 0.5
     above = tl.maximum(raw, a)
     within = to_centre * tl.where(above < b, 1.0, tl.where(above == b, 0.5, 0.0))
@@ -160,9 +160,9 @@ def _kept(to_centre, raw, low, high):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _to_axis(slopes, totals, mean, share, at, given, axis, SHARP: tl.constexpr):  # type: ignore[no-untyped-def]
-    """(to the scale, the shift, the low edge, the high edge) from the sums over a pixel's span of `_slopes`, with what was read.
+    """(to the scale, the shift, the low edge, the high edge) from the sums over a pixel's span of `_slopes` times the pixels read.
 
-    ``totals``: the same without; ``mean``: what was read; ``share``: 1 / the sum of the weights.
+    ``totals``: the sums of `_slopes` alone; ``mean``: the mean of the pixels read; ``share``: 1 / the sum of the weights.
     """
     scale, shift, low, high, _ = axis_of(given.mapping, given.window, axis, SHARP)
     to = scaled(add_scaled(slopes, -mean, totals), share)

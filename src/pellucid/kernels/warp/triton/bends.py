@@ -1,6 +1,6 @@
 """Displacements of a cubic B-spline grid, or of one that is linear between knots, for a block of points in registers.
 
-Owns: the arithmetic of ``geometry/bends.py``: displaced points, and what gradients of those are worth to points and to the grid.
+Owns: the arithmetic of ``geometry/bends.py``: displaced points, and their gradients to points and to the grid.
 Must not: know of maps or canvases.
 Read next: ``links.py``.
 """

@@ -27,7 +27,7 @@ def zeros(N: tl.constexpr, P: tl.constexpr, F: tl.constexpr):  # type: ignore[no
 
 @triton.jit
 def exists(lane, channel, COUNT: tl.constexpr, GROUPS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Where a channel is one of COUNT; every channel of a single group is."""
+    """The lanes in which a channel is one of COUNT; every channel of a single group is."""
     if GROUPS > 1:
         lane = lane & (tl.zeros(lane.shape, tl.int32) + channel < COUNT)
     return lane
@@ -45,7 +45,7 @@ View = namedtuple("View", "pixels step_c step_y step_x first")
 
 @triton.jit
 def view(planes, given, NEAR: tl.constexpr, S):  # type: ignore[no-untyped-def]
-    """The planes of a program's sample and group, from a pointer and four steps. NEAR: what lies side by side, as in `Fixed`."""
+    """The planes of a program's sample and group, from a pointer and four steps. NEAR: what is adjacent there, as in `Fixed`."""
     pointer, step_b, step_c, step_y, step_x = planes
     pixels = from_sample(pointer, given.b, step_b) + given.first.to(S.INDEX) * step_c
     across = 1 if NEAR == 1 else (S.C if NEAR == 2 else step_x.to(S.INDEX))

@@ -35,8 +35,8 @@ Given = namedtuple(
 """What a program has: sample, group of channels and its first; the sample's map, read once; where map, window, colours, field and
 table lie, the field's steps, the table's rows and columns; the sizes of picture and result.
 
-``table`` says with map and field where pixels read: it has the links of a chain, whose knots are the field then, or what an
-antialiased warp, a crop or a resize weighs by.
+``table`` says with map and field where pixels read: it holds the links of a chain, whose knots are the field then, or the weights
+of an antialiased warp, a crop or a resize.
 """
 
 
@@ -51,7 +51,7 @@ def load_map(mapping, PROJECTIVE: tl.constexpr):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def program(own, field, sizes, steps, table, sample, S):  # type: ignore[no-untyped-def]
-    """What a program has, column and row of the pixels of its first tile; the others lie below.
+    """(`Given`, columns, rows) of the pixels of a program's first tile; its other tiles lie below.
 
     Every 32 pixels in a row are a patch of WW columns, which a warp reads.
     """
@@ -89,9 +89,9 @@ _KERNEL = """def {name}({own}, {shared}: tl.constexpr):
 
 
 def pixels(function: Any) -> Any:
-    """A function of a program's pixels as a kernel of flat arguments: ``image`` and ``grad`` are a pointer and four steps each.
+    """Make a kernel with flat arguments of a function of a program's pixels: ``image`` and ``grad`` are a pointer and four steps.
 
-    Triton would look at what stands in a tuple of a kernel's; between functions tuples cost nothing.
+    Triton would compile a kernel anew for values in a tuple of its arguments; between functions tuples cost nothing.
     """
     own = [*signature(function).parameters][:-4]
     planes = {name: ", ".join((name, *(f"{name}_{axis}" for axis in "bcyx"))) for name in own if name in ("image", "grad")}
@@ -142,7 +142,7 @@ def half_up(x, length):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def settle(x, low, high, length, TAPS: tl.constexpr, EDGE: tl.constexpr, WINDOW: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Window and limits applied to a coordinate: (index of the first tap, position between taps, whether the limits held it)."""
+    """Apply window and limits to a coordinate: (index of the first tap, position between taps, whether the limits clamped it)."""
     if WINDOW:
         x = tl.minimum(tl.maximum(x, low), high)
     held = x
@@ -203,7 +203,7 @@ def weight(t, CUBIC: tl.constexpr, K: tl.constexpr, TAPS: tl.constexpr):  # type
 
 @triton.jit
 def bump(d, CUBIC: tl.constexpr, TAPS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The weight of what lies d >= 0 pixels away, under a tent or a cubic kernel."""
+    """The weight at a distance of d >= 0 pixels, under a tent or a cubic kernel."""
     if TAPS == 2:
         value = tl.clamp(1.0 - d, 0.0, 1.0)
     else:

@@ -1,5 +1,5 @@
-"""The part of the image's gradient whose readers no box bounds, in fixed point: what a border rule or a window moved to another
-pixel, and everything where a displacement field says who reads what.
+"""The part of the image's gradient whose readers no box bounds, in fixed point: taps that a border rule or a window moved to
+another pixel, and all taps where a displacement field moves points.
 
 Owns: adding shares of taps to the pixels they read, or to those that stand in for them.
 Must not: add floating-point numbers; integers add up to the same bits in any order, so atomics change nothing.
@@ -36,7 +36,7 @@ def _add_shares(target, plane, share, g, finite, lane, first, S):  # type: ignor
 
 @pixels
 def add_weighted(grad, units, folded, given, u, v, S: tl.constexpr):  # type: ignore[no-untyped-def]
-    """As `add_folded`, of an antialiased warp: everything that its pixels span."""
+    """As `add_folded` for an antialiased warp: all pixels that its output pixels span get their shares."""
     height, width, out_height, out_width = given.height, given.width, given.out_height, given.out_width
     found = find(given, u, v, (u < out_width) & (v < out_height), S)
     point, usable, first = at_point(given, u, v, found, S), found.usable, given.first
@@ -57,7 +57,7 @@ def add_weighted(grad, units, folded, given, u, v, S: tl.constexpr):  # type: ig
 @pixels
 def add_folded(grad, units, folded, given, u, v, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program (tile of the output across, down, sample and group of N channels); in the filled modes only with a field or canvases.
-    SOFT: what canvases leave to the source is not in the gradient yet.
+    SOFT: the gradient is still to be multiplied by the share that canvases leave to the source.
 
     ``units``: (sample, 2), two powers of two, one of which might leave the range; their product is the number of units in 1. A
     sample with NaN there (its gradient is not finite somewhere) marks what it touches by ones.

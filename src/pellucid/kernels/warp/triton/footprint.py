@@ -6,11 +6,11 @@ Read next: ``gather.py``.
 """
 
 # A convex region whose denominator keeps its sign maps to a convex region, so the images of a rectangle's corners under the inverse
-# bound its preimage. What depends on the sample alone is computed once (`bounds`): its inverse, in double precision from
+# bound its preimage. Numbers of the sample alone are computed once (`bounds`): its inverse, in double precision from
 # single-precision numbers, whose products are then exact: a determinant above 1e-9 of its terms has seven digits. Corners are
 # mapped in working precision, with first-order bounds on its rounding and on that of the forward map added. All tests are written
-# so that a NaN leads to the whole output. Constants stand to the right of blocks, and no truth about a scalar meets one about a
-# block: Triton's interpreter wants it so.
+# so that a NaN leads to the whole output. Constants stand to the right of blocks, and no condition on a scalar is combined with one
+# on a block: Triton's interpreter needs both.
 
 import triton
 import triton.language as tl
@@ -30,7 +30,7 @@ _STRIDE = tl.constexpr(BOUNDS)
 
 
 @triton.jit
-def _affine_bounds(out, there, m, src_height, src_width, height, width, S):  # type: ignore[no-untyped-def]
+def _affine_bounds(out, valid, m, src_height, src_width, height, width, S):  # type: ignore[no-untyped-def]
     """0 to 3: the inverse's linear part; 4, 5: the shift; 6, 7: room for rounding; 8, 9: room for it and for REACH; 10: the most
     columns that a pixel's box has, where it is 2 REACH wide and high.
 
@@ -62,8 +62,8 @@ def _affine_bounds(out, there, m, src_height, src_width, height, width, S):  # t
     high_u, high_v = low_u + (tl.abs(i00) + tl.abs(i01)) * S.REACH, low_v + (tl.abs(i10) + tl.abs(i11)) * S.REACH
     numbers = (i00, i01, i10, i11, c, f, low_u, low_v, high_u, high_v)
     for k in tl.static_range(10):
-        tl.store(out + k, tl.where(known, numbers[k], 0.0 if k < 6 else rest), mask=there)
-    tl.store(out + 10, columns, mask=there)
+        tl.store(out + k, tl.where(known, numbers[k], 0.0 if k < 6 else rest), mask=valid)
+    tl.store(out + 10, columns, mask=valid)
 
 
 @triton.jit
@@ -80,8 +80,8 @@ def _minors(m):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _projective_bounds(out, there, m, src_height, src_width, height, width, S):  # type: ignore[no-untyped-def]
-    """0 to 8: the inverse; 9: what it lost; 10 to 12: the largest terms of the map's rows; 13: limit of what is bounded."""
+def _projective_bounds(out, valid, m, src_height, src_width, height, width, S):  # type: ignore[no-untyped-def]
+    """0 to 8: the inverse; 9: a bound of its error; 10 to 12: the largest terms of the map's rows; 13: limit of a bounded box."""
     d, n, t = _minors(m)
     det = d[0] * n[0] + d[1] * n[3] + d[2] * n[6]
     regular = tl.abs(det) > (tl.abs(d[0]) * t[0] + tl.abs(d[1]) * t[3] + tl.abs(d[2]) * t[6]) * _TINY
@@ -90,24 +90,24 @@ def _projective_bounds(out, there, m, src_height, src_width, height, width, S): 
     far_x, far_y = src_width + 4.0, src_height + 4.0
     lost = ((t[0] + t[3] + t[6]) * far_x + (t[1] + t[4] + t[7]) * far_y + (t[2] + t[5] + t[8])) * tl.abs(scale)
     for k in tl.static_range(9):
-        tl.store(out + k, (n[k] * scale).to(S.F), mask=there)
-    tl.store(out + 9, (lost * 3.6e-15).to(S.F), mask=there)
+        tl.store(out + k, (n[k] * scale).to(S.F), mask=valid)
+    tl.store(out + 9, (lost * 3.6e-15).to(S.F), mask=valid)
     for k in tl.static_range(3):
         terms = tl.abs(m[3 * k]) * width + tl.abs(m[3 * k + 1]) * height + tl.abs(m[3 * k + 2])
-        tl.store(out + 10 + k, terms, mask=there)
-    tl.store(out + 13, tl.where(regular, _HUGE, -1.0).to(S.F), mask=there)
+        tl.store(out + 10 + k, terms, mask=valid)
+    tl.store(out + 13, tl.where(regular, _HUGE, -1.0).to(S.F), mask=valid)
 
 
 @kernel
 def bounds(mapping, out, src_height, src_width, height, width, samples, map_step, S: tl.constexpr):  # type: ignore[no-untyped-def]
     """Program: P samples' numbers for `candidates`, from an image of (src_height, src_width) to an output of (height, width)."""
     b = tl.program_id(0).to(tl.int64) * S.P + tl.arange(0, S.P)
-    there = b < samples
-    m = load_map(mapping + tl.where(there, b, 0) * map_step, S.PROJECTIVE)
+    valid = b < samples
+    m = load_map(mapping + tl.where(valid, b, 0) * map_step, S.PROJECTIVE)
     if S.PROJECTIVE:
-        _projective_bounds(out + b * _STRIDE, there, m, src_height, src_width, height, width, S)
+        _projective_bounds(out + b * _STRIDE, valid, m, src_height, src_width, height, width, S)
     else:
-        _affine_bounds(out + b * _STRIDE, there, m, src_height, src_width, height, width, S)
+        _affine_bounds(out + b * _STRIDE, valid, m, src_height, src_width, height, width, S)
 
 
 @triton.jit

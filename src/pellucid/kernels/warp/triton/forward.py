@@ -23,13 +23,13 @@ __all__ = ["copy_labels", "forward", "source"]
 
 Source = namedtuple("Source", "colour covered along_x along_y rise_x rise_y found held point")
 """What pixels read: colour, coverage, the slopes of both along x and along y, where, the window there, and antialiased points.
-What does not apply is there, too, and means nothing.
+Fields that do not apply are filled, too, and mean nothing.
 """
 
 
 @triton.jit
 def source(picture, given, u, v, drawn, SLOPES: tl.constexpr, S):  # type: ignore[no-untyped-def]
-    """What pixels read, of which ``drawn`` are there; slopes only where SLOPES."""
+    """Read pixels, of which those in ``drawn`` exist; slopes only where SLOPES."""
     none = tl.zeros((S.P,), S.F)
     along_x, along_y, rise_x, rise_y, found, held, point = none, none, none, none, none, none, none
     if S.SPAN == AXES:

@@ -20,14 +20,14 @@ __all__ = ["collect", "gather", "weight_at"]
 
 INVERSE, COLUMNS = tl.constexpr(BOUNDS), tl.constexpr(10)
 _WIDE = tl.constexpr(4)
-"""Columns that are gone through together: those of the box of 2 x 2 pixels where nothing is scaled, turned by up to 19 degrees."""
+"""Columns that are visited together: those of the box of 2 x 2 pixels under a turn by up to 19 degrees, without scaling."""
 
 
 @triton.jit
 def weight_at(x, pixel, low, high, length, CLAMPED: tl.constexpr, S):  # type: ignore[no-untyped-def]
     """The weight with which a pixel on one axis enters the sample at x.
 
-    CLAMPED: x is held between low and high first, and taps beyond the image are those on its edge; otherwise only a tap exactly
+    CLAMPED: x is clamped to [low, high] first, and taps beyond the image are those on its edge; otherwise only a tap exactly
     on the pixel counts.
     """
     if CLAMPED and S.TAPS == 4:
@@ -48,7 +48,7 @@ def weight_at(x, pixel, low, high, length, CLAMPED: tl.constexpr, S):  # type: i
 
 @triton.jit
 def _add_fixed(totals, fixed, at, stride, lane, first, unfold, S):  # type: ignore[no-untyped-def]
-    """Totals + what ``folded.py`` collected, in units of the product of two powers of two, one of which might leave the range."""
+    """Totals + the sums of ``folded.py``, in units of the product of two powers of two, one of which might leave the range."""
     half, rest = tl.load(unfold), tl.load(unfold + 1)
     sums = ()
     for c in tl.static_range(S.N):
@@ -61,7 +61,7 @@ def _add_fixed(totals, fixed, at, stride, lane, first, unfold, S):  # type: igno
 def _add_columns(  # type: ignore[no-untyped-def]
     totals, upstream, given, px, py, first_u, first_v, rows, within, m, EVEN: tl.constexpr, WIDE: tl.constexpr, S
 ):
-    """Totals + what the output pixels of WIDE columns from ``first_u`` on give, in so many rows from ``first_v`` on.
+    """Totals + the shares from the output pixels of WIDE columns from ``first_u`` on, in so many rows from ``first_v`` on.
 
     Totals are those of squares of SIDE x SIDE pixels, pixel by pixel. ``within``: where the columns belong to the box. EVEN: the
     map's steps are the same everywhere; beside the first column places are then differences from it, which are shorter than the
@@ -71,7 +71,7 @@ def _add_columns(  # type: ignore[no-untyped-def]
     CLAMPED: tl.constexpr = S.WINDOW and S.MODE == FILLED
     HALF: tl.constexpr = 0.5 * (S.SIDE - 1)
     start = first_u.to(S.INDEX) * upstream.step_x
-    # What is not read keeps what was there before, which nothing uses: zeros would have to be written first.
+    # Masked loads keep the value before, which nothing uses: zeros would have to be written first.
     g = zeros(WIDE * S.N, S.P, pixels.dtype.element_ty)
     j = rows * 0
     while j < rows:
@@ -89,7 +89,7 @@ def _add_columns(  # type: ignore[no-untyped-def]
                 found, held = hold_in_window(given, Found(x, y, usable & within, x, x, x, x, x), S)
                 x0, y0, x1, y1 = held
                 seen = found.usable
-                if S.WINDOW and S.MODE != FILLED:  # those that the window holds are in ``folded``
+                if S.WINDOW and S.MODE != FILLED:  # those that the window clamps are in ``folded``
                     seen = seen & (x >= x0) & (x <= x1) & (y >= y0) & (y <= y1)
             shares = ()
             for k in tl.static_range(S.SIDE * S.SIDE):
@@ -125,7 +125,7 @@ def gather(grad, inverse, folded, unfold, to_image, given, column, row, S: tl.co
     """Program (tile of the image across, down, sample and group): N channels are collected, K written.
 
     ``grad`` has the OC channels of the output; FLAGS are those of the mixes between them and the image's C channels, applied to
-    what was collected. ``inverse`` is what `bounds` wrote. Outside the filled modes ``folded`` holds the rest in fixed point,
+    the sums. `bounds` wrote ``inverse``. Outside the filled modes ``folded`` holds the rest in fixed point,
     in units of the product of ``unfold``'s two numbers; with a field, which no box bounds, everything.
     """
     height, width, out_height, out_width = given.height, given.width, given.out_height, given.out_width
@@ -144,7 +144,7 @@ def gather(grad, inverse, folded, unfold, to_image, given, column, row, S: tl.co
         px, py = column.to(S.F), row.to(S.F)
         lx, hx, ly, hy = px - S.REACH, px + (2.0 * AROUND - S.REACH), py - S.REACH, py + (2.0 * AROUND - S.REACH)
         if CLAMPED:
-            # What the window holds was up to half a pixel outside of it, and what it leaves outside the image shows the edge.
+            # Points that the window clamps lie up to half a pixel outside of it, and those left outside the image show its edge.
             x0, y0, x1, y1 = tl.load(frame), tl.load(frame + 1), tl.load(frame + 2), tl.load(frame + 3)
             end: tl.constexpr = S.SIDE - 1.0
             lx = tl.where(column == 0, tl.minimum(x0, 0.0), px) - (S.REACH + 0.5)
@@ -158,7 +158,7 @@ def gather(grad, inverse, folded, unfold, to_image, given, column, row, S: tl.co
             wide = tl.max(tl.where(last_v < first_v, 0, last_u - first_u + 1), 0)
         else:  # no box is wider than the sample's widest
             wide = tl.load(box + COLUMNS).to(tl.int32)
-        # What lies beyond a square's own box has no weight: boxes are moved until all rows and columns are pixels.
+        # Pixels beyond a square's own box have no weight: boxes are moved until all rows and columns are pixels.
         first_v = tl.minimum(first_v, out_height - tall)
         px, at = tl.where(owned, px, FAR), tall * 0
         if EVEN:  # noqa: SIM102 - the first is Triton's, at compile time

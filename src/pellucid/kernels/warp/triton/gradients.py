@@ -36,7 +36,7 @@ __all__ = ["gradients"]
 
 @triton.jit
 def _add_grounds(totals, uncovered, g, S):  # type: ignore[no-untyped-def]
-    """Totals + what the fills of canvases get, first canvas first."""
+    """Totals + the gradients of the fills of canvases, first canvas first."""
     sums = ()
     for k in tl.static_range(S.LINKS):
         sums = sums + add_scaled(some(totals, k * S.N, S.N), uncovered[S.LINKS - 1 - k], g)
@@ -45,7 +45,7 @@ def _add_grounds(totals, uncovered, g, S):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _window_shares(to_x, x, low, high):  # type: ignore[no-untyped-def]
-    """(what stays with the coordinate, what belongs to the window's low edge, to its high edge)."""
+    """Split a coordinate's gradient: (to the coordinate, to the window's low edge, to its high edge)."""
     below, above = x < low, x > high
     return tl.where(below | above, 0.0, to_x), tl.where(below, to_x, 0.0), tl.where(above, to_x, 0.0)
 
@@ -60,7 +60,7 @@ def _mix_back(p, g, x, matrix_sums, offset_sums, one, S):  # type: ignore[no-unt
 
 @triton.jit
 def _recoloured(g, colours, sums, p, drawn, one, S):  # type: ignore[no-untyped-def]
-    """(the gradient of what is shown, from the result's, the sums of the later stages' numbers)."""
+    """Back through the stages after the canvases: (the gradient of their input, the sums of their numbers)."""
     turns, second, second_offset, last, last_offset = sums
     if LAST_MIX & S.FLAGS:
         before = clip(colours.mixed) if CLIP & S.FLAGS else colours.mixed
@@ -77,7 +77,7 @@ def _recoloured(g, colours, sums, p, drawn, one, S):  # type: ignore[no-untyped-
 
 @triton.jit
 def _uncovered(g, composed, found, ground_sums, p, first, worths, pixel, S):  # type: ignore[no-untyped-def]
-    """(the gradient of what the first mix gave, from that of what is shown over canvases, the sums of their fills).
+    """Back through the blend over canvases: (the gradient of the first mix's result, the sums of the canvases' fills).
 
     ``worths``: (where shares' gradients are written, the number of the first).
     """
@@ -94,7 +94,7 @@ def _uncovered(g, composed, found, ground_sums, p, first, worths, pixel, S):  # 
 
 @triton.jit
 def _unmixed(g, read, sums, p, first, S):  # type: ignore[no-untyped-def]
-    """(the gradient of what was read, that of its coverage, the sums of matrix, offset and fill)."""
+    """Back through the first mix: (the gradient of the pixels read, that of their coverage, sums of matrix, offset and fill)."""
     matrix, offset, fill = sums
     to_cover = tl.zeros((S.P,), S.F)
     if FIRST_MIX & S.FLAGS:
@@ -110,7 +110,7 @@ def _unmixed(g, read, sums, p, first, S):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _to_places(g, to_cover, picture, given, read, pixel, sums, to_field, to_table, number, one, S):  # type: ignore[no-untyped-def]
-    """The sums of map and window, and the most that a weight of a table gets; fields and tables are written."""
+    """(the sums of map and window, the largest gradient of a table's weight); the gradients of fields and tables are written."""
     map_sums, window_sums, largest = sums
     u, v, drawn, _, _ = pixel
     found = read.found
@@ -130,7 +130,7 @@ def _to_places(g, to_cover, picture, given, read, pixel, sums, to_field, to_tabl
             to_x, to_y = dot(g, read.along_x, to_cover * read.rise_x), dot(g, read.along_y, to_cover * read.rise_y)
         to_x, to_y = only(found.usable & drawn, (to_x, to_y))
         if S.WINDOW:
-            # Where the window held a coordinate, the gradient belongs to the window's edge.
+            # Where the window clamped a coordinate, the gradient belongs to the window's edge.
             to_x, left, right = _window_shares(to_x, found.x, read.held[0], read.held[2])
             to_y, upper, lower = _window_shares(to_y, found.y, read.held[1], read.held[3])
             window_sums = add_scaled(window_sums, one, (left, upper, right, lower))
@@ -194,7 +194,7 @@ def gradients(  # type: ignore[no-untyped-def]
     (sample, chunk, parameters). to_source: (sample, channel, output pixel). to_field: (sample, group, PLANES, output pixel), to x
     and y, and where canvases fade out to the source's share and to what each leaves uncovered. to_table: (sample, group, 7, output
     pixel), of a homography's or field's shapes; with an affine map's table (sample, group, output pixel), the coverage's gradient,
-    and the tenth of a chunk's numbers is the most that a weight gets.
+    and the tenth of a chunk's numbers is the largest gradient of a weight.
     """
     b, first, p, number = given.b, given.first, given.colors, given.b * S.GROUPS + given.group
     chunk = b.to(tl.int64) * (tl.num_programs(0) * tl.num_programs(1)) + (tl.program_id(1) * tl.num_programs(0) + tl.program_id(0))

@@ -42,10 +42,10 @@ _WARP_ROWS = 2
 up to eight times as many where it is; two rows of 16 cost as much there and half as much here (``benchmarks/gpu_sectors.py``).
 """
 _PIXELS = 8
-"""Of a thread that sums for knots: a program goes through all knots that its pixels read, and few tiles share one then."""
+"""Pixels of a thread that sums for knots: a program visits all knots that its pixels read, and few tiles share one then."""
 _BENDS = tuple(CANVASES[kind] for kind in BENDS)
 _FARTHEST = 256
-"""No pixel of an antialiased homography or field spans more to a side; shapes say themselves how much it is."""
+"""The most pixels to a side that one of an antialiased homography or field spans; its shape says how many it does."""
 _REGISTERS = 0 if torch.version.hip else 116
 """For sums of everything: the compiler would keep all numbers of a sample and take 131 to 163 registers, which leaves a scheduler
 three warps where it needs more than four (``benchmarks/gpu_counts.py``).
@@ -75,7 +75,7 @@ def _chunks(size: Sequence[int]) -> tuple[int, int]:
 
 
 def _near(image: Tensor) -> int:
-    """What lies side by side: 1, the pixels of a row; 2, channels and then pixels; 0, neither. One variant of a kernel for each."""
+    """What is adjacent in memory: 1, the pixels of a row; 2, channels and then pixels; 0, neither. Each has a kernel's variant."""
     _, channels, _, width = image.shape
     _, across, _, along = image.stride()
     if along == 1 or width == 1:
@@ -84,7 +84,7 @@ def _near(image: Tensor) -> int:
 
 
 def _index(*tensors: Tensor | None, most: int = 0) -> Any:
-    """The integer that holds every offset within a sample, in these, contiguous tensors of their shapes and those of ``most``."""
+    """The dtype for offsets within a sample of these tensors, of contiguous ones of their shapes, and of ``most`` elements."""
     for tensor in tensors:
         if tensor is not None:
             # Taps may lie three pixels outside.
@@ -165,7 +165,7 @@ class _Call:
             table, self.tabled = _weights(table)
         elif links is not None and field is not None:
             self.tabled = (field.shape[2], field.shape[3])
-        # Any pointer will do where there is nothing.
+        # An absent tensor may be any pointer.
         pointers = (mapping if tensor is None else tensor for tensor in (window, self.params, field, table))
         # Elements from one sample, axis, row and column of the field to the next; a sample's is 0 where all share one.
         steps = (0, 0, 0, 0) if field is None else (0 if field.shape[0] == 1 else field.stride(0), *field.stride()[1:])
@@ -176,7 +176,7 @@ class _Call:
         self, kernel: Any, *own: Any, names: str = "", size: Sequence[int] = (), threads: int = 0, each: int = 0, groups: int = 0,
         registers: int = 0, **changed: Any,
     ) -> None:  # fmt: skip
-        """Launch a kernel with what it alone takes, for tiles of a plane (the result's, unless ``size``) and groups of channels.
+        """Launch a kernel with its ``own`` arguments, for tiles of a plane (the result's, unless ``size``) and groups of channels.
 
         ``names``: the constants that it depends on, all if none are named; it is compiled for each. ``changed``: others of them.
         """
@@ -211,7 +211,7 @@ def backward_warp(grad: Tensor, call_arguments: tuple[Any, ...], needs: list[boo
     """The gradients of image (its dtype), map, window, params (float64, one row per sample), field, links (float64), and table: of
     shapes with field and map, of knots with links and map; empty where not needed.
 
-    ``needs``: those of image, all that says where to read, params, field, knots.
+    ``needs``: which of image, all tensors that say where to read, params, field and knots.
     """
     to_map, to_window, to_params, to_links = (grad.new_empty((0,), dtype=torch.float64) for _ in range(4))
     source = grad
@@ -308,7 +308,7 @@ def _spread(call: _Call, window: Tensor) -> Tensor:
 
 
 def _weights(weights: Tensor) -> tuple[Tensor, tuple[int, int]]:
-    """(a row for each sample, (rows, columns of a table)): of a table behind how many pixels around a point it weighs."""
+    """(a row for each sample, (rows, columns of a table)); a table's row begins with how many pixels around a point it weighs."""
     if weights.ndim == 3:
         return weights.contiguous(), (2 * _FARTHEST, 0)
     rows, columns = weights.shape[2], weights.shape[4]
@@ -321,7 +321,7 @@ def _weights(weights: Tensor) -> tuple[Tensor, tuple[int, int]]:
 
 
 def _bounds(call: _Call, reach: float) -> Tensor:
-    """What the gather must know of every sample's inverse map."""
+    """The numbers of every sample's inverse map that the gather reads."""
     inverse = call.mapping.new_empty((call.batch, BOUNDS))
     constants = fixed(P=32, REACH=reach, **{name: call.fixed[name] for name in ("PROJECTIVE", "EPS", "F")})
     bounds[(triton.cdiv(call.batch, 32),)](
@@ -353,11 +353,11 @@ def _along_chain(slopes: Tensor, call: _Call, *, knots: bool) -> tuple[Tensor, T
 
 
 _MOVES = "GROUPS F INDEX STEPS TAPS MODE EDGE CUBIC WINDOW FIELD PROJECTIVE RAW LINKS KINDS SPAN"
-"""Constants of kernels that add what pixels give to where they read."""
+"""Constants of kernels that add pixels' shares to the places that they read."""
 
 
 def _fold(source: Tensor, call: _Call, count: int, *, linear: bool) -> tuple[Tensor, Tensor]:
-    """What the gather leaves out: (sums in fixed point, two powers of two per sample whose product is their unit)."""
+    """The part that the gather leaves out: (sums in fixed point, two powers of two per sample whose product is their unit)."""
     folded = source.new_zeros((call.batch, source.shape[1], *call.plane), dtype=torch.int64)
     units, halves = _units(torch.linalg.vector_norm(source, torch.inf, dim=(1, 2, 3)), call, 1)
     call.run(
@@ -382,7 +382,7 @@ def _units(largest: Tensor, call: _Call, shares: int) -> tuple[Tensor, Tensor]:
 
 
 def _tabled(source: Tensor, covers: Tensor, largest: Tensor, call: _Call) -> Tensor:
-    """What the numbers of an affine map's table get: every pixel has a share in them, so these are added in fixed point."""
+    """The gradient of an affine map's table: every pixel has a share in its numbers, so shares are added in fixed point."""
     rows, columns = call.tabled
     folded = torch.zeros((call.batch, PHASES + 1, rows, PHASES + 1, columns), dtype=torch.int64, device=source.device)
     units, halves = _units(largest.amax((1, 2)), call, call.groups)

@@ -1,6 +1,6 @@
 """Where output pixels read: through a map, a displacement field, or a chain of maps with canvases and a spline's grid between them.
 
-Owns: `find`; the arithmetic of ``../chain.py`` for a block of pixels in registers, there and back (`retrace`, `add_knots`).
+Owns: `find`; the arithmetic of ``../chain.py`` for a block of pixels in registers, forward and backward (`retrace`, `add_knots`).
 Must not: read an image.
 Read next: ``gradients.py``.
 """
@@ -24,7 +24,7 @@ BEND, KINK = tl.constexpr(layout.CANVASES["bend"]), tl.constexpr(layout.CANVASES
 
 @triton.jit
 def side(x, low, high, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
-    """One axis of a canvas: (its cover, the slope of that, the point held to it, its slope, whether a low and a high end held it).
+    """One axis of a canvas: (cover, its slope, the clamped point, its slope, whether the low end and the high end clamped it).
 
     Slopes are taken from the right.
     """
@@ -48,8 +48,8 @@ def side(x, low, high, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def cross(x, y, share, given, K: tl.constexpr, S):  # type: ignore[no-untyped-def]
-    """Points through link K of a sample: (x, y where they go on from its canvas, or displaced; what its map makes of them: (x, y,
-    the denominator, whether they are somewhere); the share of what lies below; how much shows the canvas's fill).
+    """Points through link K of a sample: (x, y, clamped to its canvas or displaced; the points after its map: (x, y, the
+    denominator, whether they are somewhere); the share left to what lies below; the share of the canvas's fill).
 
     Points that are nowhere lie at zero.
     """
@@ -71,13 +71,13 @@ def cross(x, y, share, given, K: tl.constexpr, S):  # type: ignore[no-untyped-de
 
 Found = namedtuple("Found", "x y usable share uncovered mapped_x mapped_y w")
 """Where pixels read: the point, and whether there is one. With canvases ``share`` is what the source makes up of a pixel, and
-``uncovered`` has a block for each, from the output on. And what the map makes of pixels: x, y, the denominator.
+``uncovered`` has a block for each, from the output on. At the end the pixels after the map: x, y, the denominator.
 """
 
 
 @triton.jit
 def find(given, u, v, drawn, S):  # type: ignore[no-untyped-def]
-    """Where output pixels read, of which ``drawn`` are there."""
+    """Where output pixels read, of which those in ``drawn`` exist."""
     share, uncovered, m = drawn, (drawn,), given.m
     if S.LINKS:
         share, uncovered = tl.where(drawn, 1.0, 0.0).to(S.F), ()
@@ -105,7 +105,7 @@ ROWS = tl.constexpr(9)
 
 @triton.jit
 def _pulled(sums, to_x, to_y, px, py, x, y, w, usable, n, PROJECTIVE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """(the gradient of points from that of what a map n makes of them, sums of the map's nine numbers)."""
+    """(the gradient of points, from that of their images under a map n; sums of the map's nine numbers)."""
     to_w = tl.zeros(to_x.shape, to_x.dtype)
     if PROJECTIVE:
         part = 1.0 / tl.where(usable, w, 1.0)
@@ -167,7 +167,7 @@ def retrace(slopes, sums, given, u, top, S: tl.constexpr):  # type: ignore[no-un
     for step in range(S.STEPS):
         v = top + step * (S.P // S.BW)
         drawn = (u < out_width) & (v < out_height)
-        # There, keeping where points lay before and after every map: from the output on.
+        # Forward, keeping where points lay before and after every map: from the output on.
         before, after, shares = (), (), ()
         x, y, share = u.to(S.F), v.to(S.F), tl.where(drawn, 1.0, 0.0).to(S.F)
         for back in tl.static_range(S.LINKS):
@@ -176,7 +176,7 @@ def retrace(slopes, sums, given, u, top, S: tl.constexpr):  # type: ignore[no-un
             after = after + mapped
         px, py = x, y
         x, y, w, usable = locate(px, py, m, S.PROJECTIVE, S.F)
-        # And back, from the source on.
+        # And backward, from the source on.
         at = from_sample(slopes, b * S.PLANES, plane) + (v.to(S.INDEX) * out_width + u)
         to_x, to_y = tl.load(at, mask=drawn, other=0.0), tl.load(at + plane, mask=drawn, other=0.0)
         to_share = tl.load(at + 2 * plane, mask=drawn, other=0.0) if S.PLANES > 2 else tl.zeros((S.P,), S.F)
@@ -208,7 +208,7 @@ def retrace(slopes, sums, given, u, top, S: tl.constexpr):  # type: ignore[no-un
 
 @pixels
 def add_knots(slopes, units, folded, given, u, v, S: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Program (tile of the output across, down; sample): what its pixels give to the knots of link AT.
+    """Program (tile of the output across, down; sample): add its pixels' gradients to the knots of link AT.
 
     It goes through the knots that any of its pixels reads; each gets one sum of the tile. ``slopes``: as `retrace` left them;
     ``units``: (sample, 2), as in ``folded.py``.

@@ -1,7 +1,7 @@
 """The operators of ``../operators.py`` on CUDA.
 
 Owns: their device kernels; CPU tensors are taken only under Triton's interpreter.
-Must not: know about gradients (``../autograd.py``) or import Triton before an operator runs.
+Must not: know about gradients (``../../explicit.py``) or import Triton before an operator runs.
 Read next: ``launch.py``.
 """
 

@@ -17,7 +17,7 @@ __all__ = ["hold_in_window", "read"]
 
 @triton.jit
 def hold_in_window(given, found, S):  # type: ignore[no-untyped-def]
-    """(what was found, the window's x0, y0, x1, y1): in the filled modes what lies more than half a pixel outside is not seen."""
+    """(`Found`, the window's x0, y0, x1, y1): in the filled modes points more than half a pixel outside are not usable."""
     x, y, usable, share, uncovered, mapped_x, mapped_y, w = found
     frame = x, y, x, y
     if S.WINDOW:
@@ -38,11 +38,11 @@ def read(image, given, found, frame, SLOPES: tl.constexpr, S):  # type: ignore[n
     x0, y0, x1, y1 = frame
     first_x, tx, held_x = settle(found.x, x0, x1, width, S.TAPS, S.EDGE, S.WINDOW)
     first_y, ty, held_y = settle(found.y, y0, y1, height, S.TAPS, S.EDGE, S.WINDOW)
-    if S.WINDOW and S.MODE != FILLED:  # an edge that is not a number shows, as it does in the reference
+    if S.WINDOW and S.MODE != FILLED:  # an edge that is NaN shows, as it does in the reference
         tx, ty = tl.where((x0 == x0) & (x1 == x1), tx, float("nan")), tl.where((y0 == y0) & (y1 == y1), ty, float("nan"))
     colour, along_x, along_y = zeros(S.K, S.P, S.F), zeros(S.K, S.P, S.F), zeros(S.K, S.P, S.F)
     cover_x, cover_y, rise_x, rise_y = zeros(4, S.P, S.F)
-    # Of taps outside nothing is loaded, so their weights matter to the coverage alone, and their places nowhere.
+    # Taps outside are not loaded, so their weights matter to the coverage alone, and their places not at all.
     corner = pixels + (first_y.to(S.INDEX) * image.step_y + first_x.to(S.INDEX) * image.step_x)
     TOGETHER: tl.constexpr = 1 if S.TAPS == 4 else S.TAPS  # rows that are loaded before any is used: of a cubic kernel's, one
     for top in tl.static_range(0, S.TAPS, TOGETHER):

@@ -1,4 +1,4 @@
-"""Antialiased warps: every output pixel is a weighted mean of all that it spans in the picture.
+"""Antialiased warps: every output pixel is a weighted mean of all pixels that it spans in the picture.
 
 Owns: the weights of ``../footprint.py`` for a block of pixels, tabulated (affine maps) or by each pixel's shape (homographies and
 fields), the sum over them, and its gradients to places and shapes.
@@ -24,7 +24,7 @@ __all__ = [
 TABLE = tl.constexpr(2)
 """The SPAN whose weights are tabulated; 1 is that of crops and resizes, 3 has shapes."""
 STEPS, EDGES = tl.constexpr(PHASES), tl.constexpr(PHASES + 1)
-"""Into how many phases the way from pixel to pixel is divided, and where these begin and end."""
+"""How many phases there are from one pixel to the next, and how many ends of phases."""
 
 
 @triton.jit
@@ -45,7 +45,7 @@ def _phase(t):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _both(n, down, across, S):  # type: ignore[no-untyped-def]
-    """(over the parallelogram, along the axes) of a pixel so far from the point."""
+    """(weight over the parallelogram, weight along the axes) of a pixel so far from the point."""
     turned = bump(tl.abs(n[0] * across + n[1] * down), S.CUBIC, S.TAPS) * bump(tl.abs(n[2] * across + n[3] * down), S.CUBIC, S.TAPS)
     return turned, bump(tl.abs(n[4] * across), S.CUBIC, S.TAPS) * bump(tl.abs(n[5] * down), S.CUBIC, S.TAPS)
 
@@ -104,8 +104,8 @@ def at_point(given, u, v, found, S):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def corners(point, given, down, across):  # type: ignore[no-untyped-def]
-    """(where a table's number for the pixel so many rows below and columns right lies, where the one a phase further along y; these
-    numbers: of the phase before, the next along x, along y, along both).
+    """(index of a table's number for the pixel so many rows below and columns right, index of that a phase further along y; the
+    numbers of the phase before, the next along x, along y, along both).
     """
     table, half, columns = given.table, given.rows // 2, given.columns
     at = point.n[0] + (down + half - 1) * EDGES * columns + across + half - 1
@@ -116,7 +116,7 @@ def corners(point, given, down, across):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def show(iy, ix, seen, given, S):  # type: ignore[no-untyped-def]
-    """(where pixels are seen, the rows and columns of the picture that stand there)."""
+    """(where pixels are seen, the rows and columns of the picture that the border rule puts there)."""
     if S.MODE == FILLED:
         seen = seen & within(iy, given.height) & within(ix, given.width)
     return seen, fold(iy, given.height, S.MODE), fold(ix, given.width, S.MODE)
@@ -124,7 +124,7 @@ def show(iy, ix, seen, given, S):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def look(point, given, down, across, usable, S):  # type: ignore[no-untyped-def]
-    """(weight, whether it is one of a pixel of the picture, row, column) so many rows below and columns right of points."""
+    """(weight, whether it belongs to a pixel of the picture, row, column) so many rows below and columns right of points."""
     n = point.n
     if S.SPAN == TABLE:
         _, _, four = corners(point, given, down, across)
@@ -140,7 +140,7 @@ def look(point, given, down, across, usable, S):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def read_weighted(image, given, point, usable, S):  # type: ignore[no-untyped-def]
-    """(colour, coverage) of points: the means over what their pixels span, and the weights inside of the picture."""
+    """(colour, coverage) of points: the means over the pixels that they span, and the weights inside of the picture."""
     far = point.far
     colour, covered = zeros(S.K, S.P, S.F), tl.zeros((S.P,), S.F)
     j = 1 - far
@@ -166,7 +166,7 @@ def _along(n0, n1, across, down, S):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _add_moments(sums, slope, read, across, down):  # type: ignore[no-untyped-def]
-    """Sums of a slope alone, times where its pixel lies, and each of them times what was read."""
+    """Add to the sums of a slope alone, of the slope times its pixel's offset, and of each times the pixel read."""
     bare, bare_x, bare_y, full, full_x, full_y = sums
     right, below, times = slope * across, slope * down, slope * read
     return (
@@ -177,14 +177,14 @@ def _add_moments(sums, slope, read, across, down):  # type: ignore[no-untyped-de
 
 @triton.jit
 def _moved(sums, part, mean):  # type: ignore[no-untyped-def]
-    """(what the place along an axis gets, the axis's number across, down) from `_add_moments`."""
+    """The gradients (of the place along an axis, of the axis's number across, of that down) from `_add_moments`."""
     bare, bare_x, bare_y, full, full_x, full_y = sums
     return part * (full - mean * bare), part * (full_x - mean * bare_x), part * (full_y - mean * bare_y)
 
 
 @triton.jit
 def worth(image, given, g, total, iy, ix, seen, S):  # type: ignore[no-untyped-def]
-    """(total + what the weight of a pixel at (iy, ix) gets, of whose colour g is the gradient; where it is one of the picture)."""
+    """(total + the gradient of a pixel's weight, where g is that of the colour; where (iy, ix) is a pixel of the picture)."""
     seen, iy, ix = show(iy, ix, seen, given, S)
     return dot(scaled(g, S.UNIT), load_at(image, iy, ix, seen, S.C, S.K, S), total), seen
 
@@ -232,7 +232,7 @@ def tilt_weighted(image, given, point, usable, g, to_cover, S):  # type: ignore[
 
 @triton.jit
 def _gets(image, given, point, usable, g, to_cover, down, across, S):  # type: ignore[no-untyped-def]
-    """(what the weight of a pixel so many rows down and columns across gets, whether it can be one, and its `corners`)."""
+    """(the gradient of the weight of a pixel so many rows down and columns across, whether it counts, and its `corners`)."""
     at, below, four = corners(point, given, down, across)
     a, b, c, d = four
     some = usable & (tl.abs(a) + tl.abs(b) + tl.abs(c) + tl.abs(d) > 0.0)  # a weight beside zeros has no slope
@@ -243,7 +243,7 @@ def _gets(image, given, point, usable, g, to_cover, down, across, S):  # type: i
 
 @triton.jit
 def tilt_tabled(image, given, point, usable, g, to_cover, S):  # type: ignore[no-untyped-def]
-    """(to x, to y, the most that one weight gets) of each output pixel, of whose colour g is the gradient; infinite for NaN."""
+    """(to x, to y, the largest gradient of a weight) of each output pixel, where g is its colour's gradient; infinite for NaN."""
     far, n = point.far, point.n
     to_x, to_y, most = zeros(3, S.P, S.F)
     j = 1 - far
@@ -263,8 +263,8 @@ def tilt_tabled(image, given, point, usable, g, to_cover, S):  # type: ignore[no
 
 @pixels
 def add_tabled(source, covers, units, folded, image, given, u, v, S: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Program (tile of the output across, down, sample and group): shares of all that a pixel's weights get are added to the four
-    numbers of the table that each lies between.
+    """Program (tile of the output across, down, sample and group): the gradients of a pixel's weights are added, by their shares,
+    to the four numbers of the table that each weight lies between.
 
     source, covers: (sample, channel, output pixel), (sample, group, output pixel), of the source and its coverage; folded: (sample,
     phases, rows, phases, columns) in units of the product of the sample's two ``units``, as `add_folded` takes them.
@@ -280,7 +280,7 @@ def add_tabled(source, covers, units, folded, image, given, u, v, S: tl.constexp
     g = scaled(scaled(g, one), other)
     covered = from_sample(covers, given.b * S.GROUPS + given.group, plane) + (v.to(S.INDEX) * out_width + u)
     to_cover = tl.load(covered, mask=usable, other=0.0) * one * other
-    own = from_sample(folded, given.b, rows * columns * (EDGES * EDGES)) - 1  # before the table lies how many count
+    own = from_sample(folded, given.b, rows * columns * (EDGES * EDGES)) - 1  # before the table stands how many pixels count
     far, tx, ty = point.far, point.n[1], point.n[2]
     j = 1 - far
     while j <= far:

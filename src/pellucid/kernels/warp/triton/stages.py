@@ -98,7 +98,7 @@ def to_covered(p, g, first, S):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def lay_over(colour, found, p, first, S):  # type: ignore[no-untyped-def]
-    """What the source gave by its share, over the fills of canvases, the last one's first; none unless GROUNDS."""
+    """Blend the colour, by its share, over the fills of canvases, the last one's first; there are none unless GROUNDS."""
     laid = ()
     for c in tl.static_range(S.N):
         value = tl.where(found.share > 0.0, colour[c] * found.share if S.SOFT else colour[c], 0.0)
@@ -110,7 +110,7 @@ def lay_over(colour, found, p, first, S):  # type: ignore[no-untyped-def]
 
 
 Colours = namedtuple("Colours", "composed shown turned mixed")
-"""Of a pixel after the first mix, over the fills of canvases, after the hue, and after the second mix, which the clip sees."""
+"""A pixel's colours after the first mix, over the fills of canvases, after the hue, and after the second mix (the clip's input)."""
 
 
 @triton.jit
@@ -127,7 +127,7 @@ def through(colour, covered, found, p, first, S):  # type: ignore[no-untyped-def
 
 @triton.jit
 def to_ground(fill, g, first, S):  # type: ignore[no-untyped-def]
-    """The gradient of what a canvas leaves uncovered."""
+    """The gradient of the share that a canvas leaves uncovered."""
     total = tl.zeros((S.P,), S.F)
     for c in tl.static_range(S.N):
         total = fused(_channel(fill, first, c, S), g[c], total)
@@ -146,7 +146,7 @@ def add_products(totals, g, x):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def clip(x):  # type: ignore[no-untyped-def]
-    """Every channel within [0, 1]."""
+    """Clip every channel to [0, 1]."""
     held = ()
     for c in tl.static_range(len(x)):
         held = held + clipped((x[c],))
