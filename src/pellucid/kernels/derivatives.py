@@ -19,7 +19,7 @@ def needs_grad(*tensors: Tensor | Pictures | None) -> bool:
     if forward_mode() or (not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()):
         return True
     if torch.is_grad_enabled():
-        for tensor in tensors:  # as a loop: a generator's frames take as long as the rest
+        for tensor in tensors:  # a loop, as a generator would take twice the time
             if tensor is not None and tensor.requires_grad:
                 return True
     return False

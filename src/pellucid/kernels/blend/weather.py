@@ -1,4 +1,4 @@
-"""What falls from the sky: snow and rain.
+"""Snow and rain.
 
 Owns: `snow`, `snow_layer`, `SNOW`, `rain`.
 Must not: draw; fields are given, or come from two words per sample.

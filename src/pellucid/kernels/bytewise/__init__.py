@@ -30,7 +30,7 @@ _LINES = 8  # rows whose pixels are placed together
 
 
 class Operations(NamedTuple):
-    """What happens to some rows of a batch, one operation after the other; every one ends in bytes.
+    """A list of operations for each row of a batch, which run one after the other; each returns bytes.
 
     Args:
         steps: (n, 2): the kind of each, as ``layout.py`` has them, and where its numbers begin.

@@ -74,7 +74,7 @@ _PLACES: dict[type[Stage], list[tuple[int, _Part]]] = {
 }
 
 STAGES = sum(part.flag for part in _PARTS if part.kind is not None)
-"""What comes after the first mix."""
+"""The flags of all stages after the first mix."""
 
 
 def place(stage: int, flags: int, channels: int, outputs: int) -> int:

@@ -21,7 +21,7 @@ __all__ = ["Chained", "coordinates", "follow", "laid_over"]
 
 
 class Chained(NamedTuple):
-    """What a chain of maps gives for every output pixel.
+    """The result of a chain of maps for every output pixel.
 
     Args:
         x, y: where it reads the source; not finite where a map has no point.

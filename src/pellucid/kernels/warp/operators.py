@@ -1,4 +1,4 @@
-"""The operators every compiled warp registers: what torch sees of it, whoever computes.
+"""The operators that every compiled warp registers with torch: one interface for all implementations.
 
 Owns: schemas, fake kernels and batching rules, one set per implementation, and how a `Resample` reaches them.
 Must not: compute, or know about gradients (``../explicit.py``).

@@ -161,7 +161,7 @@ def _resized(
 
 
 def _written(image: Tensor | Pictures, shape: Sequence[int], dtype: torch.dtype, *, levels: bool) -> tuple[Tensor, Any, _Array]:
-    """A result, laid out as its pictures are; whether its channels take turns; and its memory as kernels write to it."""
+    """A result, laid out as its pictures are; an entry for each channel if it is interleaved; its memory as kernels write to it."""
     turns = turns_of(image, shape[1], dtype)
     how = torch.contiguous_format if turns is None else torch.channels_last
     out = in_large_pages(torch.empty(shape, dtype=dtype, device="cpu", memory_format=how))

@@ -20,7 +20,7 @@ _AHEAD = 48  # points whose pixels are prefetched before it is their turn
 
 @fused
 def _before(taps, shape, cast):  # type: ignore[no-untyped-def]
-    """What is added to x and y before they are rounded down to a patch's first pixel, and how many pixels that is further back."""
+    """(what is added to x, to y, before they are rounded down, how many pixels a patch's first one lies further back)."""
     if taps == 1:
         return half_up(shape[1], cast), half_up(shape[0], cast), np.int64(0)
     return cast(0.0), cast(0.0), np.int64(taps // 2 - 1)

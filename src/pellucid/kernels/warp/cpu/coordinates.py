@@ -135,7 +135,7 @@ def _bring_nearer(x, y, shape, mode, near_x, near_y):  # type: ignore[no-untyped
 
 @exact
 def half_up(length, cast):  # type: ignore[no-untyped-def]
-    """What is added before nearest rounds down, as in ``taps.py``."""
+    """The number added before nearest rounds down, as in ``taps.py``."""
     one, two = cast(1.0), cast(2.0)
     return cast(0.5) + two * (np.nextafter(one, two) - one) * cast(length)
 

@@ -154,7 +154,7 @@ def _add(img, call, frame, cubic, share, needs_image, to_image, x, y, u, g, to_c
         return zero, (zero, zero, zero, zero), zero, zero
     whole = number(1.0) / _total(place, frame, cubic)
     plane = np.uint64(shape[0] * shape[1])
-    total = one_0 = one_x = one_y = two_0 = two_x = two_y = zero  # sums of slopes times what was read
+    total = one_0 = one_x = one_y = two_0 = two_x = two_y = zero  # sums of slopes times the pixels read
     bare_10 = bare_1x = bare_1y = bare_20 = bare_2x = bare_2y = zero  # and of slopes alone
     for v in range(top, bottom + 1):
         down = number(v) - y

@@ -32,7 +32,7 @@ Given = namedtuple(
     "Given",
     "b group first m mapping window colors field table field_c field_y field_x rows columns height width out_height out_width",
 )
-"""What a program has: sample, group of channels and its first; the sample's map, read once; where map, window, colours, field and
+"""A program's data: sample, group of channels and its first; the sample's map, read once; where map, window, colours, field and
 table lie, the field's steps, the table's rows and columns; the sizes of picture and result.
 
 ``table`` says with map and field where pixels read: it holds the links of a chain, whose knots are the field then, or the weights
@@ -76,7 +76,7 @@ _SHARED = (
     "mapping, window, colors, field, table, field_b, field_c, field_y, field_x, height, width, out_height, out_width, "
     "map_step, window_step, param_step, table_step, rows, columns, sample, S"
 )
-"""What kernels of pixels take behind their own arguments: pointers; elements from one sample (b), channel (c), row (y), column (x)
+"""The arguments of kernels of pixels behind their own: pointers; elements from one sample (b), channel (c), row (y), column (x)
 or row of numbers (step) to the next; sizes; the launch's first sample; and constants.
 """
 _KERNEL = """def {name}({own}, {shared}: tl.constexpr):
@@ -136,7 +136,7 @@ def locate(u, v, m, PROJECTIVE: tl.constexpr, F: tl.constexpr, RAW: tl.constexpr
 
 @triton.jit
 def half_up(x, length):  # type: ignore[no-untyped-def]
-    """What is added to x before nearest rounds down, as in ``taps.py``."""
+    """The number added to x before nearest rounds down, as in ``taps.py``."""
     return tl.full(x.shape, 0.5, x.dtype) + (2.0**-51 if x.dtype == tl.float64 else 2.0**-22) * length
 
 
