@@ -1,7 +1,7 @@
-"""What of the stages is printed, and where: ``printed/``, which this module writes and a test holds to it.
+"""Print the stages to ``printed/``; a test compares the files there with this module's output.
 
 Owns: the list of printed functions, one module for each stage, and `write`.
-Must not: be imported by the package, which imports what was printed and is shipped without this.
+Must not: be imported by the package, which imports the printed files and is shipped without this.
 Read next: ``../docs/adr/0056-stages-written-once.md``.
 """
 
@@ -19,7 +19,7 @@ __all__ = ["FOLDER", "module_of_blocks", "modules", "there_and_back", "write"]
 FOLDER = Path(__file__).parents[1] / "src/pellucid/kernels/stages/printed"
 _OWNS = '''"""{name} over rows of pixels.
 
-Owns: what ``python -m printer.printing`` printed of ``{reference}``.
+Owns: the functions that ``python -m printer.printing`` printed from ``{reference}``.
 Must not: be edited: change the reference, and print it again.
 Read next: ``../colour.py``.
 """
@@ -36,7 +36,7 @@ __all__ = [{names}]
 
 _OWNS_BLOCKS = '''"""Stages on blocks of pixels, for Triton: each takes numbers, then tuples of channels, and returns such tuples.
 
-Owns: what ``python -m printer.printing`` printed of the references in ``../colour.py``.
+Owns: the functions that ``python -m printer.printing`` printed from the references in ``../colour.py``.
 Must not: be edited: change the reference, and print it again.
 Read next: ``../colour.py``.
 """
@@ -61,7 +61,7 @@ def _forward(name: str) -> Rows:
     """The function of a stage."""
     program = program_of(name)
     return Rows(
-        name, program, {"source": STAGES[name].pixels}, {"target": range(len(program.results))}, "Target = the stage of the source."
+        name, program, {"source": STAGES[name].pixels}, {"target": range(len(program.results))}, "Apply the stage to the source."
     )
 
 
@@ -72,8 +72,9 @@ def _backward(name: str, *, over: bool) -> Rows:
     pixels, results = len(stage.pixels), len(there.results)
     groups = {"source": stage.pixels, "grad": [f"grad{k}" for k in range(results)]}
     targets = {"along": range(pixels, len(program.results)), "grad" if over else "into": range(pixels)}
-    how = "Replace the gradients of the result by those of the source" if over else "Write the gradients of the source"
-    return Rows(f"{name}_backward", program, groups, targets, f"{how}, and along those of each number.")
+    replaced = "Replace the gradients of the result by those of the source; ``along``: those of each number."
+    written = "Compute the gradients of the source, and in ``along`` those of each number."
+    return Rows(f"{name}_backward", program, groups, targets, replaced if over else written)
 
 
 def there_and_back(name: str) -> tuple[Rows, Rows]:

@@ -1,4 +1,4 @@
-"""Stages printed for Numba and Triton by ``python -m printer.printing``; a test holds them to it.
+"""Stages printed for Numba and Triton by ``python -m printer.printing``; a test compares them with its output.
 
 Owns: nothing itself.
 Must not: be edited.

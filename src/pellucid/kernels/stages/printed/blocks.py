@@ -1,6 +1,6 @@
 """Stages on blocks of pixels, for Triton: each takes numbers, then tuples of channels, and returns such tuples.
 
-Owns: what ``python -m printer.printing`` printed of the references in ``../colour.py``.
+Owns: the functions that ``python -m printer.printing`` printed from the references in ``../colour.py``.
 Must not: be edited: change the reference, and print it again.
 Read next: ``../colour.py``.
 """
@@ -20,14 +20,14 @@ __all__ = [
 
 @triton.jit
 def clip(source):  # type: ignore[no-untyped-def]
-    """Target = the stage of the source."""
+    """Apply the stage to the source."""
     x = source[0]
     return (lesser(greater(x, 0.0), 1.0),)
 
 
 @triton.jit
 def clip_backward(source, grad):  # type: ignore[no-untyped-def]
-    """Write the gradients of the source, and along those of each number."""
+    """Compute the gradients of the source, and in ``along`` those of each number."""
     x = source[0]
     grad0 = grad[0]
     return (tl.where(x == lesser(greater(x, 0.0), 1.0), grad0, 0.0),)
@@ -35,7 +35,7 @@ def clip_backward(source, grad):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def hue(hue_shift, source):  # type: ignore[no-untyped-def]
-    """Target = the stage of the source."""
+    """Apply the stage to the source."""
     red, green, blue = source
     v0 = greater(greater(red, green), blue)
     v1 = v0 - lesser(lesser(red, green), blue)
@@ -51,7 +51,7 @@ def hue(hue_shift, source):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def hue_backward(hue_shift, source, grad):  # type: ignore[no-untyped-def]
-    """Write the gradients of the source, and along those of each number."""
+    """Compute the gradients of the source, and in ``along`` those of each number."""
     red, green, blue = source
     grad0, grad1, grad2 = grad
     v0, v1 = greater(greater(red, green), blue), lesser(lesser(red, green), blue)
@@ -91,7 +91,7 @@ def hue_backward(hue_shift, source, grad):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def gated_hsv(hue, saturation, value, gate, source):  # type: ignore[no-untyped-def]
-    """Target = the stage of the source."""
+    """Apply the stage to the source."""
     red, green, blue = source
     v0, v1 = 1.0 - gate, greater(greater(red, green), blue)
     v2, v3 = lesser(greater(value + v1, 0.0), 1.0), v1 - lesser(lesser(red, green), blue)
@@ -111,7 +111,7 @@ def gated_hsv(hue, saturation, value, gate, source):  # type: ignore[no-untyped-
 
 @triton.jit
 def gated_hsv_backward(hue, saturation, value, gate, source, grad):  # type: ignore[no-untyped-def]
-    """Write the gradients of the source, and along those of each number."""
+    """Compute the gradients of the source, and in ``along`` those of each number."""
     red, green, blue = source
     grad0, grad1, grad2 = grad
     v0, v1 = greater(greater(red, green), blue), lesser(lesser(red, green), blue)
@@ -168,7 +168,7 @@ def gated_hsv_backward(hue, saturation, value, gate, source, grad):  # type: ign
 
 @triton.jit
 def power(exponent, gain, source):  # type: ignore[no-untyped-def]
-    """Target = the stage of the source."""
+    """Apply the stage to the source."""
     x = source[0]
     v0 = 0.0 < x
     return (tl.where(v0, gain * raised(tl.where(v0, x, 1.0), exponent), 0.0),)
@@ -176,7 +176,7 @@ def power(exponent, gain, source):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def power_backward(exponent, gain, source, grad):  # type: ignore[no-untyped-def]
-    """Write the gradients of the source, and along those of each number."""
+    """Compute the gradients of the source, and in ``along`` those of each number."""
     x = source[0]
     grad0 = grad[0]
     v0 = 0.0 < x
@@ -188,7 +188,7 @@ def power_backward(exponent, gain, source, grad):  # type: ignore[no-untyped-def
 
 @triton.jit
 def solarize(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
-    """Target = the stage of the source."""
+    """Apply the stage to the source."""
     x = source[0]
     v0, v1 = x + 0.0, 1.0 - x
     v2 = (tl.where(amount + reach <= v0, v1, x) - tl.where(amount - reach <= v0, v1, x)) * (1.0 / (reach * 2.0))
@@ -197,7 +197,7 @@ def solarize(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def solarize_backward(amount, gain, gate, reach, source, grad):  # type: ignore[no-untyped-def]
-    """Write the gradients of the source, and along those of each number."""
+    """Compute the gradients of the source, and in ``along`` those of each number."""
     x = source[0]
     grad0 = grad[0]
     v0, v1 = x + 0.0, 1.0 - x
@@ -209,7 +209,7 @@ def solarize_backward(amount, gain, gate, reach, source, grad):  # type: ignore[
 
 @triton.jit
 def solarize_bytes(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
-    """Target = the stage of the source."""
+    """Apply the stage to the source."""
     x = source[0]
     v0 = tl.where(amount <= x + 3.92156862745098e-06, 1.0 - x, x) + (amount - amount)
     return (tl.fma(over(gate, x), v0, x * (1.0 - gate)),)
@@ -217,7 +217,7 @@ def solarize_bytes(amount, gain, gate, reach, source):  # type: ignore[no-untype
 
 @triton.jit
 def solarize_bytes_backward(amount, gain, gate, reach, source, grad):  # type: ignore[no-untyped-def]
-    """Write the gradients of the source, and along those of each number."""
+    """Compute the gradients of the source, and in ``along`` those of each number."""
     x = source[0]
     grad0 = grad[0]
     v0, v1 = gate * grad0, amount <= x + 3.92156862745098e-06
@@ -227,7 +227,7 @@ def solarize_bytes_backward(amount, gain, gate, reach, source, grad):  # type: i
 
 @triton.jit
 def posterize(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
-    """Target = the stage of the source."""
+    """Apply the stage to the source."""
     x = source[0]
     v0 = tl.exp2(8.0 - tl.floor(0.5 + (amount - reach)))
     v1 = lesser(greater(tl.fma(x, over(255.0, x), over(0.001, x)), 0.0), 255.0)
@@ -241,7 +241,7 @@ def posterize(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def
 
 @triton.jit
 def posterize_backward(amount, gain, gate, reach, source, grad):  # type: ignore[no-untyped-def]
-    """Write the gradients of the source, and along those of each number."""
+    """Compute the gradients of the source, and in ``along`` those of each number."""
     x = source[0]
     grad0 = grad[0]
     v0 = tl.exp2(8.0 - tl.floor(0.5 + (amount - reach)))
@@ -257,7 +257,7 @@ def posterize_backward(amount, gain, gate, reach, source, grad):  # type: ignore
 
 @triton.jit
 def posterize_bytes(amount, gain, gate, reach, source):  # type: ignore[no-untyped-def]
-    """Target = the stage of the source."""
+    """Apply the stage to the source."""
     x = source[0]
     v0 = tl.exp2(8.0 - tl.floor(amount + 0.5))
     v1 = v0 * tl.floor(lesser(greater(tl.fma(x, over(255.0, x), over(0.001, x)), 0.0), 255.0) * (1.0 / v0))
@@ -266,7 +266,7 @@ def posterize_bytes(amount, gain, gate, reach, source):  # type: ignore[no-untyp
 
 @triton.jit
 def posterize_bytes_backward(amount, gain, gate, reach, source, grad):  # type: ignore[no-untyped-def]
-    """Write the gradients of the source, and along those of each number."""
+    """Compute the gradients of the source, and in ``along`` those of each number."""
     x = source[0]
     grad0 = grad[0]
     v0, v1 = gate * grad0, tl.exp2(8.0 - tl.floor(amount + 0.5))

@@ -1,6 +1,6 @@
 """Hsv over rows of pixels.
 
-Owns: what ``python -m printer.printing`` printed of ``pellucid.color.hsv.shift_hsv``.
+Owns: the functions that ``python -m printer.printing`` printed from ``pellucid.color.hsv.shift_hsv``.
 Must not: be edited: change the reference, and print it again.
 Read next: ``../colour.py``.
 """
@@ -14,7 +14,7 @@ __all__ = ["gated_hsv_backward", "hsv"]
 
 @fused.noinline.wide
 def hsv(hue, saturation, value, source, target):  # type: ignore[no-untyped-def]
-    """Target = the stage of the source."""
+    """Apply the stage to the source."""
     target_0, target_1, target_2, source_0, source_1 = target[0], target[1], target[2], source[0], source[1]
     source_2 = source[2]
     cast = source_0.dtype.type
@@ -47,7 +47,7 @@ def hsv(hue, saturation, value, source, target):  # type: ignore[no-untyped-def]
 
 @fused.noinline.wide
 def gated_hsv_backward(hue, saturation, value, gate, source, grad, along, into):  # type: ignore[no-untyped-def]
-    """Write the gradients of the source, and along those of each number."""
+    """Compute the gradients of the source, and in ``along`` those of each number."""
     along_0, along_1, along_2, along_3, into_0, into_1 = along[0], along[1], along[2], along[3], into[0], into[1]
     into_2, source_0, source_1, source_2, grad_0, grad_1 = into[2], source[0], source[1], source[2], grad[0], grad[1]
     grad_2 = grad[2]

@@ -1,6 +1,6 @@
 """Hue over rows of pixels.
 
-Owns: what ``python -m printer.printing`` printed of ``pellucid.color.hsv.shift_hue``.
+Owns: the functions that ``python -m printer.printing`` printed from ``pellucid.color.hsv.shift_hue``.
 Must not: be edited: change the reference, and print it again.
 Read next: ``../colour.py``.
 """
@@ -14,7 +14,7 @@ __all__ = ["hue_backward"]
 
 @fused.noinline.wide
 def hue_backward(hue_shift, source, grad, along):  # type: ignore[no-untyped-def]
-    """Replace the gradients of the result by those of the source, and along those of each number."""
+    """Replace the gradients of the result by those of the source; ``along``: those of each number."""
     along_0, grad_0, grad_1, grad_2, source_0, source_1 = along[0], grad[0], grad[1], grad[2], source[0], source[1]
     source_2 = source[2]
     cast = source_0.dtype.type
