@@ -3,7 +3,8 @@
 A mutant is one place in the library's source where an operator, a comparison, a function or a number is exchanged. Places are taken
 by a hash of where they are, as many in each part, so nobody chose those that tests see. What the default run takes of that part's
 tests runs until a case fails. Survivors are told by line: a mistake that nothing notices, or none at all (a tolerance, a loop that
-ends a step later). Tests are collected once; a mutant is planted in a fork, into code that is loaded, and no file changes.
+ends a step later). Tests are collected once; a mutant is planted in a fork, into code that is loaded, and no file changes. With
+``--results file`` each result is a line of a file as soon as it is known, and a later call takes up where this one stopped.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import ast
 import contextlib
 import gc
 import io
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -83,6 +85,10 @@ class Mutant(NamedTuple):
     stop: int
     text: str
     function: str
+
+    def __str__(self) -> str:
+        source = (ROOT / "src" / "pellucid" / self.file).read_bytes()[self.start : self.stop].decode()
+        return f"{self.file}:{self.line} in {self.function}: {source!r} -> {self.text!r}"
 
     def order(self) -> bytes:
         return blake2b(f"{self.file}:{self.function}:{self.text}:{self.start}".encode()).digest()
@@ -171,27 +177,29 @@ def codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
 class Forks:
     """A plugin of pytest that runs what was collected once for each mutant, in a fork, until a case fails."""
 
-    def __init__(self, some: list[Mutant]) -> None:
-        self.some = some
-        self.killed: dict[Mutant, str] = {}
-        self.told = 0
+    def __init__(self, some: list[Mutant], results: Path | None) -> None:
+        self.some, self.results, self.told = some, results, 0
+        lines = results.read_text().splitlines() if results and results.exists() else []
+        self.killed: dict[str, str] = dict(json.loads(line) for line in lines)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for one in self.some:
-            reading, writing = os.pipe()
-            if not os.fork():
-                self.told = writing
-                plant(one)
-                return
-            os.close(writing)
-            with os.fdopen(reading) as told:
-                self.killed[one] = told.read()
-            _, status = os.wait()
-            self.killed[one] = self.killed[one] or (f"the process ended with {status}" if status else "")
-            source = (ROOT / "src" / "pellucid" / one.file).read_bytes()[one.start : one.stop].decode()
-            what = f"{one.file}:{one.line} in {one.function}: {source!r} -> {one.text!r}"
-            print(f"{what}: {self.killed[one] or 'SURVIVED'}", file=sys.stderr, flush=True)
+            if str(one) not in self.killed:
+                reading, writing = os.pipe()
+                if not os.fork():
+                    self.told = writing
+                    plant(one)
+                    return
+                os.close(writing)
+                with os.fdopen(reading) as told:
+                    killer = told.read()
+                _, status = os.wait()
+                self.killed[str(one)] = killer or (f"the process ended with {status}" if status else "")
+                if self.results:
+                    with self.results.open("a") as file:
+                        print(json.dumps([str(one), self.killed[str(one)]]), file=file)
+            print(f"{one}: {self.killed[str(one)] or 'SURVIVED'}", file=sys.stderr, flush=True)
         session.items.clear()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -205,16 +213,17 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=12, help="mutants of each part")
     parser.add_argument("--part", choices=PARTS, action="append", help="this part alone; may be given again")
     parser.add_argument("-m", dest="marks", help="cases to run instead of the default run's, as pytest's -m")
+    parser.add_argument("--results", type=Path, help="a file of results: those in it are taken, new ones are added")
     given = parser.parse_args()
     for part in given.part or PARTS:
-        forks = Forks(chosen(part, given.each))
+        forks = Forks(chosen(part, given.each), given.results)
         with contextlib.redirect_stdout(io.StringIO()):
             marks = ["-m", given.marks] if given.marks else []
             code = pytest.main(["-p", "no:cacheprovider", "-s", "--timeout", "900", *PARTS[part][1], *marks], plugins=[forks])
         if forks.told:  # a fork of which no test has failed
             sys.stdout.flush()
             os._exit(int(code))
-        print(f"{part}: {sum(map(bool, forks.killed.values()))} of {len(forks.killed)} killed", flush=True)
+        print(f"{part}: {sum(bool(forks.killed[str(one)]) for one in forks.some)} of {len(forks.some)} killed", flush=True)
 
 
 if __name__ == "__main__":
