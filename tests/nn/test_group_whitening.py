@@ -73,20 +73,15 @@ def test_evaluation_uses_the_running_statistics():
 
 
 @pytest.mark.parametrize("iterations", [5, None])
-def test_gradient(iterations):
+def test_gradient_of_detached_statistics(iterations):
     x = correlated(b=3, c=4, space=(2,)).requires_grad_()
-    for policy in ("full", "detached"):
-        layer = GroupWhitening(4, group_size=2, iterations=iterations, statistics_grad=policy, eps=1e-2, dtype=torch.float64)
-        if policy == "full":
-            assert torch.autograd.gradcheck(layer, x)
-            assert torch.autograd.gradgradcheck(layer, x)
-        else:
-            g = torch.randn_like(x)
-            (grad,) = torch.autograd.grad(layer(x), x, g)
-            cov = covariance(x.detach(), 2) + 1e-2 * torch.eye(2, dtype=torch.float64)
-            white = matrix_roots(cov, eps=1e-15)[1] if iterations is None else newton_schulz_inverse_root(cov, iterations=5)
-            grouped = g.transpose(0, 1).reshape(2, 2, -1)
-            close(grad, (white.mT @ grouped).reshape(4, 3, 2).transpose(0, 1), atol=1e-10)
+    layer = GroupWhitening(4, group_size=2, iterations=iterations, statistics_grad="detached", eps=1e-2, dtype=torch.float64)
+    g = torch.randn_like(x)
+    (grad,) = torch.autograd.grad(layer(x), x, g)
+    cov = covariance(x.detach(), 2) + 1e-2 * torch.eye(2, dtype=torch.float64)
+    white = matrix_roots(cov, eps=1e-15)[1] if iterations is None else newton_schulz_inverse_root(cov, iterations=5)
+    grouped = g.transpose(0, 1).reshape(2, 2, -1)
+    close(grad, (white.mT @ grouped).reshape(4, 3, 2).transpose(0, 1), atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
