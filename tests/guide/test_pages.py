@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from pellucid import functional
 from tests.guide.pages import DOCS, FENCE, follow
 
 ROOT = DOCS.parent
@@ -31,8 +32,14 @@ PAGES = {
     "learning.md": 2,
     "policies.md": 0,
     "mixing.md": 0,
+    "cameras.md": 4,
+    "equivariance.md": 1,
+    **dict.fromkeys(("functional.md", "corruptions.md", "adversarial-warp.md", "registration.md", "views.md"), 0),
+    **dict.fromkeys(("watermark.md", "distillation.md", "losses.md", "normalization.md", "estimators.md"), 0),
 }
 """With how many printed results stand on each, at least."""
+MADE = {"contributing.md", "architecture.md", "changelog.md", "security.md", "adr/index.md", "gallery/index.md"}
+"""Pages that are written when the site is built."""
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -50,14 +57,29 @@ def test_a_wrong_print_is_noticed(tmp_path, monkeypatch):
         follow("page.md")
 
 
+@pytest.mark.parametrize("page", sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")))
+def test_links_lead_somewhere(page):
+    text = (DOCS / page).read_text()
+    for link, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", text):
+        target = (DOCS / page).parent / link if link else DOCS / page
+        assert target.exists() or link in MADE or link.startswith("reference/"), link
+        if anchor and target.suffix == ".md" and target.exists():
+            headings = re.findall(r"^#+ (.*)$", target.read_text().lower(), flags=re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in headings], anchor
+
+
+def test_every_function_is_in_the_table_of_functions():
+    page = (DOCS / "functional.md").read_text()
+    assert [name for name in functional.__all__ if f"`{name}`" not in page] == []
+
+
 def test_every_page_is_in_the_navigation():
     nav = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
     listed = re.findall(r"([\w/-]+\.md)$", nav, flags=re.MULTILINE)
     pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md") if path.parent.name != "adr"}
     missing = sorted(pages - set(listed))
     assert not missing, f"{missing}: give each a line under nav: in mkdocs.yml"
-    made = {"contributing.md", "architecture.md", "changelog.md", "security.md", "adr/index.md", "gallery/index.md"}
-    gone = sorted(page for page in set(listed) - pages - made if not page.startswith("reference/"))
+    gone = sorted(page for page in set(listed) - pages - MADE if not page.startswith("reference/"))
     assert not gone, f"{gone} stand in mkdocs.yml, but not in docs/"
     assert len(listed) == len(set(listed))
 

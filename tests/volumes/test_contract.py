@@ -1,10 +1,10 @@
-"""Every transform of volumes keeps to the interface: rest, replay, batches, lists, records, gradients."""
+"""Every transform of volumes keeps to the interface: rest, files, gradients."""
 
 import pytest
 import torch
 
 import pellucid
-from pellucid import Key, Pipeline, Record
+from pellucid import Pipeline, Record
 from pellucid.segments import Warp3Spec
 from pellucid.types import ImageSpec
 from tests.volumes.cases import CASES, everything, voxels
@@ -28,42 +28,14 @@ def test_resting_form_changes_nothing(case):
 
 
 @every
-def test_replay_and_purity(case):
+def test_batches_stay_as_they_are_and_all_of_them_comes_out(case):
+    """How results replay, and go in lists and alone, is in ``contract/test_every_way.py``."""
     batch = everything()
     before = {key: value.clone() for key, value in batch.items()}
-    augment = Pipeline([case.transform], seed=3)
-    out, record = augment(batch, return_record=True)
-    again = augment.apply(batch, record)
-    assert out.keys() == again.keys() == {*batch, "points3_valid", "cuboids_valid"}
-    assert all(torch.equal(out[key], again[key]) for key in out)
+    out = Pipeline([case.transform], seed=3)(batch)
+    assert out.keys() == {*batch, "points3_valid", "cuboids_valid"}
     assert all(torch.equal(batch[key], before[key]) for key in batch)
     assert torch.equal(out["labels"], batch["labels"])
-
-
-@every
-def test_prefix_of_a_larger_batch_and_single_samples(case):
-    batch, augment = everything(samples=4), Pipeline([case.transform])
-    out = augment(batch, key=Key(5))
-    for index in ([0, 1], [3]):
-        part = augment({key: value[index] for key, value in batch.items()}, key=Key(5, index=torch.tensor(index)))
-        assert all(torch.equal(part[key], out[key][index]) for key in part)
-    one = augment({key: value[0] for key, value in batch.items()}, key=Key(5))
-    assert all(torch.equal(one[key], out[key][0]) for key in one if key != "labels")
-
-
-@every
-def test_lists_equal_single_calls(case):
-    sizes = ((6, 8, 7), (5, 8, 7), (6, 8, 7), (9, 10, 11))
-    each = [{key: value[0] for key, value in everything(1, size).items() if key != "labels"} for size in sizes]
-    batch = {key: [one[key] for one in each] for key in each[0]}
-    augment = Pipeline([case.transform], pad_targets=False)
-    out, record = augment(batch, key=Key(7), return_record=True)
-    assert record.sizes_in == sizes
-    for i, one in enumerate(each):
-        alone = augment(one, key=Key(7, index=torch.tensor([i])))
-        assert all(torch.equal(alone[key], out[key][i]) for key in alone)
-    back = augment.inverse(out, record)
-    assert [tuple(one.shape) for one in back["volume"]] == [(2, *size) for size in sizes]
 
 
 @every
