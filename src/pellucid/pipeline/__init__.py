@@ -1,7 +1,7 @@
-"""The pipeline that users call, and what comes out of a call.
+"""The pipeline that users call, and its records.
 
 Owns: the module, its records, views and worst draws, lists of pictures, learned numbers, and files of pipelines.
-Must not: decide what is fused or compute on pixels.
+Must not: decide which steps are fused, or compute on pixels.
 Read next: ``module.py``.
 """
 

@@ -1,6 +1,6 @@
-"""Applying a record to every target of a batch, forwards and backwards.
+"""Apply a record to every target of a batch, forwards and backwards.
 
-Owns: what each kind of target goes through, dtypes in and out, validity of boxes and keypoints.
+Owns: the way of each kind of target through a plan, dtypes in and out, validity of boxes and keypoints.
 Must not: draw or plan.
 Read next: ``module.py``.
 """
@@ -67,7 +67,7 @@ __all__ = [
 def apply_targets(
     record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0, over: Sticker | None = None
 ) -> Any:
-    """Replay a record on a batch, of which something may lie over the images; slopes to drawn values as `gradient_scale` says."""
+    """Replay a record on a batch, perhaps with a sticker over the images; ``gradient_scale`` is that of the call."""
     if options.drop_invalid and parsed.lead and any(entry.kind.move and not entry.kind.whole for entry in parsed.entries):
         fix = "Pass lists: rows differ in number then."
         raise invalid("drop_invalid", expected="one picture, or a list of them", got="a batch", fix=fix)
@@ -85,7 +85,7 @@ def results_of(
     over: Sticker | None = None,
     known_images: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """What becomes of each entry, by key, and the flags of validity; nothing is done for images that are known."""
+    """Return the result of each entry by key, and the validity flags; images in ``known_images`` are skipped."""
     plan, lowered = record.plan, _lowered(record, parsed, gradient_scale)
     check_followed(plan, parsed, options)
     known = _known_first(lowered, parsed, options) if plan.moving_layers else {}
@@ -116,7 +116,7 @@ def results_of(
 
 
 def _known_first(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str, tuple[Tensor, Tensor | None]]:
-    """Masks of objects, and the boxes beside them with their validity, by key: they decide what layers paste of pictures."""
+    """Return masks of objects, and their boxes with validity, by key. They come first, because they decide what layers paste."""
     found: dict[str, tuple[Tensor, Tensor | None]] = {}
     for masks in instances_of(lowered, parsed, options):
         entry = masks.boxes
@@ -131,14 +131,14 @@ def _known_first(lowered: Lowered, parsed: Parsed, options: Options) -> dict[str
 
 
 def finished(result: dict[str, Any], untouched: dict[str, Any], parsed: Parsed, options: Options, count: int | None = None) -> Any:
-    """A result in the form of what came, without the rows that are gone where those are not wanted.
+    """Return a result in the form of the input; with ``drop_invalid``, without the rows that are no longer valid.
 
     Args:
-        result: what was transformed, by key.
-        untouched: the rest.
-        parsed: what came, or the first of a list.
+        result: the transformed entries, by key.
+        untouched: the other entries.
+        parsed: the input, or the first sample of a list.
         options: of the pipeline.
-        count: how many pictures a list has.
+        count: the number of pictures in a list.
     """
     form = parsed.form
     drop = options.drop_invalid and not form.bare
@@ -147,7 +147,7 @@ def finished(result: dict[str, Any], untouched: dict[str, Any], parsed: Parsed, 
 
 
 def handed_back(result: dict[str, Any], parsed: Parsed, *, listed: bool) -> dict[str, Any]:
-    """Results as arrays, pictures or rows where such came; of lists, each by itself."""
+    """Convert results to arrays, PIL images or lists of rows if the inputs were such; ``listed``: each sample by itself."""
     for entry in parsed.entries:
         for key, how in ((entry.key, entry.given), (f"{entry.key}_{VALID}", entry.given and "array")):
             if how and key in result:
@@ -156,14 +156,14 @@ def handed_back(result: dict[str, Any], parsed: Parsed, *, listed: bool) -> dict
 
 
 def invert_targets(record: Record, parsed: Parsed, options: Options, *, return_valid: bool = False) -> Any:
-    """Undo a record's geometry on a batch; asked for it, also say which share of each pixel the result had shown."""
+    """Undo a record's geometry on a batch; with ``return_valid``, also return the share of each pixel that the batch shows."""
     result = inverted(record, parsed, options, return_valid=return_valid)
     closed = parsed.form.closed(handed_back({**result, **parsed.untouched}, parsed, listed=False))
     return (closed, result["valid"]) if return_valid and parsed.form.bare else closed
 
 
 def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: bool = False) -> dict[str, Any]:
-    """What becomes of each entry, by key."""
+    """Return each entry, by key, with the record's geometry undone."""
     plan, lowered = record.plan, _lowered(record, parsed)
     device = lowered.device
     src_from_dst = total_src_from_dst(lowered)
@@ -201,14 +201,14 @@ def inverted(record: Record, parsed: Parsed, options: Options, *, return_valid: 
 
 
 def _lowered(record: Record, parsed: Parsed, gradient_scale: Factor = 0.0) -> Lowered:
-    """The record's values on the device of the batch."""
+    """Lower the record's values on the device of the batch."""
     device = parsed.entries[0].tensor.device if parsed.entries else record.device
     slopes = _slopes(gradient_scale, parsed, device)
     return Lowered(record.plan, _params(record, parsed, device), device, slopes, batch_of(parsed)[1])
 
 
 def _slopes(gradient_scale: Factor, parsed: Parsed, device: torch.device) -> Tensor | None:
-    """How many pixels slopes are blurred by, once per frame."""
+    """Return the width in pixels of the blur for gradients to drawn values, once per frame."""
     scale, _ = read_scale(gradient_scale, device)
     if scale is None:
         return None
@@ -221,7 +221,7 @@ def _slopes(gradient_scale: Factor, parsed: Parsed, device: torch.device) -> Ten
 
 
 def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Mapping[str, Tensor]]:
-    """The record's values on the batch's device, once per frame; of a record of one sample for every sample."""
+    """Return the record's values on the batch's device, once per frame; a record of one sample is repeated for every sample."""
     samples, frames = batch_of(parsed)
     params = record.params if record.device == device else record.to(device).params
     each = samples if record.samples == 1 else 1
@@ -233,7 +233,7 @@ def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Ma
 
 
 def image_of(lowered: Lowered, image: Tensor | Pictures, options: Options, over: Sticker | None = None) -> Tensor:
-    """What becomes of images, or of pictures of several sizes that the first pass brings to one."""
+    """Apply the plan to images, or to pictures of several sizes that the first pass brings to one."""
     plan, channels = lowered.plan, image.shape[1]
     if channels != plan.specs[0].channels:
         raise invalid("image", expected=f"{plan.specs[0].channels} channels, as planned", got=f"{channels} channels")
@@ -243,7 +243,7 @@ def image_of(lowered: Lowered, image: Tensor | Pictures, options: Options, over:
 
 
 def dtype_of_result(plan: Plan, options: Options, dtype: torch.dtype) -> torch.dtype:
-    """What images of a dtype become."""
+    """Return the dtype of the result for images of a dtype."""
     if (options.dtype or dtype) != torch.uint8 or not plan.ends_normalised:
         return options.dtype or dtype
     if options.dtype is not None:
@@ -254,7 +254,7 @@ def dtype_of_result(plan: Plan, options: Options, dtype: torch.dtype) -> torch.d
 
 
 def field_of(lowered: Lowered, flat: Tensor, options: Options, entry: Entry) -> Tensor:
-    """What becomes of masks, labels, heatmaps or depth."""
+    """Apply the plan to masks, labels, heatmaps or depth."""
     mode = options.interpolation_of(entry.kind)
     masks = entry.kind.name in ("mask", "labelmap")
     fill = options.mask_fill if masks else 0.0
@@ -274,7 +274,9 @@ def field_of(lowered: Lowered, flat: Tensor, options: Options, entry: Entry) -> 
 
 
 def _following(lowered: Lowered, entry: Entry, rows: int) -> Lowered:
-    """What vectors of each frame end in: it, or under maps that move through a clip the next frame; those of the last in it."""
+    """Return the call for the frames in which vectors end: the same frames, or, if the map changes through a clip and the kind
+    reaches the next frame, the next ones (for the last frame, the same).
+    """
     frames = lowered.frames
     if frames < 2 or not (entry.kind.reaches and lowered.plan.smooth):
         return lowered
@@ -291,16 +293,17 @@ def _turned(
     options: Options,
     result: dict[str, Any],
 ) -> Tensor:
-    """What a map does to vectors, and where it mirrors to pairs of left and right; with their validity in ``result``.
+    """Turn vectors by the map, and swap pairs of left and right if it mirrors; validity flags in ``result`` are swapped, too.
 
     Args:
-        ways: with a field or a moving map, from pixels of ``out`` to where they were read, and back to what vectors end in.
+        ways: with a field or a map that changes through a clip: from pixels of ``out`` to their sources, and from there to the
+            pictures in which vectors end.
     """
     if src_from_dst is None:
         return out
     if entry.kind.turn is not None and ways is not None:
-        there, back = ([(expanded(step.to(wide_dtype(out.device)), len(out)), None) for step, _ in way] for way in ways)
-        out = turned_along(entry.kind, out, there, back)
+        sources, back = ([(expanded(step.to(wide_dtype(out.device)), len(out)), None) for step, _ in way] for way in ways)
+        out = turned_along(entry.kind, out, sources, back)
     elif entry.kind.turn is not None:
         out = entry.kind.turn(out, src_from_dst.to(compute_dtype(out.dtype))).to(out.dtype)
     pairs = options.pairs.get(entry.key, ())
@@ -324,7 +327,7 @@ def _turned(
 
 
 def exchanged(labels: Tensor, pairs: Sequence[tuple[int, int]], where: Tensor) -> Tensor:
-    """Labels of which pairs have changed places, for the samples that are to have it."""
+    """Swap the labels of each pair, in the samples that ``where`` selects."""
     found = labels
     for left, right in pairs:
         found = torch.where(labels == left, right, torch.where(labels == right, left, found))
@@ -332,13 +335,13 @@ def exchanged(labels: Tensor, pairs: Sequence[tuple[int, int]], where: Tensor) -
 
 
 def _swapped(rows: Tensor, order: list[int], where: Tensor) -> Tensor:
-    """The rows of axis 1 in another order, for the samples that are to have it."""
+    """Reorder the rows of axis 1, in the samples that ``where`` selects."""
     parts = rows.unbind(1)
     return torch.where(where.reshape(-1, *[1] * (rows.dim() - 1)), torch.stack([parts[i] for i in order], 1), rows)
 
 
 def _check_own_labels(plan: Plan, dtype: torch.dtype) -> None:
-    """The same for what steps say of masks."""
+    """Raise if the ``mask_fill`` of a step does not fit the masks' dtype."""
     for step, segment in zip(plan.steps, plan.segments, strict=True):
         value = getattr(segment, "mask_fill", None)
         if value is not None:
@@ -346,7 +349,7 @@ def _check_own_labels(plan: Plan, dtype: torch.dtype) -> None:
 
 
 def _check_label(name: str, fill: float, dtype: torch.dtype) -> None:
-    """Raise where a label outside the image would wrap or be cut off."""
+    """Raise if a fill value does not fit the dtype of labels."""
     low, high = (0, 1) if dtype == torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
     if not (low <= fill <= high and fill == int(fill)):
         fix = "Convert the mask, for example with .long()."
@@ -361,17 +364,17 @@ def _coverage(record: Record, parsed: Parsed, lowered: Lowered, device: torch.de
 
 
 def _led(fields: Tensor, parsed: Parsed, spec: ImageSpec) -> Tensor:
-    """With the leading axes of the batch, and the slices of volumes one behind another."""
+    """Restore the leading axes of the batch, and the depth axis of volumes."""
     fields = fields.unflatten(2, spec.extent[:2]) if spec.depth else fields
     return fields[0] if parsed.lead == 0 else fields.unflatten(0, batch_of(parsed)[: parsed.lead])
 
 
 _Places: TypeAlias = dict[tuple[torch.dtype, int], Tensor]
-"""Where pixels lie behind fields that run backwards, by the arithmetic's dtype and the number of samples: solved once a call."""
+"""Positions of pixels under inverted fields, by dtype and number of samples: solved once in a call."""
 
 
 def _unwarp(flat: Tensor, path: list[Hop], size: Size, mode: str, options: Options, solved: _Places) -> Tensor:
-    """Resample back; what any canvas on the way had cut off is zero."""
+    """Resample back to the input; zero for pixels that a canvas had cut off."""
     whole = mode == "nearest" and not flat.is_floating_point()
     if not (whole or flat.is_floating_point() or flat.dtype == torch.uint8):
         return torch.round(_unwarp(flat.to(torch.float32), path, size, mode, options, solved)).to(flat.dtype)
@@ -387,7 +390,7 @@ def _unwarp(flat: Tensor, path: list[Hop], size: Size, mode: str, options: Optio
 def _rows(
     lowered: Lowered, entry: Entry, flat: Tensor, lead: int, options: Options, masks: Instances | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Rows of coordinates from canvas to canvas, and through layers, and which are still there; ``masks`` go beside them."""
+    """Move rows of coordinates from canvas to canvas and through layers, and return which are valid; ``masks`` go along."""
     if entry.kind.whole or entry.kind.scene:
         _check_one_picture(lowered.plan, entry)
         out, valid = _moved(entry, flat, forwards(hops(lowered)), options)
@@ -408,19 +411,19 @@ def _rows(
                 masks.lay(part, valid)
             out, valid = laid_rows(lowered, part, entry, out, valid, options, masks)
         else:
-            out, there = _moved(entry, out, forwards(part), options)
-            valid = valid & there
+            out, inside = _moved(entry, out, forwards(part), options)
+            valid = valid & inside
     return out, valid
 
 
 def _unmoved(plan: Plan, device: torch.device) -> Tensor:
-    """The map that moves nothing."""
+    """Return the identity map."""
     wide = wide_dtype(device)
     return torch.eye(4, dtype=wide, device=device)[None] if plan.volumes else unmoved(wide, device)
 
 
 def _check_one_picture(plan: Plan, entry: Entry) -> None:
-    """Raise where a step shows several pictures, or parts of one, in the place of one."""
+    """Raise if a step shows several pictures, or several parts of one, in one result."""
     for index in plan.moving_layers:
         fix = f"Leave that step out, or pass passthrough=({entry.key!r},) to leave {entry.key} alone."
         expected = "a pipeline whose results show one picture each, as a whole"
@@ -428,12 +431,12 @@ def _check_one_picture(plan: Plan, entry: Entry) -> None:
 
 
 def _flags(valid: Tensor, lead: int) -> Tensor:
-    """Flags of rows, with one batch axis."""
+    """Return the flags of rows with one batch axis."""
     return valid.to(torch.bool)[None] if lead == 0 else valid.to(torch.bool).flatten(0, lead - 1)
 
 
 def _centered(lowered: Lowered, index: int, centers: Float[Tensor, "b n 2"]) -> Bool[Tensor, "b n"]:
-    """Which centres lie in the window of a step; all of them where that is the picture as it is."""
+    """Return which centres lie in the window of a step; all of them if the window is the whole picture."""
     _check_unmoved(lowered.plan, index, lowered.plan.moving_layers)
     path = [(expanded(step, len(centers)), None) for step, _ in forwards(hops_before(lowered, index))]
     centers = follow(centers - 0.5, path)[0] + 0.5 if path else centers
@@ -447,7 +450,7 @@ def _centered(lowered: Lowered, index: int, centers: Float[Tensor, "b n 2"]) -> 
 
 
 def _check_unmoved(plan: Plan, index: int, movers: Iterable[int]) -> None:
-    """Raise where some of these steps move the boxes that a step looks at."""
+    """Raise if one of the ``movers`` moves boxes before a step that reads them."""
     for at in movers:
         if at < index and not exclude(plan.steps, at, index):
             fix = "Put it first, or into a pipeline of its own, which takes what the first one gives."
@@ -457,7 +460,7 @@ def _check_unmoved(plan: Plan, index: int, movers: Iterable[int]) -> None:
 
 
 def targets_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, Tensor]]:
-    """Boxes and masks of each sample, for the draws that read them: of all frames; where a draw is shared, of all samples."""
+    """Return boxes, masks and spacing for the draws that read them: of all frames of a sample; for shared draws, of all samples."""
     return _masks_seen(plan, parsed) | _boxes_seen(plan, parsed) | _spacing_seen(plan, parsed)
 
 
@@ -492,10 +495,10 @@ def _boxes_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, T
     for entry in parsed.entries:
         if entry.kind is BOXES:
             rows = convert_boxes(flatten(entry, parsed.lead, plan.size_in), entry.box_format, "xyxy")
-            there = torch.isfinite(rows).all(-1) & (box_area(rows) > 0)
-            there = there if entry.valid is None else there & _flags(entry.valid, parsed.lead)
-            boxes.append(torch.where(there[..., None], rows, 0.0).reshape(samples, -1, 4))
-            valid.append(there.reshape(samples, -1))
+            real = torch.isfinite(rows).all(-1) & (box_area(rows) > 0)
+            real = real if entry.valid is None else real & _flags(entry.valid, parsed.lead)
+            boxes.append(torch.where(real[..., None], rows, 0.0).reshape(samples, -1, 4))
+            valid.append(real.reshape(samples, -1))
     looking = [draw for draw in plan.looking if draw.distribution.boxes]
     if not boxes or not samples:
         return {}
@@ -507,7 +510,7 @@ def _boxes_seen(plan: Plan, parsed: Parsed) -> dict[tuple[int, str], dict[str, T
 
 
 def _moved(entry: Entry, flat: Tensor, path: list[Hop], options: Options) -> tuple[Tensor, Tensor]:
-    """Rows of coordinates along a path, and which are still there. A size of None leaves them unclipped."""
+    """Move rows of coordinates along a path, and return which are still valid. A size of None leaves them unclipped."""
     precise = wide_dtype(flat.device)
     path = [(expanded(step.to(precise), flat.shape[0]), size) for step, size in path]
     assert entry.kind.move is not None

@@ -1,6 +1,6 @@
 """Flow and disparity between two pictures that each went through a map of its own (ADR 77).
 
-Owns: where vectors end, and which of them lead from what one picture shows to what the other shows.
+Owns: the new end of each vector, and which vectors begin and end at points that both pictures still show.
 Must not: draw, or know whole batches.
 Read next: ``maps.py``, ``scenes.py``.
 """
@@ -31,28 +31,28 @@ _ROW = 0.5
 
 
 def moved_between(values: Tensor, known: Tensor, first: Record, second: Record, *, inverse: bool = False) -> tuple[Tensor, Tensor]:
-    """Vectors from one picture to another, as each is now.
+    """Return the vectors from one picture to another after each went through its own map.
 
-    With the maps A and B of the two pictures, a pixel p of the first shows what was at A⁻¹ p, and its vector v ended at A⁻¹ p + v
-    of the second, which is at B(A⁻¹ p + v) now.
+    With the maps A and B of the two pictures, pixel p of the first now shows the point A⁻¹ p. Its vector v ended at the point
+    A⁻¹ p + v of the second picture, which is now at B(A⁻¹ p + v).
 
     Args:
-        values: flow (b, 2, h, w) or disparity (b, 1, h, w), read where the first picture's pixels were read.
-        known: (b, h, w), the share of each that was read from known ones.
+        values: flow (b, 2, h, w) or disparity (b, 1, h, w), resampled with the first picture.
+        known: (b, h, w), the share of each value that was interpolated from known values.
         first, second: the records of the two pictures, of as many samples, or of one each.
-        inverse: from the pictures as they are to those that went in.
+        inverse: go from the augmented pictures back to the input pictures.
 
     Returns:
-        Vectors of the same kind, and (b, h, w) which of them are known, begin at what the first picture shows and end at what
-        the second does. Disparity is known where the end lies in the same row.
+        Vectors of the same kind, and a mask (b, h, w) of those that are known and both of whose ends are visible. Disparity is
+        known only if the end lies in the same row.
 
     Gradient:
         values, drawn values of both records: exact.
     """
     size, wide = values.shape[2:], wide_dtype(values.device)
     pixels = pixel_centers((size[0], size[1]), wide, values.device).expand(len(values), -1, 2)
-    there, onwards = (forth, back) if inverse else (back, forth)
-    begin, shown = there(first.to(values.device), pixels)
+    to_source, onwards = (forth, back) if inverse else (back, forth)
+    begin, shown = to_source(first.to(values.device), pixels)
     vectors = values.to(wide).flatten(2).mT  # b n c
     flow = vectors if vectors.shape[-1] == 2 else torch.cat((-vectors, torch.zeros_like(vectors)), -1)
     end, arrived = onwards(second.to(values.device), begin + flow)
@@ -76,7 +76,7 @@ class Field:
 
     def __init__(self, kind: str, options: Options) -> None:
         self._kind, self._out = kind, options.out
-        self._reads = "uv" if kind == "flow" else "depth"  # without a turn
+        self._reads = "uv" if kind == "flow" else "depth"  # kinds of that shape whose values no map turns
         mode = options.interpolation[kind]
         self._options = Options(
             impl=options.impl, interpolation={self._reads: mode, "heatmap": mode}, targets={kind: self._reads, "known": "heatmap"}
@@ -85,7 +85,7 @@ class Field:
     def moved(
         self, value: Any, flags: Any, first: Any, second: Any, *, inverse: bool = False, stacked: bool = False
     ) -> tuple[Any, Any]:
-        """What becomes of vectors and of their flags, of a batch or of a list, which comes back as a batch where pictures do."""
+        """Return the new vectors and their flags, for a batch or a list; ``stacked``: a list comes back as a batch."""
         given = given_as(value, self._kind, self._out)
         if isinstance(value, list | tuple):
             known = [None] * len(value) if flags is None else flags
@@ -116,6 +116,6 @@ class Field:
 
 
 def _each(record: Any, count: int) -> list[Record]:
-    """The record of each picture of a list, which has no leading axis."""
+    """Return the record of each picture of a list, without a leading axis."""
     some = [record.part((i,)) if isinstance(record, RaggedRecord) else record[i if len(record) > 1 else 0] for i in range(count)]
     return [replace(one, lead=0) for one in some]

@@ -1,6 +1,6 @@
-"""Volumes above memory: a result block by block, each from the part of the volume that it reads.
+"""Volumes larger than memory: compute the result block by block, reading only the part of the volume that a block needs.
 
-Owns: `blocks` of a pipeline, and which pipelines can be computed so.
+Owns: `blocks` of a pipeline, and which pipelines can be computed in blocks.
 Must not: draw.
 Read next: ``../kernels/volume/blocks.py``.
 """
@@ -41,17 +41,17 @@ __all__ = ["Blocks", "blocks"]
 class Blocks:
     """The result of a pipeline on one volume, block by block: :meth:`pellucid.Pipeline.blocks` makes it.
 
-    Iterating gives pairs (place, result): three slices along depth, height and width, and what the call would have there, in the
+    Iterating gives pairs (place, result): three slices along depth, height and width, and that part of the call's result, in the
     structure of the batch. Iterating again computes again.
 
     Args:
-        sources: what voxels are read from, by key.
+        sources: the arrays or tensors that voxels are read from, by key.
         parsed: the batch, without voxels.
         record: of the draw.
         edges: (depth, height, width) of a block.
         options: of the pipeline.
 
-    ``record`` is an attribute, as are ``size``, (depth, height, width) of the whole result, and ``others``: of a dict, what becomes
+    ``record`` is an attribute, as are ``size``, (depth, height, width) of the whole result, and ``others``: for a dict, the results
     of points, cuboids and the affine.
 
     Errors:
@@ -88,7 +88,7 @@ class Blocks:
             yield (slice(z, z + d), slice(y, y + h), slice(x, x + w)), self._parsed.form.closed(made)
 
     def _made(self, entry: Entry, first: Size3, size: Size3) -> Tensor:
-        """A block of what becomes of one of the volumes."""
+        """Compute a block of the result of one volume."""
         plan, picture = self.record.plan, entry.kind in IMAGES
         lowered = Lowered(plan, self.record.params, self.record.device)
         lowered.blocks, (corner, held) = blocks_of(plan.groups if picture else plan.spaces, lowered, first, size)
@@ -104,25 +104,25 @@ class Blocks:
 
 @pinned
 def blocks(self: Any, batch: Any, size: Any = 128, *, record: Record | None = None, key: Key | None = None) -> Blocks:
-    """The result for one volume block by block, for volumes above memory: each reads the part of the volume that it needs.
+    """Compute the result for one volume block by block, for volumes larger than memory: a block reads only what it needs.
 
     Args:
         batch: a volume (C, D, H, W), or a dict of one volume's targets. Volumes and labels are tensors, or anything with
-            ``shape``, ``dtype`` and slices, as memory-mapped arrays, HDF5 and Zarr have them; whole numbers other than bytes
-            become float32 where a volume is read.
-        size: of a block, a number of voxels or (depth, height, width); those at the ends are smaller.
+            ``shape``, ``dtype`` and slices, such as memory-mapped arrays, HDF5 and Zarr; in volumes, integers other than bytes
+            become float32 when they are read.
+        size: of a block: a number of voxels, or (depth, height, width); the last blocks along an axis may be smaller.
         record: of an earlier draw for volumes of this size; default a new one.
         key: as in the call, if there is no record.
 
     Returns:
-        Its blocks, one after the other: on the CPU the bits of the call. Each is computed when it is asked for.
+        The blocks in order, each computed when it is asked for. On the CPU they equal the call's result bit for bit.
 
     Gradient:
-        As the call; each block has a graph of its own from ``record.params`` on, so ``backward`` after each block adds up. None
-        to where a window behind a field lies.
+        As the call. Each block has its own graph from ``record.params`` on, so calls of ``backward`` after each block add up. The
+        position of a window after a field gets no gradient.
 
     Errors:
-        As the call; InvalidArgument by name for transforms that need more than a map reads: statistics, blurs, noise,
+        As the call; InvalidArgument, with their name, for transforms that read more than a map does: statistics, blurs, noise,
         ``RandomCrop3(foreground=...)``.
 
     Example:
@@ -157,7 +157,7 @@ def blocks(self: Any, batch: Any, size: Any = 128, *, record: Record | None = No
 
 
 def _stand_in(value: Any) -> Any:
-    """What has the shape of a volume and no voxels, floating point or bytes; anything smaller as it is."""
+    """Replace a volume by a tensor of its shape without memory for voxels, floating point or bytes; keep smaller values."""
     shape = getattr(value, "shape", None)
     if shape is None or len(shape) < 3:
         return value
@@ -177,7 +177,7 @@ def _native(dtype: Any) -> Any:
 
 
 def _read(value: Any, place: tuple[slice, ...], picture: bool) -> Tensor:
-    """A part of a volume: whole numbers other than bytes become float32 in pictures."""
+    """Read a part of a volume; integers other than bytes become float32 in pictures."""
     part = value[(..., *place)]
     if not isinstance(part, Tensor):
         part = torch.from_numpy(np.array(part, dtype=_native(part.dtype)))
@@ -186,7 +186,7 @@ def _read(value: Any, place: tuple[slice, ...], picture: bool) -> Tensor:
 
 
 def _check_by_voxel(plan: Plan, group: Group) -> None:
-    """Raise for what looks at more of a volume than a map reads: statistics, neighbours, noise."""
+    """Raise for passes that read more of a volume than a map does: statistics, neighbours, noise."""
     if isinstance(group, Space) or (isinstance(group, Run) and not (group.warps or group.pivot or group.settled)):
         return
     spec = plan.segments[group.index] if isinstance(group, Single) else None

@@ -33,7 +33,7 @@ _AVAILABLE: Mapping[SegmentSpec, tuple[str, ...]] = {
 
 
 def explain(plan: Plan, *, impl: str, device: str) -> str:
-    """The passes, what each composes, and what is drawn."""
+    """Describe the passes, the steps that each composes, and the draws."""
     spec, result = plan.specs[0], plan.specs[-1]
     lines = [
         f"{plan}",
@@ -56,7 +56,7 @@ def explain(plan: Plan, *, impl: str, device: str) -> str:
 
 
 def lacking(plan: Plan, device: str) -> str:
-    """What torch does not have on a device, and who needs it."""
+    """List the operators that torch lacks on a device, with the transforms that need them."""
     kinds = {device, *(["narrow"] if wide_dtype(torch.device(device)) is torch.float32 else [])}
     found = [(step.transform, getattr(step.transform, "absent", {})) for step in plan.steps]
     rows = [f"torch.{absent[kind]} (of {type(one).__name__})" for one, absent in found for kind in kinds & absent.keys()]
@@ -73,7 +73,7 @@ def _drawn(plan: Plan, index: int) -> str:
 
 
 def _choice(plan: Plan, index: int) -> str:
-    """A choice and its options, without what it is among: that stands where it runs."""
+    """Describe a choice and its options, without its branches, which are listed with their passes."""
     choice, _, _ = plan.steps[index]
     assert isinstance(choice, Choice)
     options = [f"{f.name}={getattr(choice, f.name)!r}" for f in fields(choice) if f.name != "transforms"]  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def _choice(plan: Plan, index: int) -> str:
 
 
 def _all(plan: Plan, impl: str, device: str) -> str:
-    """Who computes, with the passes of each where they differ; what has one implementation only counts as the reference."""
+    """Name the implementations, with the passes of each if they differ; passes with a single implementation count as reference."""
     passes: dict[str, list[str]] = {}
     for number, group in enumerate(plan.groups, 1):
         name = _alone(plan, group, impl, device) or "reference" if isinstance(group, Single) else _who(group, impl, device)
@@ -113,7 +113,7 @@ def _how(plan: Plan, run: Run, impl: str, device: str) -> str:
 
 
 def _beside_triton(plan: Plan, run: Run) -> list[str]:
-    """What Triton's passes of a run leave to plain PyTorch."""
+    """List the parts of a run that Triton's passes leave to PyTorch."""
     field = next((k for k, canvas in enumerate(run.canvases) if canvas.bends), None)
     cut = run.clamped and run.padding_mode in ("zeros", "constant")
     ends = field is not None and any(canvas.hard for canvas in run.canvases[:field])
@@ -123,11 +123,11 @@ def _beside_triton(plan: Plan, run: Run) -> list[str]:
 
 
 def _alone(plan: Plan, single: Single, impl: str, device: str) -> str:
-    """The implementation of a pass that is a single segment; empty where there is only one."""
+    """Return the implementation of a pass that is a single segment; "" if there is only one."""
     segment = plan.segments[single.index]
     assert segment is not None
     beside = isinstance(segment, LayerSpec | CurveSpec) or segment == ConvolveSpec("median")
-    if impl == "triton" and beside:  # whose passes read what the reference makes
+    if impl == "triton" and beside:  # Triton's passes leave these to the reference
         impl = "reference"
     plain = isinstance(segment, ColorSpec | LayerSpec | CurveSpec)
     available = explicit.AVAILABLE if plain else _AVAILABLE.get(segment)
@@ -143,7 +143,7 @@ def _how_in_space(plan: Plan, run: Space, impl: str, device: str) -> str:
 
 
 def _who(run: Run | Space, impl: str, device: str) -> str:
-    """The implementation of the run's resample, for images in floating point."""
+    """Return the implementation of the run's resample, for floating-point images."""
     if isinstance(run, Space):
         return choose(impl, available=volume.AVAILABLE, device=device)
     if run.separable:

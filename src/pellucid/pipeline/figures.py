@@ -1,7 +1,7 @@
 """A pipeline's draws as a figure: pictures with their targets, before and after.
 
-Owns: what `Pipeline.show` draws.
-Must not: be needed by anything else, or import matplotlib before it is asked to draw.
+Owns: the figure of `Pipeline.show`.
+Must not: be needed by anything else, or import matplotlib before a figure is drawn.
 Read next: ``notebook.py``.
 """
 
@@ -35,8 +35,8 @@ def show(self: Any, batch: Any, *, draws: int = 3, samples: int = 4, key: Key | 
 
     Args:
         batch: as in the call: tensors, lists of pictures, or a dict of targets; masks are tinted, boxes and keypoints drawn.
-        draws: how many columns after the first. The last is what the step ``draws - 1`` calls from now would give.
-        samples: at most so many rows; under ``share`` each picture of a sample has its own.
+        draws: the number of columns after the first: what the next ``draws`` calls would return.
+        samples: the largest number of rows; under ``share`` each picture of a sample has its own row.
         key: of the first draw; default the pipeline's seed and step, which do not advance.
 
     Returns:
@@ -77,7 +77,7 @@ def show(self: Any, batch: Any, *, draws: int = 3, samples: int = 4, key: Key | 
 
 
 def displayable(transforms: Sequence[Any], image: Tensor) -> Tensor:
-    """An image in [0, 1], as what ran before it normalised it or made it 8-bit."""
+    """Return an image in [0, 1]: undo normalisation, and divide bytes by 255."""
     shown = image.detach().to("cpu", torch.float32) / (255.0 if image.dtype == torch.uint8 else 1.0)
     for transform in reversed(transforms):
         if isinstance(transform, Normalize):
@@ -86,13 +86,13 @@ def displayable(transforms: Sequence[Any], image: Tensor) -> Tensor:
 
 
 def _rows(pipeline: Any, batch: Any) -> list[dict[str, tuple[str, Any]]]:
-    """What stands in each row: a sample, or one of its pictures where each has draws of its own."""
+    """Return the content of each row: a sample, or one picture of a sample if each has its own draws."""
     parts = [batch] if pipeline._scene is None else pipeline._scene.parts(batch).each.values()
     return [row for rows in zip(*(_pictures(pipeline, part) for part in parts), strict=True) for row in rows]
 
 
 def _pictures(pipeline: Any, batch: Any) -> list[dict[str, tuple[str, Any]]]:
-    """For each sample, (kind, value) by key; validity flags stay under their own names."""
+    """Return for each sample (kind, value) by key; validity flags keep their own keys."""
     parts = batch if isinstance(batch, Mapping) else {"image": batch}
     kinds = {key: kind_in(key, value, pipeline.options) for key, value in parts.items()}
     image = next((key for key, kind in kinds.items() if kind is not None and kind.name == "image"), None)
@@ -142,7 +142,7 @@ def _boxes(axes: Axes, boxes: Tensor, form: Any, valid: Any) -> None:
     corners = convert_boxes(boxes.detach().cpu().to(torch.float32), form, "xyxy")
     keep = (corners[:, 2:] > corners[:, :2]).all(-1) if valid is None else torch.as_tensor(valid).cpu()
     for i, (left, top, right, bottom) in enumerate(corners.tolist()):
-        if keep[i]:  # edges to pixel centres, which is where matplotlib puts pixels
+        if keep[i]:  # minus 0.5, because matplotlib has pixel centres at whole numbers
             colour = _COLOURS[i % len(_COLOURS)]
             axes.add_patch(
                 Rectangle((left - 0.5, top - 0.5), right - left, bottom - top, fill=False, edgecolor=colour, linewidth=1.4)
@@ -157,7 +157,7 @@ def _polygons(axes: Axes, value: Any, form: str) -> None:
     for i, polygon in enumerate(polygons):
         rings = [ring.detach().cpu().numpy() - 0.5 for ring in rings_of(torch.as_tensor(polygon))]
         colour = _COLOURS[i % len(_COLOURS)]
-        for ring in rings if form != "polygon" else ():  # lines, and where a quadrilateral begins
+        for ring in rings if form != "polygon" else ():  # lines; a quadrilateral gets a dot at its first corner
             axes.plot(
                 *(ring if form == "line" else np.concatenate((ring, ring[:1]))).T,
                 color=colour,
@@ -173,7 +173,7 @@ def _polygons(axes: Axes, value: Any, form: str) -> None:
 
 
 def _array(value: Any, transforms: Sequence[Any]) -> Any:
-    """(H, W, 3 or 4) in [0, 1], from a tensor (C, H, W) or what has its channels last."""
+    """Return (H, W, 3) in [0, 1] from a tensor (C, H, W) or (T, C, H, W); arrays and PIL images stay unchanged."""
     if not isinstance(value, Tensor):
         return value
     frame = value if value.ndim == 3 else value[0]  # of a video, the first

@@ -1,7 +1,7 @@
-"""The warnings about floating-point images that are not in [0, 1], and about boxes that have another format.
+"""Warnings about floating-point images that are not in [0, 1], and about boxes in another format.
 
-Owns: what transforms clip, and a look at the first images and boxes a pipeline sees.
-Must not: look at a tensor of another device, or at more than a few thousand pixels.
+Owns: the check of the first images and boxes that a pipeline gets, and which transforms clip.
+Must not: read a tensor on another device, or more than a few thousand pixels.
 Read next: ``module.py``.
 """
 
@@ -22,25 +22,25 @@ from pellucid.transforms.base import Transform
 
 __all__ = ["Look"]
 
-_FAR = 2.0  # bicubic overshoot stays below; anything above comes out of a clip as plain white
+_FAR = 2.0  # bicubic overshoot stays below; larger values suggest a range of 0 to 255
 _PIXELS = 4096
 _ROWS = 32
 
 
 class Look:
-    """A pipeline's look at the first of what it is given; it sees values on the CPU, and only where nothing traces."""
+    """A pipeline's check of its first inputs. It reads values on the CPU only, and not while a graph is traced."""
 
     def __init__(self) -> None:
         self._pictures, self._boxes = False, False
         self._rows, self._turned = 0, 0
-        self.done = False  # whether there is nothing left to look at
+        self.done = False  # whether there is nothing left to check
 
     def saw(self, parsed: Parsed) -> bool:
-        """Whether pictures like these hold nothing more to see."""
+        """Return whether pictures like these need no further check."""
         return self.done or not any(entry.tensor.is_floating_point() for entry in parsed.entries)
 
     def at(self, plan: Plan, parsed: Parsed) -> None:
-        """Look at a batch."""
+        """Check a batch, and warn."""
         if not self._pictures:
             self._pictures = all(_looked_at(plan, entry.tensor) for entry in parsed.entries if entry.kind in IMAGES)
         if not self._boxes:
@@ -48,15 +48,15 @@ class Look:
         self.done = self._pictures and self._boxes
 
     def _looked_at_boxes(self, entry: Entry) -> bool:
-        """Warn where most rows of (x0, y0, x1, y1) end before they begin, as (x, y, width, height) do."""
+        """Warn if most rows read as (x0, y0, x1, y1) end before they begin: they may be (x, y, width, height)."""
         rows = entry.tensor.detach()
         if entry.box_format != "xyxy":
             return True
         if not (rows.is_cpu and is_plain_eager()):
             return False
-        there = (rows != 0).any(-1) if entry.valid is None else entry.valid.to(rows.device, torch.bool)
-        self._rows += int(there.sum())
-        self._turned += int(((rows[..., 2:] < rows[..., :2]).any(-1) & there).sum())
+        real = (rows != 0).any(-1) if entry.valid is None else entry.valid.to(rows.device, torch.bool)
+        self._rows += int(real.sum())
+        self._turned += int(((rows[..., 2:] < rows[..., :2]).any(-1) & real).sum())
         if 2 * self._turned > self._rows:
             warnings.warn(
                 f"{self._turned} of {self._rows} rows of batch[{entry.key!r}], read as (x0, y0, x1, y1), end before they begin, "
@@ -68,11 +68,11 @@ class Look:
 
 
 def _looked_at(plan: Plan, image: Tensor) -> bool:
-    """Warn where a floating-point image with values far above 1 enters a transform for which 1 is white.
+    """Warn if a floating-point image with values far above 1 enters a transform for which 1 is white.
 
     Returns:
-        Whether there is nothing left to look at: only an ordinary tensor on the CPU has values to look at without waiting. It costs
-        some microseconds, once per pipeline.
+        Whether the check is done: only an ordinary tensor on the CPU can be read without waiting. The check takes some
+        microseconds, once per pipeline.
     """
     if not (image.is_cpu and image.is_floating_point() and image.numel() and is_plain_eager()):
         return False
@@ -91,11 +91,11 @@ def _looked_at(plan: Plan, image: Tensor) -> bool:
 
 
 def _first_clip(plan: Plan) -> Transform | None:
-    """The first transform for which 1 is white, unless an earlier one changes the units."""
+    """Return the first transform for which 1 is white, unless an earlier one changes the units."""
     for (transform, *_), segment in zip(plan.steps, plan.segments, strict=True):
         if transform.units is not None:
             return None
-        # Tone curves have no choice; the others say whether they clip.
+        # Tone curves always clip; other transforms have an option.
         bound = isinstance(segment, CurveSpec) or transform.white
         if getattr(transform, "clip", "end" if bound else "none") != "none":
             return transform

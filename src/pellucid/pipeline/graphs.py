@@ -1,7 +1,7 @@
-"""Pipelines as graphs of standard operators, ``torch.export`` programs and ONNX: evaluation for any size, draws for one.
+"""Export pipelines as graphs of standard operators (``torch.export``, ONNX): evaluation for any size, random draws for one size.
 
-Owns: `evaluation_graph`, `export_pipeline`; the arithmetic of sizes in whole numbers, which a graph can do.
-Must not: use an operator of Pellucid's.
+Owns: `evaluation_graph`, `export_pipeline`; computing sizes in integers, which a graph can do.
+Must not: use an operator of Pellucid's own.
 Read next: ``../transforms/resize.py``.
 """
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 __all__ = ["evaluation_graph", "export_pipeline", "maps_to_picture", "to_onnx"]
 
 Axis: TypeAlias = tuple[Tensor, Tensor]
-"""Along one axis, input = first * output + second, in pixels."""
+"""The map (scale, shift) of one axis: input = scale * output + shift, in pixels."""
 
 Moved: TypeAlias = tuple[Tensor, Axis, Axis]
-"""A picture (b, c, h, w), and where its rows and columns come from."""
+"""A picture (b, c, h, w), and the maps of its rows and of its columns to those of the step's input."""
 
 
 def export_pipeline(
@@ -55,9 +55,9 @@ def export_pipeline(
 ) -> Path:
     """Write a pipeline as a graph that runs without Pellucid: ``.onnx`` (opset 20), or ``.pt2`` for a ``torch.export`` program.
 
-    Its first input is ``image`` (B, C, H, W) with any B; its outputs are ``pixels``, what the pipeline makes of it, and
-    ``src_from_dst``, the map from the result's pixels to the original's: boxes, points and masks that a network finds go back
-    through it (`maps_to_picture`). It is (3, 3) for evaluation and (B, 3, 3) with a ``size``; fields that move pixels have none.
+    Its first input is ``image`` (B, C, H, W) with any B. Its outputs are ``pixels``, the pipeline's result, and ``src_from_dst``,
+    the map from the result's pixels to the original's, by which boxes, points and masks that a network finds go back
+    (`maps_to_picture`). The map is (3, 3) for evaluation and (B, 3, 3) with a ``size``; with displacement fields there is none.
 
     Args:
         pipeline: without ``size``, of Resize, LongestMaxSize, Letterbox, CenterCrop, Pad, PadIfNeeded, Normalize and Denormalize.
@@ -66,16 +66,16 @@ def export_pipeline(
         channels: of the pictures.
         size: height and width of all pictures, in pixels. Then the pipeline may draw. None: any height and width.
         draws: ``key``: the inputs ``seed`` (), ``step`` () and ``index`` (B,), int64, decide the draw in the graph, as a
-            `pellucid.Key` of them does. ``values``: each drawn value is an input, named as in a record: ``0.angle`` is that of
-            the first transform.
+            `pellucid.Key` of them does. ``values``: each drawn value is an input, named by its transform's place and its name,
+            such as ``0.degrees``.
         ten_crop: as in `evaluation_graph`; without ``size``.
 
     Returns:
         The path.
 
     Errors:
-        InvalidArgument for a step that has no such graph, for draws that decide sizes, and for another ending. ImportError where
-        ONNX is wanted and not installed.
+        InvalidArgument for a step that has no such graph, for draws that decide sizes, and for another ending. ImportError for
+        ``.onnx`` if ONNX is not installed.
     Source:
         ``onnxruntime`` and the pipeline agree to 1e-5, bytes within a level: ``tests/test_export.py``.
 
@@ -135,16 +135,16 @@ def maps_to_picture(
 ) -> Float[Tensor, "b k h2 w2"]:
     """Bring maps that a network made of a graph's pixels, such as logits or masks, to the pixels of the picture.
 
-    It is made of torch's own operators, so a graph may hold it, with any sizes; boxes go back by
-    ``functional.transform_boxes(boxes, src_from_dst)`` and points by ``functional.transform_points``, which a graph may hold, too.
+    It consists of torch's own operators, so it can be part of a graph, for any sizes. Boxes go back by
+    ``functional.transform_boxes(boxes, src_from_dst)`` and points by ``functional.transform_points``, also in a graph.
 
     Args:
-        maps: as large as the graph's pixels; those of another stride are resized to them before, as by ``F.interpolate``.
+        maps: of the size of the graph's pixels; resize maps of another stride first, for example by ``F.interpolate``.
         src_from_dst: of the graph.
-        picture: whose height and width the result has; its values do not matter.
+        picture: gives the result's height and width; its values do not matter.
 
     Returns:
-        Interpolated between the maps' pixels; 0 where the maps show nothing of the picture.
+        Interpolated between the maps' pixels; 0 in parts of the picture that the maps do not show.
 
     Gradient:
         maps: exact. src_from_dst: almost everywhere.
@@ -171,12 +171,12 @@ def maps_to_picture(
 def evaluation_graph(pipeline: Pipeline, *, ten_crop: int | Size | None = None) -> torch.nn.Module:
     """Return an evaluation pipeline as a module of torch's own operators, for pictures of any size.
 
-    It takes (B, C, H, W) and gives the pixels and ``src_from_dst`` (3, 3). `torch.export.export` takes it, alone or in a model.
+    It takes (B, C, H, W) and returns the pixels and ``src_from_dst`` (3, 3). `torch.export.export` takes it, alone or in a model.
 
     Args:
         pipeline: as in `export_pipeline`.
-        ten_crop: size of the views that are cut from the end: four corners, the middle, and the five mirrored, which
-            `functional.ten_crop` gives, too. Then the pixels are (B, 10, C, h, w) and the maps (10, 3, 3).
+        ten_crop: size of the views that are cut from the result: four corners, the middle, and these five mirrored, as by
+            `functional.ten_crop`. The pixels are then (B, 10, C, h, w) and the maps (10, 3, 3).
 
     Errors:
         InvalidArgument for a step that draws or that has no such graph.
@@ -199,7 +199,7 @@ def evaluation_graph(pipeline: Pipeline, *, ten_crop: int | Size | None = None) 
 
 
 class _Drawn(torch.nn.Module):
-    """A pipeline for pictures of one size, what it draws among its inputs: a key, or each drawn value by itself."""
+    """A pipeline for pictures of one size whose draws are inputs of the graph: a key, or each drawn value by itself."""
 
     def __init__(self, pipeline: Pipeline, example: Tensor, draws: str) -> None:
         super().__init__()
@@ -266,7 +266,7 @@ class _Step(torch.nn.Module):
 
 
 class _Colours(_Step):
-    """A product and a sum for each channel."""
+    """Normalise, or undo it: a product and a sum for each channel."""
 
     def __init__(self, mean: tuple[float, ...], std: tuple[float, ...], *, normalises: bool) -> None:
         super().__init__()
@@ -279,7 +279,7 @@ class _Colours(_Step):
 
 
 class _Resized(_Step):
-    """The size that comes of (height, width), reached by a product of matrices for each axis."""
+    """Resize to the size that ``size_of`` computes from (height, width), by one matrix product for each axis."""
 
     resamples = True
 
@@ -296,7 +296,7 @@ class _Resized(_Step):
         return down @ pixels @ across.mT, rows, columns
 
     def _weights(self, old: int, new: int, like: Tensor) -> tuple[Float[Tensor, "new old"], Axis]:
-        """What each new pixel takes of each old one, and where it lies."""
+        """Return the weight of each old pixel in each new one, and the map of this axis."""
         step = _number(old, like) / _number(new, like)
         center = (torch.arange(new, dtype=torch.float64, device=like.device) + 0.5) * step
         place = torch.arange(old, dtype=torch.float64, device=like.device) + 0.5
@@ -312,7 +312,7 @@ class _Resized(_Step):
 
 
 class _Placed(_Step):
-    """A canvas of another size on which the picture lies at a place, cut off where it is larger."""
+    """Put the picture on a canvas of another size, at an offset, and cut off what lies outside: a crop or a pad."""
 
     def __init__(
         self, place_of: Callable[[int, int], tuple[int, int, int, int]], fill: Fill = 0.0, mode: PaddingMode = "constant"
@@ -336,7 +336,7 @@ class _Placed(_Step):
         return out, rows, columns
 
     def _taken(self, offset: int, old: int, new: int, like: Tensor) -> tuple[Tensor, Axis]:
-        """Which old row each new one shows; one outside of the picture where it shows none."""
+        """Return the old row that each new row shows (a row outside of the picture for padding), and the map of this axis."""
         index = torch.arange(new, device=like.device) - offset
         if self.mode == "reflection":
             index = torch.remainder(index, _number(2 * old, index, index.dtype))
@@ -355,7 +355,7 @@ def _matrix(rows: Axis, columns: Axis) -> Float[Tensor, "3 3"]:
 
 
 def _after(first: Axis, second: Axis) -> Axis:
-    """From the result of a second step to what the first one read."""
+    """Compose the maps of one axis: from the second step's output to the first step's input."""
     return first[0] * second[0], first[0] * second[1] + first[1]
 
 
@@ -364,19 +364,19 @@ def _still(like: Tensor) -> Axis:
 
 
 def _number(value: int, like: Tensor, dtype: torch.dtype = torch.float64) -> Tensor:
-    """A whole number that the graph knows only when it runs."""
+    """Return an integer as a tensor; in a graph it may be known only at run time."""
     return torch.scalar_tensor(value, dtype=dtype, device=like.device)
 
 
 def _cubic(x: Tensor) -> Tensor:
-    """Keys' kernel with a = -1/2, of distances."""
+    """Return Keys' cubic kernel with a = -1/2 at distances x."""
     near = (1.5 * x - 2.5) * x * x + 1.0
     far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
     return torch.where(x < 1.0, near, torch.where(x < 2.0, far, 0.0))
 
 
 def _rounded(a: int, b: int) -> int:
-    """``round(a / b)``, halves to the even number, of a >= 0."""
+    """Return ``round(a / b)`` for a >= 0, with halves to the even number."""
     quotient, rest = (2 * a + b) // (2 * b), (2 * a + b) % (2 * b)
     return quotient - (1 - torch.sym_min(rest, 1)) * (quotient % 2)
 
@@ -387,26 +387,26 @@ def _shorter(size: int, height: int, width: int) -> tuple[int, int]:
 
 
 def _fitting(size: Size, height: int, width: int) -> tuple[int, int]:
-    """The largest size within this one, halves rounded up; the longer side, relative to it, decides."""
+    """Return the largest (height, width) of the same proportions that fits into ``size``, with halves rounded up."""
     down = torch.sym_min(size[0], (2 * height * size[1] + width) // (2 * width))
     across = torch.sym_min(size[1], (2 * width * size[0] + height) // (2 * height))
     return torch.sym_max(1, down), torch.sym_max(1, across)
 
 
 def _inner(size: Size, height: int, width: int) -> tuple[int, int]:
-    """The same with halves rounded to the even number."""
+    """Return the same as `_fitting` with halves rounded to the even number."""
     down = torch.sym_min(size[0], _rounded(height * size[1], width))
     across = torch.sym_min(size[1], _rounded(width * size[0], height))
     return torch.sym_max(1, down), torch.sym_max(1, across)
 
 
 def _evenly(size: Size, height: int, width: int) -> tuple[int, int, int, int]:
-    """In the middle of a canvas that is large enough, the smaller half first."""
+    """Return the place of a picture in the middle of a larger canvas; of an odd margin, the smaller half comes first."""
     return (size[0] - height) // 2, (size[1] - width) // 2, *size
 
 
 def _cut(size: Size, height: int, width: int) -> tuple[int, int, int, int]:
-    """The middle of the picture, or the picture in the middle."""
+    """Return the place of a centred crop; a picture smaller than the crop is centred in it."""
     offsets = []
     for length, wanted in zip((height, width), size, strict=True):
         spare, missing = torch.sym_max(length - wanted, 0), torch.sym_max(wanted - length, 0)

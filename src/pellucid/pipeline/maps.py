@@ -1,6 +1,6 @@
-"""Maps between views of the same pictures: from the pixels of one to those of another.
+"""Maps between views of the same pictures: from the pixels of one view to those of another.
 
-Owns: `ViewMap`, and following points through a record, `forth` and `back`.
+Owns: `ViewMap`, and mapping points by a record, `forth` and `back`.
 Must not: touch pixels or draw.
 Read next: ``records.py``.
 """
@@ -30,14 +30,14 @@ __all__ = ["ViewMap", "back", "forth"]
 
 @dataclass(frozen=True, eq=False)
 class ViewMap:
-    """From the pixels of one view to those of another of the same pictures, as `Record.map_to` gives it.
+    """The map from the pixels of one view to those of another view of the same pictures, as `Record.map_to` returns it.
 
     Coordinates are pixel centres, x before y, in the pixels of each record's output. For a feature map of stride s take the records
     of that resolution: ``a.at(size).map_to(b.at(size))``.
 
     Args:
-        a: the record of the view in which the points lie.
-        b: the record of the view that they are sent to.
+        a: the record of the view that contains the points.
+        b: the record of the view to which they are mapped.
 
     Gradient:
         To points and to the drawn values of both records: exact.
@@ -67,7 +67,7 @@ class ViewMap:
 
     @property
     def samples(self) -> int:
-        """How many samples: the larger number of the two records."""
+        """The number of samples, the larger one of the two records."""
         return max(self.a.samples, self.b.samples)
 
     @property
@@ -78,35 +78,35 @@ class ViewMap:
             drawn values of both records: exact.
 
         Errors:
-            InvalidArgument where a field moves pixels, or samples are mixed.
+            InvalidArgument if a field displaces pixels, or samples are mixed.
         """
         return self.b.matrix @ self.a.src_from_dst
 
     def points(self, xy: Float[Tensor, "*b n 2"]) -> Float[Tensor, "b n 2"]:
-        """Return where points of view a lie in view b, inside of it or not.
+        """Map points of view a to view b, whether they lie inside of it or not.
 
         Args:
             xy: (B, N, 2), or (N, 2) for all samples.
 
         Returns:
-            In the dtype of ``xy``; NaN for those that have no image there.
+            In the dtype of ``xy``; NaN for points without an image in view b.
 
         Gradient:
             xy, drawn values of both records: exact.
 
         Errors:
-            InvalidArgument for points of another shape, and where samples are mixed.
+            InvalidArgument for points of another shape, and if samples are mixed.
         """
         return self._sent(xy)[0]
 
     def visible(self, xy: Float[Tensor, "*b n 2"]) -> Bool[Tensor, "b n"]:
-        """Which points of view a show the picture there, and are seen in view b: no crop on either way had cut them off.
+        """Return which points of view a show the picture, and are visible in view b, too: no crop on either way cuts them off.
 
         Args:
             xy: as in :meth:`points`.
 
         Returns:
-            True where both views show the point.
+            True for points that both views show.
 
         Errors:
             As :meth:`points`.
@@ -114,16 +114,16 @@ class ViewMap:
         return self._sent(xy)[1]
 
     def grid(self, size: Size | None = None) -> Float[Tensor, "b h w 2"]:
-        """Where the centres of view a's cells lie in view b's pixels, float64.
+        """Return the positions of the centres of view a's cells in view b's pixels, float64.
 
         Args:
-            size: (height, width) of the cells that view a is divided in; default its pixels.
+            size: (height, width), the numbers of cells into which view a is divided; default its pixels.
 
         Returns:
             (x, y) for each cell.
 
         Errors:
-            InvalidType or InvalidArgument for a size that is none, and as :meth:`points`.
+            InvalidType or InvalidArgument for anything but a size, and as :meth:`points`.
 
         Example:
             >>> a = pellucid.Pipeline([]).draw(torch.rand(1, 3, 8, 8))
@@ -172,7 +172,7 @@ class ViewMap:
 
 
 def _centres(size: Size, of: Size, dtype: torch.dtype, device: torch.device) -> Float[Tensor, "n 2"]:
-    """The centres of (height, width) equal cells in the pixels of a picture, row by row."""
+    """Return the centres of (height, width) equal cells in the pixels of a picture, row by row."""
     y, x = (
         (torch.arange(count, dtype=dtype, device=device) + 0.5) * (whole / count) - 0.5
         for count, whole in zip(size, of, strict=True)
@@ -181,7 +181,7 @@ def _centres(size: Size, of: Size, dtype: torch.dtype, device: torch.device) -> 
 
 
 def forth(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
-    """Where points of the picture come to lie in the view, and which are seen there."""
+    """Map points of the picture to the view, and return which are visible there."""
     path = forwards(hops(record._lowered()))
     if record.plan.volumes:
         return follow3(points, cast(Any, path))
@@ -191,7 +191,7 @@ def forth(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tenso
 
 
 def back(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
-    """Where points of the view lie in the picture, and which of them show it."""
+    """Map points of the view to the picture, and return which of them show it."""
     way = hops(record._lowered())
     seen = inside(points, record.size_out)
     for (step, _), size in zip(reversed(way), [size for _, size in way[-2::-1]] + [record.size_in] * bool(way), strict=True):

@@ -70,7 +70,7 @@ from pellucid.types import ImageSpec
 __all__ = ["Pipeline"]
 
 _BESIDE = 0x5851F42D4C957F2D
-"""Turns a seed into that of an independent draw, with which `expected` compares the one that it takes."""
+"""XORed with the seed, it gives an independent draw, the baseline of `expected` under ``reinforce``."""
 
 
 class Pipeline(nn.Module):
@@ -80,58 +80,58 @@ class Pipeline(nn.Module):
         transforms: the steps, in order; a pipeline among them stands for its transforms.
         seed: with the step counter and the sample's index, decides every draw: equal pipelines with one seed draw the same. None
             (default): a stream of its own, whose seed comes from torch's, so ``torch.manual_seed`` at the start makes a run
-            repeatable; the global generator is never advanced. Ranks, and workers of a ``DataLoader``, draw for themselves.
+            repeatable; the global generator is never advanced. Ranks, and workers of a ``DataLoader``, draw different values.
         same_on_batch: share every draw across the batch.
         fuse: compose runs of geometry and colour into one resample; off resamples step by step.
-        canvas: ``each``: what a crop, a pad or any other step cuts off stays cut off, and what a pad adds stays, as if every step
-            were painted; ``image``: a composed run sees the whole of its source, so that fewer corners are empty.
+        canvas: ``each``: what a step cuts off stays cut off, and what a pad adds stays, as if each step rendered its own picture;
+            ``image``: a composed run sees the whole of its source, so that fewer corners are empty.
         impl: ``auto``, ``reference``, ``cpu`` or ``triton``; an explicit choice is used or raises.
-        out: the form of the result: ``tensor``; ``same`` for an array (H, W, C) or a PIL image where one came, rows where
-            rows came; ``numpy`` for arrays of everything. Arrays have no gradient.
-        like: ``albumentations`` for what its ``Compose`` returns: ``augment(image=array, mask=, masks=, bboxes=, keypoints=,
-            class_labels=)`` gives arrays of the same layout and dtype, without rows that left the picture, and their labels;
-            ``out``, ``drop_invalid`` and ``targets`` that are given win. Here they are ``same``, True and ``{"masks": "mask"}``.
+        out: the form of the result: ``tensor``; ``same`` for the form of the input: an array (H, W, C), a PIL image or lists of
+            rows; ``numpy`` for arrays of everything. Arrays have no gradient.
+        like: ``albumentations`` for the results of its ``Compose``: ``augment(image=array, mask=, masks=, bboxes=, keypoints=,
+            class_labels=)`` gives arrays of the same layout and dtype, without rows that left the picture and their labels. It
+            sets the defaults ``out="same"``, ``drop_invalid=True`` and ``targets={"masks": "mask"}``.
         dtype: of the images returned, floating or uint8; default that of the input (8-bit results are rounded), but float32 for
-            images of bytes or 16 bits that end up normalised. Images of uint16 and int16 are computed with in float32, 65535 or
-            32767 for 1.0, and rounded once.
+            images of bytes or 16 bits that end up normalised. Images of uint16 and int16 are computed in float32, with 65535 or
+            32767 as 1.0, and rounded once.
         targets: kinds of dict keys that are not named after their kind, such as ``{"left": "image"}``.
-        passthrough: keys returned as they are.
+        passthrough: keys that are returned unchanged.
         box_format: ``xyxy`` (or ``pascal_voc``), ``xywh`` (``coco``), ``cxcywh`` or ``cxcywhr`` (radians), in pixels; or in
-            fractions of the picture's size ``yolo`` (cxcywh) or ``albumentations`` (xyxy). By key, such as
-            ``{"boxes_ship": "cxcywhr"}``, it is ``xyxy`` for the rest.
+            fractions of the picture's size ``yolo`` (cxcywh) or ``albumentations`` (xyxy). A dict such as
+            ``{"boxes_ship": "cxcywhr"}`` sets it by key; other keys are ``xyxy``.
             torchvision's boxes carry their format, and their degrees stay degrees.
-        channels_last: images are tensors (H, W, C), (B, H, W, C) or (B, T, H, W, C), and come back so; masks and heatmaps stay
-            as they are. By default channels stand first, and shapes that look otherwise raise (but
-            (64, 4, 4), which can be a feature map); False takes any at its word.
+        channels_last: images are tensors (H, W, C), (B, H, W, C) or (B, T, H, W, C), and results have the same layout; masks and
+            heatmaps keep channels first. By default channels come first, and shapes that look like channels last raise (except
+            for shapes such as (64, 4, 4), which can be a feature map); False accepts any shape.
         min_area, min_visibility, min_size: boxes with a smaller visible area (square pixels), visible fraction (0 to 1) or visible
             side (pixels, or (height, width)) become invalid.
         mask_fill: the masks' value outside the image; a number that the masks' dtype holds.
         interpolation: per kind, such as ``{"mask": "bilinear"}``; masks are nearest, heatmaps and depth bilinear by default.
-            ``{"labelmap": "majority"}``: each label's share is read linearly, and the greatest wins, of all that a voxel covers
-            where a ``Resize3`` shrinks.
-        pairs: by key, the places of keypoints, or of a heatmap's or mask's channels, that are left and right of one thing, such as
-            ``{"keypoints": [(1, 2), (3, 4)]}``: they change places in every sample whose map mirrors.
+            ``{"labelmap": "majority"}``: each label's share is interpolated linearly, and the label with the largest share wins;
+            where a ``Resize3`` shrinks, of all labels that a voxel covers.
+        pairs: by key, pairs of indices of keypoints, or of a heatmap's or mask's channels, that are left and right of the same
+            thing, such as ``{"keypoints": [(1, 2), (3, 4)]}``: they are swapped in every sample whose map mirrors.
         return_valid: add ``valid``, the share of every output pixel that shows the image, to dict results.
-        pad_targets: boxes and keypoints of a list of pictures come back as one batch, padded with zeros that ``boxes_valid`` and
-            ``keypoints_valid`` tell from the others; off, they come back as lists.
-        drop_invalid: leave boxes and keypoints out that are no longer valid, and with boxes the rows of ``labels``, ``iscrowd`` and
-            ``masks`` beside them, with keypoints those of ``keypoint_labels``; of one picture or of a list. By default they stay,
-            flagged: batches keep their shapes.
-        share: which pictures of a sample draw alike, such as ``{"colour": ["left", "right"]}``; all else is drawn for each picture
-            by its name, and each may have a size of its own. ``geometry`` is what moves points, ``colour`` all that does not, and
-            a part of a class's name decides for those transforms. A list of lists makes several groups. Without it the pictures
-            of a sample have one size, and one draw for all of them. Records are a dict then, one `Record` for each picture.
-        only: with ``share``, the pictures that some transforms are for, said as in ``share`` or by place:
-            ``{"geometry": ["left", "right"], 3: ["wrist"]}``. The others pass by; the rest of their draws stay the same.
-        of: with ``share``, the pictures that targets belong to, such as ``{"boxes": "left"}``; by default that in their key, as in
-            ``boxes_left``, or else ``image``, or the only one. Flow and disparity that lead from one picture to another name both,
-            ``{"flow": ("left", "right")}``; ``flow_valid`` says where both show the point then.
-        per_frame: transforms that draw anew for each frame of a clip, by a part of their class's name, such as ``("noise",)``. All
-            else stands still through a clip, or moves as `Smooth` says.
-        cameras: what takes the turn of a picture: ``matrix``, the camera's matrix takes all of it; ``pose``, the matrix stays
-            plain, and ``extrinsics``, ``lens``, ``boxes3d``, ``rays``, ``pointmap`` and ``normals`` turn; ``residual``, as
-            ``matrix``, and under fields, which are refused otherwise, ``residual`` (B, 2, H, W) says how far from a pixel that
-            matrix puts what it shows.
+        pad_targets: boxes and keypoints of a list of pictures come back as one batch, padded with zeros, which ``boxes_valid`` and
+            ``keypoints_valid`` mark as False; off, they come back as lists.
+        drop_invalid: drop boxes and keypoints that are no longer valid, with their rows of ``labels``, ``iscrowd`` and ``masks``
+            (boxes) or of ``keypoint_labels`` (keypoints); for one picture or a list. By default they stay and are flagged, so that
+            batches keep their shapes.
+        share: which pictures of a sample share draws, such as ``{"colour": ["left", "right"]}``; other draws are made for each
+            picture by its name, and pictures may differ in size. ``geometry`` names all transforms that move points, ``colour``
+            all others, and a part of a class's name names those transforms. A list of lists makes several groups. Records are
+            dicts then, with a `Record` for each picture. Without ``share``, the pictures of a sample have one size and one draw.
+        only: with ``share``, the pictures to which some transforms apply, named as in ``share`` or by place:
+            ``{"geometry": ["left", "right"], 3: ["wrist"]}``. Other pictures skip these; their other draws stay the same.
+        of: with ``share``, the pictures that targets belong to, such as ``{"boxes": "left"}``; by default the picture in their key,
+            as in ``boxes_left``, or else ``image``, or the only one. Flow and disparity from one picture to another name both,
+            ``{"flow": ("left", "right")}``; ``flow_valid`` then marks the points that both pictures show.
+        per_frame: transforms that draw anew for each frame of a clip, by a part of their class's name, such as ``("noise",)``.
+            Other draws are the same in all frames of a clip, or change as `Smooth` says.
+        cameras: where a picture's rotation goes. ``matrix``: into the camera's matrix. ``pose``: the matrix stays upper triangular,
+            and ``extrinsics``, ``lens``, ``boxes3d``, ``rays``, ``pointmap`` and ``normals`` turn. ``residual``: as ``matrix``, and
+            displacement fields, which raise otherwise, add ``residual`` (B, 2, H, W): from each pixel to where the matrix puts the
+            point that it shows.
 
     Gradient:
         To images, learned ranges and the record's values, as each transform declares. Nothing is done in place.
@@ -192,11 +192,11 @@ class Pipeline(nn.Module):
         self.transforms = as_transforms(transforms)
         self.steps = steps_of(self.transforms)
         Key(seed=0 if seed is None else seed)
-        if any(step.transform.dimensions == (3,) for step in self.steps):  # whose pictures, under whatever name, are volumes
+        if any(step.transform.dimensions == (3,) for step in self.steps):  # then the batch's images are volumes
             given["targets"] = {"image": VOLUME.name, **given["targets"]}
         self.options = Options(**given)
         self._named = seed is not None
-        with torch.inference_mode(False):  # whose tensors could be neither counted with nor trained outside of it
+        with torch.inference_mode(False):  # tensors made in inference mode cannot be changed or trained outside of it
             self.register_buffer("_seed", torch.tensor(own_seed() if seed is None else seed, dtype=torch.int64, device="cpu"))
             self.register_buffer("_step", torch.tensor(0, dtype=torch.int64, device="cpu"))
             self.learned = LearnedParameters(self.steps)
@@ -208,7 +208,7 @@ class Pipeline(nn.Module):
         self._scene = Scene(self) if self.options.share else None
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """The step is copied: the stream counts in place, and a state that is kept in memory must not count along."""
+        """Copy the step: the stream counts in place, and a state that is kept in memory must not change with it."""
         super()._save_to_state_dict(destination, prefix, keep_vars)
         if not keep_vars:
             destination[f"{prefix}_step"] = destination[f"{prefix}_step"].clone()
@@ -228,22 +228,23 @@ class Pipeline(nn.Module):
         Args:
             batch: an image tensor (B, C, H, W), (C, H, W) or a video (B, T, C, H, W); an array (H, W, C) or a PIL image; a list of
                 pictures of any sizes; or a dict of targets, all of them batches or all of them lists. The targets may be a dict
-                of their own, under ``target`` or as (image, target); a target that is a class or classes is left alone.
-            others: nothing else goes by place.
+                of their own, under ``target`` or as (image, target); a target of class numbers is returned unchanged.
+            others: not accepted: there is one positional argument.
             key: decides the draw; default the pipeline's seed and step, which then advances.
             return_record: also return the record of the draw.
-            gradient_scale: pixels, from 0 to 16, a number or a tensor () or (B,): slopes to drawn values are read from images
-                blurred by a Gaussian of this standard deviation (a declared surrogate, which sees further); results stay sharp.
-            targets: the entries of a dict by name, in the place of a batch: ``augment(image=image, bboxes=boxes)``.
+            gradient_scale: in pixels, from 0 to 16, a number or a tensor () or (B,): gradients to drawn values are computed from
+                images blurred by a Gaussian of this standard deviation (a declared surrogate, which reaches further); results stay
+                sharp.
+            targets: the entries of a dict by name, instead of a batch: ``augment(image=image, bboxes=boxes)``.
 
         Returns:
             The same structure, augmented; with ``return_record`` a pair (result, record). Dicts gain ``boxes_valid`` and
-            ``keypoints_valid``. Lists of pictures come back as one batch (B, C, H, W) where the transforms end in one size
-            whatever comes in, else as lists; sample i is what a call with it alone gives under the same key.
+            ``keypoints_valid``. Lists of pictures come back as one batch (B, C, H, W) if the transforms end in the same size for
+            all inputs, else as lists; each sample equals the result of a call with it alone under the same key.
 
         Errors:
-            InvalidType or InvalidArgument for a batch that is none of these, for targets that do not fit the images, for a key with
-            another number of indices than samples, and for images that a transform cannot take.
+            InvalidType or InvalidArgument for any other batch, for targets that do not fit the images, for a key with another
+            number of indices than samples, and for images that a transform cannot take.
         """
         if others:
             got = ", ".join(type(one).__name__ for one in (batch, *others))
@@ -268,7 +269,7 @@ class Pipeline(nn.Module):
             self.learned.hint()
             return forward_lists(self, batch, key, return_record, kind)
         self.learned.hint()
-        record = self._draw(parsed, key, unpacked=return_record)  # or else nobody will look at the drawn values
+        record = self._draw(parsed, key, unpacked=return_record)  # without the record, the drawn values may not be needed
         out = apply_targets(record, parsed, self.options, gradient_scale)
         if kind is not None and not self.learned.distributions and self._look.saw(parsed):
             spec = self._spec(parsed) if self._decides(parsed) else None
@@ -289,7 +290,7 @@ class Pipeline(nn.Module):
             A `Record`, or a `RaggedRecord` for a list of pictures.
 
         Gradient:
-            None to the batch, of which only sizes are read; the record's values have their gradient to learned numbers.
+            batch: none, because only its sizes are read. The record's values have a gradient to learned numbers.
 
         Errors:
             As the call.
@@ -306,17 +307,17 @@ class Pipeline(nn.Module):
         return draw_lists(self, batch, key) if parsed is None else self._draw(parsed, key)
 
     def warmup(self, batch: Any, *, gradients: bool = True) -> int:
-        """Compile the kernels that batches like this one need, and keep them on disk: before a ``DataLoader`` starts workers, say.
+        """Compile the kernels that batches like this one need, and keep them on disk, for example before a ``DataLoader`` starts.
 
-        Calls the pipeline a few times, until gates and choices have most likely been open and closed. The stream of draws stays
-        where it is, and the batch as it was.
+        It calls the pipeline a few times, so that gates and choices have most likely been open and closed. The stream of draws
+        does not advance, and the batch stays unchanged.
 
         Args:
-            batch: as in the call, of the kind to come: its dtype, channels and targets count, its size may be small.
-            gradients: compile the way back to floating-point images, too.
+            batch: as in the call, with the dtype, channels and targets of later batches; its size may be small.
+            gradients: compile the backward pass to floating-point images, too.
 
         Returns:
-            How many kernels were compiled; 0 where all were there already.
+            The number of kernels that were compiled; 0 if all had been compiled before.
 
         Errors:
             As the call.
@@ -334,15 +335,15 @@ class Pipeline(nn.Module):
         return compiled_ahead(lambda one, step: self(one, key=Key(0, step=step)), batch, learned=learned, gradients=gradients)
 
     def views(self, batch: Any, n: int = 2, *, same: Sequence[str | type | int] = (), key: Key | None = None) -> tuple[View, ...]:
-        """Several views of one batch, each with its record: ``(x, a), (y, b) = pipeline.views(images)``.
+        """Return several views of one batch, each with its record: ``(x, a), (y, b) = pipeline.views(images)``.
 
         Args:
             batch: as in the call.
-            n: how many; the first is what a call with this key gives.
+            n: the number of views; the first is the result of a call with this key.
             same: transforms that draw once for all views: places, classes, or parts of the names of classes, such as ``"crop"``.
             key: as in the call; by default all views take one step of the stream.
 
-        ``a.map_to(b)`` then says where one view's pixels lie in the other.
+        ``a.map_to(b)`` is then the map from one view's pixels to the other's.
 
         Returns:
             n pairs (result, record), each result as a call would give it.
@@ -375,16 +376,16 @@ class Pipeline(nn.Module):
     ) -> Any:
         """Replay a record: on the same images bit for bit, or on other images, targets and devices.
 
-        `gradient_scale` means what it does in the call. With a function instead of a batch this is ``nn.Module.apply``, so a
-        pipeline may sit inside a model.
+        With a function instead of a batch this is ``nn.Module.apply``, so a pipeline may be part of a model.
 
         Args:
-            batch: as in the call; of ``size_in`` and as many samples as the record has, or any number where it has one.
+            batch: as in the call, of size ``size_in``, with the record's number of samples, or any number if that is 1.
             record: of an earlier call, of :meth:`draw`, or made from one.
             gradient_scale: as in the call.
-            over: a picture that lies over floating-point images, (C, H, W) or one for each, and the maps to its pixels from theirs,
-                (B, 3, 3). A warp that the pipeline begins with reads both where they were, once, and antialiases the picture; where
-                the first pass is another one, moves points by a field or repeats the images at their borders, it is pasted first.
+            over: (picture, maps): a picture over floating-point images, (C, H, W) or one for each, and the maps from the images'
+                pixels to its own, (B, 3, 3). If the pipeline begins with a warp, that resamples both once, and antialiases the
+                picture. If the first pass is none, has a displacement field, or repeats images at their borders, the picture is
+                pasted before.
 
         Returns:
             The structure of the batch, augmented.
@@ -393,8 +394,8 @@ class Pipeline(nn.Module):
             batch, record.params, over: as each transform declares.
 
         Errors:
-            InvalidType for anything but a record; InvalidArgument for one of other transforms (one without any takes all), and
-            where sizes or the numbers of samples differ from the record's; for something over pictures that it does not fit.
+            InvalidType for anything but a record; InvalidArgument for a record of other transforms (an empty pipeline takes any
+            record), for sizes or numbers of samples that differ from the record's, and for an ``over`` that does not fit.
 
         Example:
             >>> augment, images = pellucid.Pipeline([pellucid.RandomAffine(degrees=15)], seed=0), torch.rand(2, 3, 8, 8)
@@ -421,24 +422,24 @@ class Pipeline(nn.Module):
     def inverse(self, batch: Any, record: Record | RaggedRecord | Mapping[str, Any], *, return_valid: bool = False) -> Any:
         """Undo the geometry: images are resampled back, boxes and keypoints mapped back without loss of precision.
 
-        Colours stay as they are, and the parts that the forward pass cut away are zeros. Boxes come back as the hull of their
-        mapped corners, so a box that was rotated grows; keypoints come back to rounding.
+        Colours stay unchanged, and parts that the forward pass cut off are zeros. Boxes come back as the hull of their mapped
+        corners, so a box that was rotated grows; keypoints come back up to rounding.
 
         Args:
-            batch: what came out of a call, or anything of its size: predictions, for instance.
+            batch: the result of a call, or other targets of its size, such as predictions.
             record: of that call.
             return_valid: also return the share of each pixel that comes from the batch, (B, 1, H, W): as ``valid`` in dicts, else
                 as the second of a pair. Not for lists of pictures.
 
         Returns:
-            The structure of the batch, of the size that went in.
+            The structure of the batch, in the size of the call's input.
 
         Gradient:
             batch, record.params: as of a resample.
 
         Errors:
-            InvalidType for anything but a record; InvalidArgument for other transforms, where sizes differ from the record's,
-            and for samples that were mixed.
+            InvalidType for anything but a record; InvalidArgument for a record of other transforms, for sizes that differ from the
+            record's, and for samples that were mixed.
 
         Example:
             >>> augment, images = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]), torch.rand(2, 3, 8, 8)
@@ -496,13 +497,12 @@ class Pipeline(nn.Module):
         """Return the plan as text: which transforms fuse, which implementation runs, and which values are drawn.
 
         Args:
-            batch: images of the kind in question; the other arguments are then not read.
+            batch: images to explain the plan for; the other arguments are then ignored.
             size: (height, width) of the images, a number for squares, or (depth, height, width) of volumes.
-            channels: how many channels they have.
+            channels: their number of channels.
 
         Errors:
-            InvalidType or InvalidArgument for a size or a number of channels that is none, and for images that a transform cannot
-            take.
+            InvalidType or InvalidArgument for a wrong size or number of channels, and for images that a transform cannot take.
 
         Example:
             >>> print(pellucid.Pipeline([pellucid.RandomAffine(degrees=15), pellucid.RandomInvert()]).explain().splitlines()[0])
@@ -543,17 +543,17 @@ class Pipeline(nn.Module):
         return self._plans.of(spec)
 
     def expected(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None) -> Tensor:
-        """The loss of one draw, with a backward pass that is unbiased for the loss expected over draws.
+        """Return the loss of one draw, with a backward pass that is unbiased for the expected loss over draws.
 
-        This is where the estimators act that need the loss itself: gates (``exact``, ``arm``, ``reinforce``), choices, and ranges
-        under ``boundary``. Ranges that are reparameterised learn here as in a plain call.
+        Estimators that need the loss itself work here: those of gates (``exact``, ``arm``, ``reinforce``), of choices, and of
+        ranges under ``boundary``. Reparameterised ranges learn here as in a plain call.
 
         Args:
             loss_fn: takes the augmented batch, returns (B,) losses, one per sample. A scalar that mixes the samples is allowed
-                where no learned draw is ``exact`` or ``boundary`` (unless the samples share it); (B,) losses that mix them
-                are refused. It is called :meth:`evaluations` times (once more under ``reinforce`` where a scalar, a shared draw
-                or a single sample leaves nothing to compare with), the first time with gradient and the others without, and
-                must depend on the draw alone: dropout adds variance, and batch statistics of a model in training mode mix the
+                if no learned draw is ``exact`` or ``boundary`` (unless the samples share it); (B,) losses that mix samples
+                raise. It is called :meth:`evaluations` times (once more under ``reinforce`` if a scalar, a shared draw or a
+                single sample leaves no other samples as a baseline), the first time with gradient and then without. It must
+                depend on the draw alone: dropout adds variance, and batch statistics of a model in training mode mix the
                 samples.
             batch: as in the call.
             key: as in the call. Indices must differ for ``reinforce``, whose baseline is the rest of the batch.
@@ -566,9 +566,9 @@ class Pipeline(nn.Module):
             ``relaxed`` or ``straight_through`` and through declared surrogates.
 
         Errors:
-            InvalidArgument where the losses of some samples change with the draws of others and an estimator takes each for its
-            own. The first call with a loss looks, by two further evaluations without gradient on a fixed state of torch's
-            generator (which is restored); a compiled call does not.
+            InvalidArgument if the losses of some samples change with the draws of others, and an estimator needs one loss per
+            sample. The first call with a loss tests this with two further evaluations, without gradient, from a fixed state of
+            torch's generator (which is restored); a compiled call does not.
 
         Example:
             >>> augment = pellucid.Pipeline([pellucid.RandomInvert(p=pellucid.Learnable(0.3))])
@@ -591,7 +591,7 @@ class Pipeline(nn.Module):
         return expected_loss(evaluate, sites_of(trial.drawn, u, other), check=self._losses.new(loss_fn))
 
     def worst(self, loss_fn: Callable[[Any], Tensor], batch: Any, *, key: Key | None = None, **search: Any) -> Any:
-        """Return, for each sample, the draw under which its loss is largest, as far as a search in the distributions sees.
+        """Return, for each sample, the draw with the largest loss that a search in the distributions finds.
 
         Args:
             loss_fn: takes the augmented batch, returns (B,) losses, one per sample.
@@ -606,8 +606,8 @@ class Pipeline(nn.Module):
             As of an ordinary draw, at the worst one; the search itself has none.
 
         Errors:
-            InvalidType for a ``loss_fn`` that cannot be called; InvalidArgument for losses of another shape, and for searches that
-            do not exist.
+            InvalidType for a ``loss_fn`` that cannot be called; InvalidArgument for losses of another shape, and for an unknown
+            search.
 
         Example:
             >>> augment = pellucid.Pipeline([pellucid.RandomBrightness((0.5, 1.5))], seed=0)
@@ -618,8 +618,8 @@ class Pipeline(nn.Module):
         return worst_draw(self, loss_fn, batch, key=key, **search)
 
     def evaluations(self) -> int:
-        """Return how often :meth:`expected` evaluates the loss: once with gradient, the rest without; the first call looks twice
-        more, and ``reinforce`` once more where the loss is a scalar, the draw is shared or there is one sample.
+        """Return how often :meth:`expected` evaluates the loss: once with gradient, the rest without. The first call adds two
+        evaluations, and ``reinforce`` one if the loss is a scalar, the draw is shared or there is one sample.
 
         Example:
             >>> pellucid.Pipeline([pellucid.RandomInvert(p=pellucid.Learnable(0.3))]).evaluations()
@@ -629,19 +629,19 @@ class Pipeline(nn.Module):
         return evaluations([Site(at, distribution, {}, none) for at, distribution in self.learned.distributions.items()])
 
     def ranges(self, batch: Any | None = None) -> dict[str, dict[str, Tensor]]:
-        """Return the learned distributions as they are now.
+        """Return the current numbers of the learned distributions.
 
         Args:
             batch: images, from which modules predict their numbers.
 
         Returns:
-            ``{"0.degrees": {"low": ..., "high": ...}}``, part of the graph; predicted ones are (B,) each.
+            ``{"0.degrees": {"low": ..., "high": ...}}``, part of the graph; predicted numbers are (B,).
 
         Gradient:
             To the learned numbers: exact.
 
         Errors:
-            InvalidArgument for no batch, and for one without an image, where numbers are predicted.
+            InvalidArgument if numbers are predicted and the batch is missing or has no image.
 
         Example:
             >>> pellucid.Pipeline([pellucid.RandomAffine(degrees=pellucid.Learnable(10.0))]).ranges()
@@ -650,7 +650,7 @@ class Pipeline(nn.Module):
         return self.learned.ranges(None if batch is None else self._pictures(self._parse(batch)))
 
     def numbers(self, batch: Any | None = None) -> dict[str, float]:
-        """Return the same as :meth:`ranges` as plain numbers for a log; predicted ones and arrays as their mean.
+        """Return :meth:`ranges` as plain numbers, for a log; predicted numbers and arrays as their mean.
 
         Args:
             batch: as in :meth:`ranges`.
@@ -667,7 +667,7 @@ class Pipeline(nn.Module):
         return {f"{label}.{name}": float(value.detach().mean()) for label, now in ranges.items() for name, value in now.items()}
 
     def ranges_text(self, batch: Any | None = None) -> str:
-        """Return the same as :meth:`ranges` for people: one line per learned distribution.
+        """Return :meth:`ranges` as text: one line per learned distribution.
 
         Args:
             batch: as in :meth:`ranges`.
@@ -731,8 +731,8 @@ class Pipeline(nn.Module):
         return self.learned.kl(priors, None if batch is None else self._pictures(self._parse(batch)))
 
     def frozen(self) -> Pipeline:
-        """Return the same pipeline with plain numbers where learned ones are now: nothing trains, everything can be saved to a
-        file.
+        """Return the same pipeline with the current values of learned numbers as plain numbers: nothing is trained any more, and
+        everything can be saved to a file.
 
         Errors:
             InvalidArgument for numbers that a module predicts from images.
@@ -777,8 +777,8 @@ class Pipeline(nn.Module):
         return not isinstance(batch, Tensor) and is_ragged(batch, self.options)
 
     def _apart(self, batch: Any, key: Key | None) -> tuple[Parsed | None, Key | None]:
-        """A batch, understood, or None where its samples go through passes of their own: a list, and where draws decide on several
-        sizes; and the key, which such draws take.
+        """Return the parsed batch, and the key. The batch is None if its samples need separate passes: for a list, and if draws
+        decide on several sizes; deciding takes a key from the stream.
         """
         if self._is_ragged(batch):
             return None, key
@@ -792,11 +792,11 @@ class Pipeline(nn.Module):
         return None if several else parsed, Key(seed, step, index)
 
     def _decides(self, parsed: Parsed) -> bool:
-        """Whether a draw decides the size of a result."""
+        """Return whether a draw decides the size of a result."""
         return self._settles and decides(self.transforms, self._spec(parsed))
 
     def _settled(self, specs: Sequence[ImageSpec], seed: Tensor, step: Tensor, index: Tensor) -> list[tuple[Transform, ...]] | None:
-        """For each sample the transforms with what decides sizes drawn; None where nothing does."""
+        """Return for each sample the transforms with the draws that decide sizes filled in; None if no draw decides a size."""
         if not self._settles or not any(decides(self.transforms, spec) for spec in set(specs)):
             return None
         return settle_each(self.transforms, specs, seed, step, index, same_on_batch=self.same_on_batch, streams=self._plans.streams)
@@ -812,7 +812,7 @@ class Pipeline(nn.Module):
         return ImageSpec.of(first.tensor.shape[-1 - len(first.size)] if first.kind in IMAGES else 3, first.size)
 
     def _pictures(self, parsed: Parsed) -> Tensor:
-        """What predictors see: the images in floating point, one leading axis more than a sample has."""
+        """Return the images that modules predict from: floating point, with one batch axis."""
         entry = next((entry for entry in parsed.entries if entry.kind in IMAGES), None)
         if entry is None:
             raise invalid("batch", expected="an image, from which numbers are predicted", got=[e.key for e in parsed.entries])
@@ -820,7 +820,7 @@ class Pipeline(nn.Module):
         return image if image.is_floating_point() else image.to(torch.float32) / 255.0
 
     def _raw(self, parsed: Parsed, plan: Plan) -> dict[tuple[int, str], dict[str, Tensor]]:
-        """What draws read beside random words: learned numbers, and the boxes and masks of the batch."""
+        """Return the inputs of draws besides random words: learned numbers, and the boxes and masks of the batch."""
         raw = self.learned.raw(self._pictures(parsed) if self.learned.predicts else None)
         return raw | targets_seen(plan, parsed) if plan.looking else raw
 
@@ -831,7 +831,7 @@ class Pipeline(nn.Module):
 
     @pinned
     def key_of(self, batch: Any, key: Key | None = None) -> Key:
-        """Return the key a call would draw with, all of it named; without one of yours, this takes a step of the stream.
+        """Return the complete key (seed, step and index) that a call would draw with; without ``key``, take a step of the stream.
 
         Args:
             batch: as in the call.
@@ -854,7 +854,7 @@ class Pipeline(nn.Module):
         return Key(*self._key_parts(parsed, key, batch_of(parsed)[0]))
 
     def _planned(self, parsed: Parsed, settled: tuple[Transform, ...] | None = None) -> Plan:
-        """The plan of a call; the first pictures are looked at."""
+        """Return the plan of a call, and check the first pictures."""
         plans = self._plans if settled is None else self._plans.settled(settled)
         plan, device = plans.of(self._spec(parsed)), parsed.entries[0].tensor.device.type
         if device not in ("cpu", "cuda") and (operators := lacking(plan, device)):
@@ -864,7 +864,7 @@ class Pipeline(nn.Module):
         return plan
 
     def _at(self, parsed: Parsed, key: Key | None) -> tuple[Plan, Tensor, Tensor, Tensor]:
-        """The plan of a call, and the (seed, step, index) to draw with; without a key, it takes a step of the stream."""
+        """Return the plan of a call, and the (seed, step, index) to draw with; without a key, take a step of the stream."""
         samples = batch_of(parsed)[0]
         if not self._decides(parsed):
             plan = self._planned(parsed)
@@ -878,32 +878,32 @@ class Pipeline(nn.Module):
         return self._planned(parsed, settled.pop()), *parts
 
     def _key_parts(self, parsed: Parsed, key: Key | None, samples: int, plan: Plan | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """The (seed, step, index) to draw with; without a key, it takes a step of the stream."""
+        """Return the (seed, step, index) to draw with; without a key, take a step of the stream."""
         device = parsed.entries[0].tensor.device
         if key is None:
             plan = self._planned(parsed) if plan is None and not self._settles else plan
-            if torch.compiler.is_exporting() and plan is not None and not plan.draws:  # a graph of standard operators
+            if torch.compiler.is_exporting() and plan is not None and not plan.draws:  # exports use standard operators only
                 return torch.zeros_like(self._seed), torch.zeros_like(self._step), default_index(samples, device)
             shared = any_shared(self.transforms, self.options) if plan is None else self.same_on_batch or any(plan.shared)
             return *claim(self._seed, self._step, shared=shared), default_index(samples, device)
         return key_for(key, samples, device)
 
     def __len__(self) -> int:
-        """How many transforms; a choice is one."""
+        """Return the number of transforms; a choice counts as one."""
         return len(self.transforms)
 
     def __iter__(self) -> Iterator[Transform]:
-        """The transforms."""
+        """Iterate over the transforms."""
         return iter(self.transforms)
 
     def __getitem__(self, item: int | slice) -> Any:
-        """A transform, or a pipeline of some: with these options, a stream of its own, and the learned numbers as they are."""
+        """Return a transform, or for a slice a pipeline of these transforms, with these options and the current learned numbers."""
         if not isinstance(item, slice):
             return self.transforms[item]
         return self._of([(self, i) for i in range(len(self))[item]])
 
     def __add__(self, other: Pipeline | Sequence[Transform]) -> Pipeline:
-        """This, then the other, with these options, a stream of its own and the learned numbers as they are; in one plan."""
+        """Return one pipeline of this one's transforms and then the other's, with these options and the current learned numbers."""
         if isinstance(other, Pipeline) and other.options != self.options:
             raise invalid("pipelines", expected="the same options on both sides of +", got=f"{self.options} and {other.options}")
         if not isinstance(other, Pipeline):
@@ -911,7 +911,7 @@ class Pipeline(nn.Module):
         return self._of([(one, i) for one in (self, other) for i in range(len(one))])
 
     def _of(self, parts: Sequence[tuple[Pipeline, int]]) -> Pipeline:
-        """A pipeline of transforms of others."""
+        """Make a pipeline of transforms of other pipelines."""
         seed = int(self._seed) if self._named else None
         transforms = tuple(one.transforms[i] for one, i in parts)
         settings = settings_of(self.options, transforms)
@@ -921,7 +921,7 @@ class Pipeline(nn.Module):
         return new
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the pipeline as plain, versioned data; learned numbers as where they started (see :meth:`frozen`).
+        """Return the pipeline as plain, versioned data; learned numbers have their starting values (see :meth:`frozen`).
 
         Errors:
             InvalidArgument for steps that no file can hold, such as a function or a module.
@@ -939,10 +939,10 @@ class Pipeline(nn.Module):
 
         Args:
             spec: the description.
-            allow: modules that may be imported for transforms of your own, by their dotted names. Nothing else is.
+            allow: modules that may be imported for transforms of your own, by their dotted names. No others are imported.
 
         Returns:
-            A pipeline that draws as the one described, if that had a seed.
+            The pipeline. It draws the same as the one described, if that had a seed.
 
         Errors:
             InvalidArgument or InvalidType for a description of another version, names that no transform has, and modules not
@@ -961,7 +961,7 @@ class Pipeline(nn.Module):
         """Write :meth:`to_dict` to a ``.toml`` or ``.json`` file.
 
         Args:
-            path: where to; the suffix decides the format.
+            path: of the file; the suffix decides the format.
 
         Errors:
             InvalidArgument for another suffix, and as :meth:`to_dict`.
@@ -980,7 +980,7 @@ class Pipeline(nn.Module):
         """Read a pipeline from a ``.toml`` or ``.json`` file; nothing in it is executed.
 
         Args:
-            path: what :meth:`save` wrote, or a file written by hand.
+            path: of a file that :meth:`save` wrote, or that was written by hand.
             allow: as in :meth:`from_dict`.
 
         Returns:

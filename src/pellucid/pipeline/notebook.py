@@ -1,6 +1,6 @@
-"""How records and pipelines look in a notebook, and a record in a line.
+"""Show records and pipelines in a notebook, and a record in one line of text.
 
-Owns: the HTML and the short text of what was drawn.
+Owns: the HTML and the short text of drawn values.
 Must not: draw pictures; ``figures.py`` does.
 Read next: ``records.py``.
 """
@@ -20,7 +20,7 @@ _NAMES = 8
 
 
 def record_text(record: Any) -> str:
-    """A record in one line: how many samples, what ran, and what was drawn; its values are in ``record.params``."""
+    """Describe a record in one line: the number of samples, the passes, the sizes, and the names of the drawn values."""
     plans = tuple(dict.fromkeys(record.plans)) if hasattr(record, "plans") else (record.plan,)
     names = [f"{i}.{name}" for i, values in enumerate(record.params) for name in values]
     drawn = ", ".join([*names[:_NAMES], *(["..."] if len(names) > _NAMES else [])]) or "nothing"
@@ -30,7 +30,7 @@ def record_text(record: Any) -> str:
 
 
 def record_html(record: Any) -> str:
-    """A record as a table: a row for each drawn value, a column for each of the first samples."""
+    """Show a record as a table: a row for each drawn value, a column for each of the first samples."""
     plans = record.plans if hasattr(record, "plans") else (record.plan,)
     steps = plans[0].steps if plans else ()
     shown = min(len(record), _SAMPLES)
@@ -46,7 +46,7 @@ def record_html(record: Any) -> str:
 
 
 def pipeline_html(pipeline: Any) -> str:
-    """A pipeline as a table of its transforms, with what they declare of gradients."""
+    """Show a pipeline as a table of its transforms and their declared gradients."""
     rows = [
         [str(i), str(transform), ", ".join(dict.fromkeys(kind.replace("_", " ") for kind in transform.gradients.values()))]
         for i, transform in enumerate(pipeline.transforms)

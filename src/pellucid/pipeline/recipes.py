@@ -1,7 +1,7 @@
-"""How pictures of one kind go through a pipeline, decided once: from a key to pixels without another look at the batch.
+"""Recipes: a fast path from a key to pixels for calls of a kind that the pipeline has seen before.
 
-Owns: what tells kinds of calls apart, and `Recipe`, the draw's tape, the passes and the form of the result.
-Must not: trace, hold numbers of a call, or compute otherwise than what it stands for.
+Owns: `kind_of_call`, which decides whether two calls are of one kind; `Recipe`: the draw's tape, the passes, the result's form.
+Must not: trace, hold numbers of a call, or give other results than the normal path.
 Read next: ``../engine/prepared.py``.
 """
 
@@ -39,14 +39,14 @@ from pellucid.types import ImageSpec
 __all__ = ["ListRecipe", "Recipe", "Recipes", "SettledRecipes", "any_shared", "kind_of_call"]
 
 _MOST = 64
-_LARGE = 1 << 20  # bytes of a result from which its memory is torch's, large pages and shared memory among it
-_LYING = 0x500  # of an array's flags: whether it may be written to, and whether its numbers begin at multiples of their size
+_LARGE = 1 << 20  # bytes; larger results are allocated by torch, which may use large pages or shared memory
+_LYING = 0x500  # an array's flags WRITEABLE and ALIGNED
 _CPU = torch.device("cpu")
 
 
 def kind_of_call(batch: Any, recorded: bool = False) -> tuple[Any, ...] | None:
-    """What a batch has in common with others that go the same way; None where one must look closer: it holds more than pictures,
-    somebody traces, maps or listens, or its memory is not simply there; it is a list of unlike pictures, or one to be `recorded`.
+    """Return a key that batches share if they take the same path. None takes the normal path: for batches with more than pictures,
+    while tracing or under vmap, for tensors without plain memory, and for lists of unlike pictures or with ``recorded``.
     """
     if not is_plain_eager():
         return None
@@ -65,12 +65,12 @@ def kind_of_call(batch: Any, recorded: bool = False) -> tuple[Any, ...] | None:
 
 
 class Recipe:
-    """One kind of call.
+    """The fast path for one kind of call.
 
     Args:
-        plan: what is fused with what.
+        plan: of the call.
         tape: of its draws.
-        parsed: one such batch.
+        parsed: a batch of this kind.
         options: of the pipeline.
     """
 
@@ -85,7 +85,7 @@ class Recipe:
 
     @staticmethod
     def of(plan: Plan, parsed: Parsed, options: Options) -> Recipe | None:
-        """The recipe of a call that was looked at; None where calls of its kind must be."""
+        """Make the recipe of a call; None if calls of its kind have to take the normal path."""
         one = (
             len(parsed.entries) == 1
             and parsed.form.bare
@@ -99,7 +99,7 @@ class Recipe:
         return None if tape is None else Recipe(plan, tape, parsed, options)
 
     def __call__(self, batch: Any, stream: Mapping[str, Any], key: Key | None) -> tuple[Replayed, Any]:
-        """What is drawn, and the pictures under it in the form of the batch.
+        """Return the draw, and the augmented pictures in the form of the batch.
 
         Args:
             batch: of this kind.
@@ -123,7 +123,7 @@ class Recipe:
         return drawn, self._shown(in_memory(drawn.rows, flat))
 
     def _first(self, drawn: Replayed, image: Tensor, batch: Any) -> Tensor:
-        """What the first call makes, as it prepares the others."""
+        """Compute the first call's result, and prepare the later calls."""
         passing = image_pass(self.plan, drawn, image, self._options.impl, self._dtype) or Prepared(self._looking)
         made = passing.of_tensors(drawn, image)
         self._shown, self._memory = self._shower(made), self._reader(batch, image.stride())
@@ -131,13 +131,13 @@ class Recipe:
         return made
 
     def _image(self, batch: Any) -> Tensor:
-        """Pictures (b c h w)."""
+        """Return the pictures as a tensor (b c h w)."""
         image = batch if type(batch) is Tensor else as_tensor("image", "image", batch)
         image = image.movedim(-1, -3) if self._last and image is batch else image
         return image if self.lead else image[None]
 
     def _reader(self, batch: Any, stride: tuple[int, ...]) -> Callable[[Any], Rows | None]:
-        """What shows all elements of pictures like these, as prepared passes read them; None of a picture that lies otherwise."""
+        """Return a function from such pictures to their flat memory, for prepared passes; its result is None for another layout."""
         if type(batch) is Tensor:
             return (lambda batch: elements(batch.detach())) if batch.requires_grad else elements
         if type(batch) is np.ndarray and batch.flags.c_contiguous:
@@ -150,13 +150,13 @@ class Recipe:
         return read
 
     def _form(self, made: Tensor) -> Any:
-        """A result in the form of the batch."""
+        """Bring a result into the form of the batch."""
         out = made if self.lead else made[0]
         out = out.movedim(-3, -1) if self._last else out
         return as_given(out, self._given) if self._given else out
 
     def _shower(self, made: Tensor) -> Callable[[Rows], Any]:
-        """The same of the memory of results that lie as this one, dense."""
+        """Return a function from the flat memory of results with this result's layout to the form of the batch."""
         pixels, (batch, channels, height, width) = cells_of(made) > 1, made.shape
         lead = (batch,) if self.lead else ()
         if self._given == "image" and (pixels or channels == 1):
@@ -164,7 +164,7 @@ class Recipe:
         shape, n = (*lead, height, width, channels) if pixels else (*lead, channels, height, width), len(lead)
         if not self._given and pixels == self._last:
             return lambda flat: torch.from_numpy(flat.reshape(shape))
-        if not self._given:  # arrays turn their axes in a fraction of the time of tensors
+        if not self._given:  # NumPy transposes axes much faster than torch
             order = (*range(n), n + 2, n, n + 1) if pixels else (*range(n), n + 1, n + 2, n)
             return lambda flat: torch.from_numpy(flat.reshape(shape).transpose(order))
         if pixels:
@@ -172,36 +172,36 @@ class Recipe:
         return lambda flat: self._form(torch.from_numpy(flat.reshape(batch, channels, height, width)))
 
     def _looking(self, drawn: Replayed, image: Tensor) -> Tensor:
-        """Where a pass depends on more than its kind."""
+        """Compute a call without a prepared pass."""
         return image_of(Lowered(self.plan, drawn, _CPU), image, self._options)
 
 
 def any_shared(transforms: Sequence[Transform], options: Options) -> bool:
-    """Whether some draw is the same for all samples and ranks."""
+    """Return whether some draw is the same for all samples of a batch."""
     return options.same_on_batch or any(getattr(step.transform, "same_on_batch", False) for step in steps_of(transforms))
 
 
 class ListRecipe:
-    """Lists of pictures of one kind, which go together as a batch: its recipe, and whether results come back as a list."""
+    """The fast path for lists of pictures of one kind: the recipe of the stacked batch, and whether results come back as a list."""
 
     def __init__(self, recipe: Recipe, result: Any) -> None:
         self._recipe, self._listed = recipe, type(result) is list
 
     @staticmethod
     def of(plan: Plan, parsed: Parsed, options: Options, result: Any) -> ListRecipe | None:
-        """The recipe of a call, given what it made; None where calls of its kind must be looked at, or make more than tensors."""
+        """Make the recipe of a call, given its result; None if such calls take the normal path or return more than tensors."""
         tensors = {type(one) for one in result} == {Tensor} if type(result) is list else type(result) is Tensor
         recipe = Recipe.of(plan, parsed, options) if tensors else None
         return None if recipe is None else ListRecipe(recipe, result)
 
     def __call__(self, batch: Any, stream: Mapping[str, Any], key: Key | None) -> tuple[Replayed, Any]:
-        """As of a `Recipe`."""
+        """As `Recipe`."""
         drawn, out = self._recipe(stacked_pictures(batch) if type(batch[0]) is Tensor else np.stack(batch), stream, key)
         return drawn, list(out.unbind(0)) if self._listed else out
 
 
 class SettledRecipes(dict[tuple[Transform, ...], Recipe]):
-    """The recipes of single pictures of a kind whose draw decides the size of the result, by the transforms that it settles.
+    """The recipes for single pictures of one kind if a draw decides the size of the result, by the settled transforms.
 
     Args:
         transforms: of the pipeline.
@@ -215,7 +215,7 @@ class SettledRecipes(dict[tuple[Transform, ...], Recipe]):
         self._shared = any_shared(transforms, options)
 
     def chosen(self, stream: Mapping[str, Any], key: Key | None) -> tuple[Recipe | None, Key]:
-        """The recipe of a call, if it is known, and the key to draw with; arguments as of a recipe."""
+        """Return the recipe of a call, or None if it is new, and the key to draw with; arguments as of `Recipe`."""
         if key is None:
             numbers = *claim(stream["_seed"], stream["_step"], shared=self._shared), default_index(1, _CPU)
         else:
@@ -224,13 +224,13 @@ class SettledRecipes(dict[tuple[Transform, ...], Recipe]):
 
 
 class Recipes(dict[tuple[Any, ...], Any]):
-    """A pipeline's, by kind of call: a `Recipe`, a `ListRecipe`, or several that are `SettledRecipes`."""
+    """A pipeline's recipes by kind of call: a `Recipe`, a `ListRecipe`, or `SettledRecipes`."""
 
-    def __reduce__(self) -> Any:  # a copy makes its own
+    def __reduce__(self) -> Any:  # a copy starts empty
         return Recipes, ()
 
     def keep(self, kind: tuple[Any, ...], recipe: Any, deciding: SettledRecipes | None = None) -> None:
-        """Remember the recipe of a kind, if it has one; of so many that pictures seem to differ each time, none stays."""
+        """Keep the recipe of a kind, if it has one; if there are too many kinds, pictures seem to differ each time: forget all."""
         if len(self) >= _MOST:
             self.clear()
         if recipe is not None and deciding is not None:

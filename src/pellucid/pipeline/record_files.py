@@ -1,6 +1,6 @@
-"""Files of records.
+"""Write and read files of records.
 
-Owns: what one holds, and that it holds it whole.
+Owns: the format, and the checks of a file's content.
 Must not: run code that a file names.
 Read next: ``records.py``.
 """
@@ -54,7 +54,7 @@ def write_record(record: Record, path: str | os.PathLike[str]) -> None:
 
 
 def read_parts(path: str | os.PathLike[str], allow: Sequence[str]) -> tuple[Plan, tuple[Mapping[str, Tensor], ...], int, int]:
-    """What the record in a file is made of; see `Record.load`."""
+    """Read a file, and return the arguments of `Record`; see `Record.load`."""
     whole_one = "a whole record, as Record.save writes it"
     state = parsed(path, partial(torch.load, map_location="cpu", weights_only=True), expected=whole_one)
     if not isinstance(state, dict) or state.get("pellucid_record") != _VERSION:
@@ -66,7 +66,7 @@ def read_parts(path: str | os.PathLike[str], allow: Sequence[str]) -> tuple[Plan
     image = state["image"]
     channels, *extent = _whole_numbers(path, "image", image, 4 if isinstance(image, list) and len(image) == 4 else 3)
     (samples,) = _whole_numbers(path, "samples", [state["samples"]], 1)
-    rule = state.get("canvas", "image")  # which was the only one when records did not say
+    rule = state.get("canvas", "image")  # the only rule when records did not yet have this field
     check_choice(f"{path}: canvas", rule, CANVAS_RULES)
     transforms = transforms_from_list(state["transforms"], allow=allow)
     places = state.get("per_frame", [])
@@ -89,7 +89,7 @@ def _whole_numbers(path: str | os.PathLike[str], name: str, values: Any, count: 
 
 
 def _check_params(path: str | os.PathLike[str], plan: Plan, params: Any, samples: int) -> None:
-    """Every drawn value the plan wants, with a row per sample, of the kind and length that is drawn."""
+    """Raise unless the file has every drawn value of the plan, with a row per sample, of the right shape and kind of number."""
     if not isinstance(params, list) or len(params) != len(plan.steps):
         raise invalid(f"{path}: params", expected=f"a list of {len(plan.steps)} tables", got=type(params).__name__)
     start = {

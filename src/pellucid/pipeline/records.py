@@ -1,6 +1,6 @@
-"""The record of a call: what was drawn for each sample, enough to replay, invert and differentiate it.
+"""The record of a call: the drawn values of each sample, enough to replay, invert and differentiate the call.
 
-Owns: `Record`, and whether a batch fits one.
+Owns: `Record`, and the checks whether a batch fits a record.
 Must not: hold pixels.
 Read next: ``module.py``.
 """
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Record", "of_each", "read_record", "record_agrees", "record_is_of", "size_agrees"]
 
 _Drawn = TypeVar("_Drawn", bound="Record | RaggedRecord")
-"""Whatever has drawn values, by transform and name."""
+"""A record with drawn values by transform and name."""
 _CPU = torch.device("cpu")
 
 
@@ -50,9 +50,9 @@ class Record:
     """The draw of each sample.
 
     Args:
-        plan: how it runs; holds the transforms and the image kind.
+        plan: holds the transforms, the image kind and the passes.
         params: for each transform its drawn values by name, (B,) or (B, n) tensors, part of the graph.
-        samples: B.
+        samples: the number of samples, B.
         lead: how many leading axes the batch had: 0 (one sample), 1 (batch), 2 (video).
 
     Change a value with :meth:`with_param`; ``pipeline.apply(images, record)`` then differentiates to it.
@@ -76,26 +76,26 @@ class Record:
 
     @property
     def size_in(self) -> Size:
-        """(height, width) before."""
+        """(height, width) of the input."""
         return self.plan.size_in
 
     @property
     def size_out(self) -> Size:
-        """(height, width) after."""
+        """(height, width) of the output."""
         return self.plan.size_out
 
     @property
     def device(self) -> torch.device:
-        """Where the drawn values are."""
+        """The device of the drawn values."""
         if isinstance(self.params, Replayed):
             return _CPU
         return next((value.device for values in self.params for value in values.values()), _CPU)
 
     def frames(self, count: int) -> Record:
-        """Return the record of each frame of clips, as a picture of its own: values under `Smooth` move, the others stay.
+        """Return the record of all frames of clips as single pictures: values under `Smooth` change from frame to frame.
 
         Args:
-            count: how many frames each clip has.
+            count: the number of frames of each clip.
 
         Returns:
             A record of ``samples * count`` pictures, frame by frame within each clip.
@@ -114,45 +114,45 @@ class Record:
         return self._frames(whole_number("count", count, 1, 1 << 24))
 
     def _frames(self, count: int) -> Record:
-        """Unchecked: a clip may be empty."""
+        """Do the same as `frames` without a check: a clip may be empty."""
         params = of_each(self.params, lambda value: value.repeat_interleave(count, 0))
         for at, name, moving in self._knots():
             params[at][name] = moving.each(self.params[at][name], count)
         return Record(self.plan, params, self.samples * count)
 
     def _knots(self) -> list[tuple[int, str, Any]]:
-        """(transform, name, distribution) of the values that change through a clip, of which there are no frames here."""
+        """Return (transform, name, distribution) of values that change through a clip and are stored for whole clips."""
         drawn: list[tuple[int, str, Any]] = [(draw.transform, draw.name, draw.distribution) for draw in self.plan.smooth]
         return [one for one in drawn if self.params[one[0]][one[1]].dim() == one[2].axes]
 
     def _check_still(self) -> None:
-        """Raise where a value moves through a clip: there is another map for each frame."""
+        """Raise if a value of a map changes through a clip: each frame then has a map of its own."""
         for at, name, _ in self._knots():
             if not isinstance(self.plan.segments[at], WarpSpec | LayerSpec | None):
-                continue  # no map knows of it
+                continue  # it changes no map
             what = f"one value of {type(self.plan.steps[at].transform).__name__}.{name} for each sample"
             fix = "record.frames(count) has a map for each frame."
             raise invalid("record", expected=what, got="one that changes through a clip", fix=fix)
 
     def _check_pictures(self, name: str, fix: str) -> None:
-        """Raise for volumes where maps have two axes."""
+        """Raise if this is the record of volumes."""
         if self.plan.volumes:
             raise invalid(f"record.{name}", expected="the record of pictures", got="one of volumes", fix=fix)
 
     def _lowered(self) -> Lowered:
-        """The values on their way to maps."""
+        """Return the values in the form from which maps are computed."""
         self._check_still()
         return Lowered(self.plan, self._frames(1).params if self.plan.smooth else self.params, self.device)
 
     @property
     def src_from_dst(self) -> Float[Tensor, "b 3 3"]:
-        """From output pixels to input pixels, float64.
+        """The maps from output pixels to input pixels, float64.
 
         Gradient:
             drawn values: exact.
 
         Errors:
-            InvalidArgument where a field moves pixels, or samples are mixed: no matrix tells the whole map.
+            InvalidArgument if a field displaces pixels, or samples are mixed: no matrix describes the whole map.
         """
         if self.plan.bends:
             found = ", ".join(type(self.plan.steps[i].transform).__name__ for i in self.plan.bends)
@@ -165,7 +165,7 @@ class Record:
 
     @property
     def matrix(self) -> Float[Tensor, "b 3 3"]:
-        """From input pixels to output pixels (``dst_from_src``), float64.
+        """The maps from input pixels to output pixels (``dst_from_src``), float64.
 
         Gradient:
             drawn values: exact.
@@ -176,10 +176,10 @@ class Record:
         return turned(self.src_from_dst)
 
     def map_points(self, points: Float[Tensor, "b_or_1 n 2"]) -> Float[Tensor, "b n 2"]:
-        """Send points (x, y) of the input, in pixel-centre coordinates, to the output; NaN for those that have no image there.
-        Of volumes they are (x, y, z).
+        """Send points (x, y) of the input, in pixel-centre coordinates, to the output; NaN for points without an image there.
+        In volumes they are (x, y, z).
 
-        Nothing is cut off: a point outside of the picture is a point all the same.
+        Nothing is cut off: points outside of the picture are mapped, too.
 
         Args:
             points: (x, y), of one picture or of each sample.
@@ -188,10 +188,10 @@ class Record:
             Of the dtype of ``points``.
 
         Gradient:
-            points, drawn values: exact; under fields, too, which Newton's method inverts (first and second derivatives).
+            points, drawn values: exact; also under fields, which Newton's method inverts (first and second derivatives).
 
         Errors:
-            InvalidArgument for points of another shape, and where samples are mixed.
+            InvalidArgument for points of another shape, and if samples are mixed.
 
         Example:
             >>> record = pellucid.Pipeline([pellucid.RandomHorizontalFlip(p=1.0)]).draw(torch.zeros(1, 3, 4, 10))
@@ -207,16 +207,16 @@ class Record:
         return forth(self, wide)[0].to(points.dtype)
 
     def flow(self) -> Float[Tensor, "b 2 h w"]:
-        """How far from each output pixel the input pixel lies that it reads, x then y, float64; NaN where it reads nowhere.
+        """Return the displacement from each output pixel to the input pixel that it reads, x then y, float64; NaN if it reads none.
 
         Returns:
-            (B, 2, H, W) in pixels, of the size that comes out.
+            (B, 2, H, W) in pixels, of the output's size.
 
         Gradient:
             drawn values: exact.
 
         Errors:
-            InvalidArgument where samples are mixed: several pixels are read then.
+            InvalidArgument if samples are mixed: each output pixel then reads several pixels.
 
         Example:
             >>> record = pellucid.Pipeline([pellucid.RandomTranslate(((0.2, 0.2), (0.0, 0.0)))]).draw(torch.zeros(1, 3, 4, 10))
@@ -232,7 +232,7 @@ class Record:
         return self.samples
 
     def __getitem__(self, item: int | slice | Tensor) -> Record:
-        """The record of some of the samples; an int keeps the batch axis, with one sample."""
+        """Return the record of some of the samples; an int keeps the batch axis, with one sample."""
         if isinstance(item, int):
             if not -self.samples <= item < self.samples:
                 raise IndexError(f"sample {item} of a record of {self.samples}")
@@ -244,14 +244,14 @@ class Record:
 
     @staticmethod
     def cat(records: Sequence[Record]) -> Record:
-        """Return the record of batches put one after the other, as ``torch.cat`` puts their pictures.
+        """Return the record of the concatenated batches, as ``torch.cat`` concatenates their pictures.
 
         Args:
             records: at least one, all of one plan.
 
         Errors:
-            InvalidArgument for no records, for records of different pipelines or sizes, and where samples that are mixed would
-            part.
+            InvalidArgument for no records, for records of different pipelines or sizes, and if samples that are mixed with one
+            another would be separated.
 
         Example:
             >>> augment = pellucid.Pipeline([pellucid.RandomHorizontalFlip()], seed=0)
@@ -288,10 +288,10 @@ class Record:
         return Record.cat(records)
 
     def repeat(self, times: int) -> Record:
-        """Return the record of a batch that repeats itself, as ``Tensor.repeat`` repeats its pictures.
+        """Return the record of the repeated batch, as ``Tensor.repeat`` repeats its pictures.
 
         Args:
-            times: how often; 0 gives the record of no samples.
+            times: the number of repetitions; 0 gives a record without samples.
 
         Errors:
             InvalidType or InvalidArgument for anything but a number of times.
@@ -305,14 +305,14 @@ class Record:
         return self[torch.arange(self.samples).repeat(times)]
 
     def where(self, mask: Bool[Tensor, "b"], other: Record) -> Record:
-        """Return for each sample this draw where the mask says so, the other's elsewhere.
+        """Return, for each sample, this record's draw if the mask is True, and the other's if not.
 
         Args:
             mask: one per sample.
             other: of the same plan and as many samples.
 
         Gradient:
-            drawn values: exact, to those that were taken.
+            drawn values: exact, to the selected ones.
 
         Errors:
             InvalidArgument for a mask of another shape or dtype, and for a record of another plan or number of samples.
@@ -328,8 +328,8 @@ class Record:
             got = f"{mask.dtype} {tuple(mask.shape)} and {other.samples} samples"
             raise invalid("where", expected=f"a boolean ({self.samples},) mask and a record of as many", got=got)
 
-        def chosen(here: Tensor, there: Tensor) -> Tensor:
-            return torch.where(mask.to(here.device).reshape(-1, *[1] * (here.dim() - 1)), here, there)
+        def chosen(own: Tensor, theirs: Tensor) -> Tensor:
+            return torch.where(mask.to(own.device).reshape(-1, *[1] * (own.dim() - 1)), own, theirs)
 
         params = tuple(
             {name: chosen(value, theirs[name]) for name, value in ours.items()}
@@ -338,7 +338,7 @@ class Record:
         return replace(self, params=params)
 
     def bounds(self) -> dict[str, tuple[float, float]]:
-        """Return between which numbers each drawn value is certain to lie, whatever learns, by step and name.
+        """Return, by step and name, the bounds that each drawn value keeps, whatever is learned.
 
         Example:
             >>> pellucid.Pipeline([pellucid.RandomRotation(15)]).draw(torch.zeros(2, 3, 8, 8)).bounds()
@@ -347,16 +347,16 @@ class Record:
         return {f"{draw.transform}.{draw.name}": draw.distribution.span() for draw in self.plan.draws}
 
     def map_to(self, other: Record) -> ViewMap:
-        """Return the map from the pixels of this view to those of another of the same pictures.
+        """Return the map from the pixels of this view to those of another view of the same pictures.
 
         Args:
             other: the record of the other view.
 
         Returns:
-            A `ViewMap`, which sends points and says which pixels both views show.
+            A `ViewMap`, which maps points and tells which pixels both views show.
 
         Errors:
-            InvalidArgument where the records are of pictures of different sizes, or of different numbers of them.
+            InvalidArgument if the records are of pictures of different sizes, or of different numbers of pictures.
 
         Example:
             >>> x = torch.rand(1, 3, 8, 8)
@@ -373,14 +373,15 @@ class Record:
     def at(self, size: int | Size, *, out: int | Size | None = None) -> Record:
         """Return the same draw for pictures of another resolution: on feature maps, logits, or a larger original.
 
-        The plan lies between two resizes, one where a size is as it was. They are steps, so the others' numbers move.
+        A resize is put before the plan, and one after it, unless that size is unchanged. They are steps, so other steps get new
+        numbers.
 
         Args:
-            size: (height, width) of what goes in, instead of ``size_in``.
-            out: of what comes out; default ``size_out`` in the same proportion.
+            size: (height, width) of the input, instead of ``size_in``.
+            out: of the output; default ``size_out`` in the same proportion.
 
         Errors:
-            InvalidArgument where ``size_out`` in that proportion is no whole number.
+            InvalidArgument if ``size_out`` in that proportion is not a whole number.
 
         Example:
             >>> augment = pellucid.Pipeline([pellucid.CenterCrop(16)])
@@ -412,7 +413,7 @@ class Record:
         Args:
             transform: its place; negative ones count from the end.
             name: of the drawn value, as in ``params``.
-            value: of the shape of the one it replaces, and floating-point where that is, of its dtype where it is not.
+            value: of the shape of the value it replaces; floating-point if that is, otherwise of the same dtype.
 
         Gradient:
             value: as the transform declares, once the record is applied.
@@ -465,15 +466,16 @@ class Record:
         return replace(self, params=of_each(self.params, lambda value: value.to(device)))
 
     def step(self, transform: int) -> Record:
-        """Return the record of one transform on its own, as a pipeline of that transform would have made it.
+        """Return the record of one transform alone, as a pipeline of that transform would have made it.
 
-        Of a choice it is the whole of it. Inside of a choice it is that of ``Apply([transform])``, with the gate that was open.
+        For a choice, it includes all of its branches. For a transform inside of a choice, it is the record of
+        ``Apply([transform])``, with the gate that the choice gave.
 
         Args:
             transform: its place in the plan; negative ones count from the end.
 
         Errors:
-            InvalidArgument for a place that the plan has not.
+            InvalidArgument for a place that the plan does not have.
 
         Example:
             >>> augment = pellucid.Pipeline([pellucid.RandomRotation(15), pellucid.CenterCrop(4)])
@@ -497,24 +499,24 @@ class Record:
         return replace(self, plan=plan, params=tuple(params))
 
     def _place(self, name: str, transform: int) -> int:
-        """The place of a transform, counted from the start."""
+        """Return the place of a transform, counted from the start."""
         if not isinstance(transform, int) or not -len(self.params) <= transform < len(self.params):
             raise invalid(name, expected=f"one of {len(self.params)} transforms, by its place", got=repr(transform))
         return transform % len(self.params)
 
     def _extent(self, step: int) -> int:
-        """How many steps a transform is: one, or a choice and all that lies in it."""
+        """Return the number of steps of a transform: one, or for a choice also all steps inside of it."""
         inside = [step == gate.choice for one in self.plan.steps for gate in one.gates]
         return 1 + sum(inside)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file in PyTorch's format, whole or not at all.
+        """Write a file in PyTorch's format, atomically.
 
         Args:
-            path: where to; any name that does not end in ``.safetensors``.
+            path: of the file; any name that does not end in ``.safetensors``.
 
         Errors:
-            InvalidArgument for a name that ends so, and for transforms that no file can hold.
+            InvalidArgument for a name with that ending, and for transforms that no file can hold.
 
         Example:
             >>> import tempfile, torch, pellucid
@@ -549,17 +551,17 @@ class Record:
 
 
 def of_each(params: Sequence[Mapping[str, Tensor]], function: Callable[[Tensor], Tensor]) -> tuple[dict[str, Tensor], ...]:
-    """What a function makes of every drawn value."""
+    """Apply a function to every drawn value."""
     return tuple({name: function(value) for name, value in values.items()} for values in params)
 
 
 def _fitted(size: Size, target: Size) -> tuple[Transform, ...]:
-    """What brings pictures to a size, read in one place; nothing where they have it."""
+    """Return a resize to a size, without antialiasing; nothing if pictures have that size already."""
     return () if size == target else (Resize(target, antialias=False),)
 
 
 def _alike(name: str, records: Sequence[Record]) -> Record:
-    """Check that records can be put together; returns the first."""
+    """Check that records can be joined, and return the first."""
     if not records:
         raise invalid(name, expected="at least one record", got="none")
     first = read_record(records[0])
@@ -571,7 +573,7 @@ def _alike(name: str, records: Sequence[Record]) -> Record:
 
 
 def _check_partners(name: str, plan: Plan, samples: int, kept: Tensor) -> None:
-    """Check that samples which are mixed stay together."""
+    """Check that samples which are mixed with one another stay together."""
     if not keeps_partners(plan, samples, kept):
         fix = "Take whole groups in their order, such as record[0:4] where every sample meets the one beside it."
         raise invalid(name, expected="samples together with those they are mixed with", got=f"{len(kept)} of {samples}", fix=fix)
@@ -586,9 +588,9 @@ def read_record(record: object) -> Record:
 
 
 def record_is_of(plan: Plan, transforms: Sequence[Transform]) -> None:
-    """Check that a record with this plan is of such transforms, at any size; an empty pipeline replays any."""
+    """Check that a record's plan has these transforms, at any size; an empty pipeline replays any record."""
     made, asked = ([type(step.transform).__name__ for step in steps] for steps in (plan.steps, steps_of(transforms)))
-    places = range(len(made) - len(asked) + 1)  # `Record.at` puts a resize before the others, and one or two behind
+    places = range(len(made) - len(asked) + 1)  # `Record.at` may have put a resize before the others, and after them
     if not any(made[i : i + len(asked)] == asked and {*made[:i], *made[i + len(asked) :]} <= {"Resize"} for i in places) and asked:
         fix = "Replay it with the pipeline that made it; Pipeline([]) replays any record."
         expected = f"one of this pipeline's: {', '.join(asked)}"
@@ -596,7 +598,7 @@ def record_is_of(plan: Plan, transforms: Sequence[Transform]) -> None:
 
 
 def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
-    """Check that a batch fits the record it is replayed with."""
+    """Check that a batch fits the record to be replayed."""
     samples, _ = batch_of(parsed)
     if parsed.entries and samples != record.samples != 1:
         fix = "Slice the record: record[i:j]."
@@ -605,7 +607,7 @@ def record_agrees(parsed: Parsed, record: Record, *, inverse: bool) -> None:
 
 
 def size_agrees(parsed: Parsed, plan: Plan, *, inverse: bool) -> None:
-    """Check that pictures are of the size that a plan begins with, or ends with."""
+    """Check that pictures have the plan's input size (or, with ``inverse``, its output size)."""
     size = plan.size_out if inverse else plan.size_in
     for entry in parsed.entries:
         if entry.size not in (None, size):

@@ -1,6 +1,6 @@
-"""Several pictures in a sample: each with draws of its own, and those that groups of them share (ADR 77).
+"""Samples with several pictures: each has draws of its own, and draws that it shares with a group (ADR 77).
 
-Owns: whose draws a picture takes, which targets belong to it, and the calls of a pipeline picture by picture.
+Owns: which draws a picture shares, which targets belong to it, and calling the pipeline for each picture.
 Must not: draw, or compute on pixels.
 Read next: ``module.py``.
 """
@@ -36,8 +36,8 @@ __all__ = ["Scene", "moves", "settings_of"]
 
 
 class _Parts(NamedTuple):
-    """A batch by its pictures: for each what goes with it, by key; what leads from one to another; what goes with none; and the
-    form of it all.
+    """A batch divided by its pictures: the entries of each picture, the entries between two pictures, those of no picture, and the
+    form of the batch.
     """
 
     each: dict[str, Any]
@@ -47,22 +47,22 @@ class _Parts(NamedTuple):
 
 
 class Scene:
-    """A pipeline whose samples have several pictures: for each of them the same pipeline with draws of its own.
+    """A pipeline whose samples have several pictures: it makes a pipeline for each picture, with draws of its own.
 
     Args:
-        pipeline: whose seed, step and learned numbers all of them use.
+        pipeline: gives the seed, step and learned numbers, which all of them use.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._whole, self._alone = pipeline, dict[str, "Pipeline"]()
         options = pipeline.options
         for name in ("image", *(key for key, kind in options.targets.items() if kind == "image")):
-            self.of(name)  # before a graph is made of calls
-        self._mixes = any(_shows_several(step.transform) for step in pipeline.steps)  # which labels have to follow
+            self.of(name)  # now, so that no compiled call has to make it
+        self._mixes = any(_shows_several(step.transform) for step in pipeline.steps)  # then labels have to be mixed, too
         self._fields = {key: Field(_kind(key, options), options) for key, ends in options.of.items() if len(ends) == 2}
 
     def of(self, picture: str) -> Pipeline:
-        """The pipeline of one picture."""
+        """Return the pipeline of one picture."""
         if picture not in self._alone:
             whole, one = self._whole, copy(self._whole)
             one.options, one._scene = replace(whole.options, share={}, of={}, only={}), None
@@ -74,8 +74,8 @@ class Scene:
         return self._alone[picture]
 
     def forward(self, batch: Any, key: Key | None, return_record: bool, gradient_scale: Any) -> Any:
-        """`Pipeline.forward`; the record is one for each picture."""
-        if self._whole.learned.predicts:  # from pictures that lead others
+        """`Pipeline.forward`, with a record for each picture."""
+        if self._whole.learned.predicts:  # pictures of a group use the numbers predicted from its first picture
             trial = Trial(self._whole, batch, key)
             both = trial.call(trial.values(trial.uniforms()), gradient_scale=gradient_scale)
             return both if return_record else both[0]
@@ -104,7 +104,7 @@ class Scene:
     def replayed(
         self, batch: Any, records: Mapping[str, Any], call: Callable[[Pipeline, Any, Any], Any], *, inverse: bool = False
     ) -> Any:
-        """`Pipeline.apply` or `Pipeline.inverse` of each picture, with its record."""
+        """`Pipeline.apply` or `Pipeline.inverse` for each picture with its record."""
         parts = self.parts(batch, tuple(records))
         ends = (name for key in self._fields if key in parts.between for name in self._whole.options.of[key])
         wanted = dict.fromkeys([*parts.each, *ends])
@@ -125,11 +125,11 @@ class Scene:
 
     @staticmethod
     def recorded(parts: _Parts, records: dict[str, Any]) -> Any:
-        """One record for each picture; that of a picture alone."""
+        """Return the records by picture; for a single picture without a dict, its record."""
         return records["image"] if parts.form.bare else records
 
     def finished(self, parts: _Parts, results: dict[str, Any], records: Mapping[str, Any], *, inverse: bool = False) -> Any:
-        """The results of all pictures, and what leads from one to another."""
+        """Join the results of all pictures with those of flow and disparity between pictures."""
         between: dict[str, Any] = {}
         for key, field in self._fields.items():
             if key in parts.between:
@@ -147,7 +147,7 @@ class Scene:
         return _joined(parts, results | {"": between})
 
     def parts(self, batch: Any, pictures: Sequence[str] = ()) -> _Parts:
-        """A batch by its pictures, which are known where a record has them."""
+        """Divide a batch by its pictures; ``pictures`` are names from a record, whose pictures may be absent here."""
         flat, form = opened(batch)
         if not isinstance(flat, Mapping):
             return _Parts({"image": batch}, {}, {}, form)
@@ -158,7 +158,7 @@ class Scene:
         kinds = {key: kind_in(key, value, options) for key, value in flat.items() if isinstance(key, str)}
         pictures = [*pictures, *(key for key, kind in kinds.items() if kind is IMAGE and key not in pictures)]
         if not pictures:
-            sort(flat, options)  # which has a word for keys of no kind
+            sort(flat, options)  # raises for keys of no kind
             raise invalid("batch", expected="at least one image", got=list(flat))
         each: dict[str, Any] = {}
         between: dict[str, Any] = {}
@@ -173,13 +173,13 @@ class Scene:
         return _Parts(each, between, rest, form)
 
     def key(self, parts: _Parts, key: Key | None) -> Key:
-        """One key for all pictures; without one of the caller's, this takes a step of the stream."""
+        """Return one key for all pictures; without the caller's key, take a step of the stream."""
         name, part = next(iter(parts.each.items()))
         return self.of(name).key_of(part) if key is None else key
 
 
 def _joined(parts: _Parts, results: Mapping[str, Any]) -> Any:
-    """The results of all pictures in the form of the batch."""
+    """Join the results of all pictures in the form of the batch."""
     if parts.form.bare:
         return results["image"]
     everything: dict[str, Any] = {}
@@ -189,8 +189,8 @@ def _joined(parts: _Parts, results: Mapping[str, Any]) -> Any:
 
 
 def _owners(key: str, pictures: Sequence[str], options: Options) -> tuple[str, ...]:
-    """The picture that a target belongs to, or the two that it leads between: as declared, or the longest name of a picture that
-    its key ends in or begins with.
+    """Return the picture that a target belongs to, or the two pictures that it leads between: as declared in ``of``, or the picture
+    with the longest name that the key ends or begins with.
     """
     key = key.removesuffix(f"_{VALID}")
     if key in options.of or key in pictures:
@@ -213,7 +213,7 @@ def _kind(key: str, options: Options) -> str:
 
 
 def _suffix(picture: str) -> str:
-    """How the keys of a picture's targets end: ``_left`` for ``left`` and ``image_left``, nothing for ``image``."""
+    """Return the ending of the keys of a picture's targets: ``_left`` for ``left`` and ``image_left``, nothing for ``image``."""
     return picture.removeprefix("image") if picture.startswith("image") else f"_{picture}"
 
 
@@ -226,7 +226,7 @@ def _check_counts(pictures: Mapping[str, Any]) -> None:
 
 
 def _count(picture: Any) -> int:
-    """How many samples: one where there is no axis for them."""
+    """Return the number of samples: one without a batch axis."""
     if isinstance(picture, list | tuple):
         return len(picture)
     shape: Sequence[int] = getattr(picture, "shape", ())
@@ -234,7 +234,7 @@ def _count(picture: Any) -> int:
 
 
 def _streams(transforms: tuple[Transform, ...], share: Mapping[str, Sequence[Sequence[str]]], picture: str) -> tuple[str, ...]:
-    """For each step, the picture by whose name it draws: the first of its group, or the picture itself."""
+    """Return for each step the picture whose name its draw depends on: the first of the group, or the picture itself."""
     leads = {name: next((group[0] for group in groups if picture in group), picture) for name, groups in share.items()}
     named = _named(transforms, share, "share")
     found = [leads[named[at]] if at in named else "" for at in range(len(steps_of(transforms)))]
@@ -252,13 +252,13 @@ def _streams(transforms: tuple[Transform, ...], share: Mapping[str, Sequence[Seq
 
 
 def _named(transforms: tuple[Transform, ...], table: Mapping[Any, Any], option: str) -> dict[int, Any]:
-    """By step, the name in an option that means it, beside the two sides."""
+    """Return, by step, the name in an option that selects it, other than ``colour`` and ``geometry``."""
     also, names = "colour, geometry, or ", [name for name in table if name not in SIDES]
     return {at: name for name in names for at in steps_named(transforms, (name,), option=option, also=also)}
 
 
 def _skipped(transforms: tuple[Transform, ...], only: Mapping[str | int, Sequence[str]], picture: str) -> set[int]:
-    """The steps that a picture does not go through."""
+    """Return the steps that a picture skips."""
     found = {at: picture not in only[name] for at, name in _named(transforms, only, "only").items()}
     for at, step in enumerate(steps_of(transforms)):
         if at not in found and not isinstance(step.transform, Choice):
@@ -272,7 +272,7 @@ _IDLE = SomeOf(((),), n=0, replace=True)
 
 
 def _without(transforms: tuple[Transform, ...], skipped: set[int], first: int = 0) -> tuple[Transform, ...]:
-    """The transforms, laid out in as many steps, of which some do nothing."""
+    """Replace the skipped steps by steps that do nothing, so that the number of steps stays the same."""
     found: list[Transform] = []
     for transform in transforms:
         count = len(steps_of((transform,)))
@@ -291,15 +291,15 @@ def _without(transforms: tuple[Transform, ...], skipped: set[int], first: int = 
 
 
 def _sides(transform: Transform) -> set[str]:
-    """Whether a transform moves points, changes colours, or is a choice of both."""
+    """Return the sides of a transform: ``geometry``, ``colour``, or both for a choice between them."""
     if isinstance(transform, Choice):
         return {side for branch in transform.branches for one in branch for side in _sides(one)} or {"colour"}
     return {"geometry" if moves(transform) else "colour"}
 
 
 def moves(transform: Transform) -> bool:
-    """Whether points of the picture move: all else counts as colour. What refuses pictures for their channels moves none."""
-    decides = type(transform).decides is not Transform.decides  # the size of the result
+    """Return whether a transform moves points of the picture; all others count as colour."""
+    decides = type(transform).decides is not Transform.decides  # its draw decides the size of the result
     return decides or isinstance(_segment(transform), WarpSpec) or _shows_several(transform)
 
 
@@ -318,7 +318,7 @@ def _segment(transform: Transform) -> SegmentSpec | None:
 
 
 def settings_of(options: Options, transforms: tuple[Transform, ...]) -> dict[str, Any]:
-    """The options for other transforms, without what they say of those that are not among them."""
+    """Return the options for other transforms, without entries that name none of them."""
     settings = options.settings()
     named = {name: groups for name, groups in options.share.items() if name in SIDES or is_named(transforms, name)}
     settings["share"] = named or {"colour": ()} if options.share else {}

@@ -43,19 +43,19 @@ Kind = TypeVar("Kind", bound=type[Transform] | TargetKind)
 def register(kind: Kind) -> Kind:
     """Let files name a transform of your own, as they name ours: a decorator, above ``@dataclass(frozen=True)``.
 
-    A `TargetKind` of your own becomes one of the kinds that keys of batches and ``targets=`` name.
+    A `TargetKind` of your own becomes a kind that keys of batches and ``targets=`` can name.
 
-    A file keeps the name alone, so the module that registers it must be imported before the file is loaded. Defining the
+    A file contains only the name, so the module that registers it must be imported before the file is loaded. Defining the
     class or the kind again (in a notebook) replaces it.
 
     Args:
         kind: the class of a transform, or a target kind.
 
     Returns:
-        The same, so that it decorates.
+        The same class or kind, so that it can be a decorator.
 
     Errors:
-        InvalidType for anything but a frozen dataclass, InvalidArgument where another class, or a kind of ours, has the name.
+        InvalidType for anything but a frozen dataclass, InvalidArgument if another class, or one of our kinds, has the name.
 
     Example:
         >>> from dataclasses import dataclass
@@ -81,7 +81,7 @@ def register(kind: Kind) -> Kind:
 
 
 def transforms_to_list(transforms: Sequence[Transform]) -> list[dict[str, Any]]:
-    """Each transform as its name and the fields that differ from their defaults."""
+    """Return each transform as a table of its name and the fields that differ from their defaults."""
     return [_table_of(transform) for transform in transforms]
 
 
@@ -102,7 +102,7 @@ def _dotted(kind: type) -> str:
 
 
 def _name_of(kind: type[Transform]) -> str:
-    """The name of a class in a file: its own if it is in the table, else its dotted path."""
+    """Return the name of a class in a file: its own if it is registered, else its dotted path."""
     if _TRANSFORMS.get(kind.__name__) is kind:
         return kind.__name__
     named = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
@@ -113,7 +113,7 @@ def _name_of(kind: type[Transform]) -> str:
 
 
 def _kind_of(name: object, where: str, allowed: tuple[str, ...]) -> type[Transform]:
-    """The class a file names; imports a module only if the caller allows that one."""
+    """Return the class that a file names; import a module only if the caller allows it."""
     if isinstance(name, str) and name in _TRANSFORMS:
         return _TRANSFORMS[name]
     module, _, last = name.rpartition(".") if isinstance(name, str) else ("", "", "")
@@ -199,7 +199,7 @@ def _build(kind: Any, items: Mapping[str, Any], where: str, allowed: tuple[str, 
     try:
         return kind(**decoded)
     except (InvalidArgument, InvalidType) as error:
-        if issubclass(kind, Transform):  # which names its field itself
+        if issubclass(kind, Transform):  # its errors name the field already
             raise
         raise type(error)(f"{where}: {error}") from error
     except (TypeError, ValueError) as error:  # a comparison of, say, a string with a number, deep in a constructor
@@ -229,7 +229,7 @@ def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _depth(content: Any) -> int:
-    """How deep a file nests, without recursion."""
+    """Return the depth of nested tables and lists, without recursion."""
     depth, level = 0, [content]
     while level and depth <= _DEEPEST:
         depth += 1
@@ -243,7 +243,7 @@ def _depth(content: Any) -> int:
 
 
 def write_file(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-    """Write a ``.toml`` or ``.json`` file, whole or not at all."""
+    """Write a ``.toml`` or ``.json`` file atomically."""
     path = Path(path)
     _check_suffix(path)
     text = as_toml(content) if path.suffix == ".toml" else json.dumps(content, indent=2) + "\n"
@@ -252,7 +252,7 @@ def write_file(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None
 
 
 def as_toml(content: Mapping[str, Any]) -> str:
-    """The plain form of a pipeline as a TOML file has it."""
+    """Return the plain form of a pipeline as TOML."""
     with needs("A file of a pipeline that ends in .toml, and not in .json,", "tomli-w"):
         import tomli_w
     return tomli_w.dumps(content)
@@ -264,7 +264,7 @@ def _check_suffix(path: Path) -> None:
 
 
 def settings_from_dict(spec: object, known: Mapping[str, Any]) -> dict[str, Any]:
-    """The options in the plain form of a pipeline, by name, each of them one of those known."""
+    """Return the options in the plain form of a pipeline by name; raise for unknown ones."""
     if not isinstance(spec, Mapping):
         raise wrong_type("spec", expected="a dict, as to_dict gives it", got=repr(spec))
     if type(spec.get("pellucid")) is not int or spec["pellucid"] != VERSION:

@@ -1,6 +1,6 @@
-"""Draws that decide sizes are taken before the plan is made.
+"""Take the draws that decide sizes before the plan is made.
 
-Owns: what the transforms are for each sample once such draws are known (ADR 59).
+Owns: the transforms of each sample with such draws filled in (ADR 59).
 Must not: plan, or touch pixels.
 Read next: ``ragged/calls.py``.
 """
@@ -27,7 +27,7 @@ __all__ = ["decides", "settle_each"]
 
 
 def decides(transforms: Sequence[Transform], spec: ImageSpec) -> bool:
-    """Whether a draw decides the size of a result, for images of one kind."""
+    """Return whether a draw decides the size of a result, for images of one kind."""
     for transform in transforms:
         if transform.decides(spec):
             return True
@@ -37,14 +37,14 @@ def decides(transforms: Sequence[Transform], spec: ImageSpec) -> bool:
 
 @lru_cache(maxsize=64)
 def _layout(transforms: tuple[Transform, ...], same_on_batch: bool, streams: tuple[str, ...]) -> tuple[Sequence[Step], Any]:
-    """The steps, and what they draw where."""
+    """Return the steps, and the layout of their draws."""
     steps = steps_of(transforms)
     return steps, layout_of(steps, [ANY_IMAGE] * len(steps), same_on_batch, streams)
 
 
 @lru_cache(maxsize=256)
 def _settled(transform: Transform, values: tuple[tuple[str, float], ...]) -> Transform:
-    """A transform with these drawn; most decide between a few."""
+    """Return a transform with these values filled in; cached, because most transforms choose between a few sizes."""
     return transform.settled(dict(values))
 
 
@@ -58,12 +58,12 @@ def settle_each(
     same_on_batch: bool,
     streams: Sequence[str] = (),
 ) -> list[tuple[Transform, ...]]:
-    """For each sample the transforms, those settled whose draws decide sizes.
+    """Return the transforms for each sample, with the draws that decide sizes filled in.
 
     Args:
         transforms: of the pipeline.
         specs: of each sample.
-        seed, step, index: what is drawn with; words do not depend on what is settled.
+        seed, step, index: to draw with; filling in a draw does not change the words of others.
         same_on_batch, streams: of the pipeline's plans.
     """
     steps, (draws, slots, shared) = _layout(transforms, same_on_batch, tuple(streams))

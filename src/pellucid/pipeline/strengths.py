@@ -1,6 +1,6 @@
 """Draws at a given distance from the middle of their ranges.
 
-Owns: `draw_at_strength`, and whether there is anything to it.
+Owns: `draw_at_strength`, and whether a pipeline has draws that it applies to.
 Must not: apply.
 Read next: ``worst_search.py``.
 """
@@ -25,16 +25,16 @@ __all__ = ["draw_at_strength", "has_strength"]
 
 
 def draw_at_strength(pipeline: Pipeline, batch: Any, strength: float, *, key: Key | None = None) -> Record:
-    """Draw so that every number lies at one distance from the middle of its range; the side is drawn.
+    """Draw so that every number has the same relative distance from the middle of its range; the side is random.
 
     Args:
-        pipeline: what is drawn from. A rotation by up to 30 degrees has 0 in its middle, at strength .5 it is -15 or 15.
+        pipeline: to draw from. A rotation by up to 30 degrees has its middle at 0; at strength .5 it is by -15 or 15 degrees.
         batch: as in its call.
-        strength: 0 for the middle, 1 for the ends; of distributions without ends the quantiles .001 and .999.
+        strength: 0 for the middle, 1 for the ends; for distributions without ends, 1 means the quantiles .001 and .999.
         key: as in its call.
 
     Returns:
-        The record. Gates, choices and what else has no scale are drawn as ever.
+        The record. Gates, choices and other draws without a scale are drawn as usual.
 
     Errors:
         InvalidArgument for a strength outside of [0, 1], and as the call.
@@ -58,10 +58,10 @@ def draw_at_strength(pipeline: Pipeline, batch: Any, strength: float, *, key: Ke
 
 
 def has_strength(pipeline: Pipeline, batch: Any) -> bool:
-    """Return whether anything that a pipeline draws is a number on a scale; a flip's gate is none.
+    """Return whether a pipeline draws any number on a scale; a flip's gate is not one.
 
     Args:
-        pipeline: what is drawn from.
+        pipeline: to draw from.
         batch: as in its call.
 
     Example:

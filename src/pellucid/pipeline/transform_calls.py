@@ -1,7 +1,7 @@
-"""A transform called on its own: a pipeline of one.
+"""Calls of a transform alone: they run a pipeline of one.
 
 Owns: which pipeline that is.
-Must not: be imported by anything; it tells transforms how to run.
+Must not: be imported by other modules than the package: importing it makes transforms callable.
 Read next: ``__init__.py``.
 """
 
@@ -21,15 +21,15 @@ __all__ = ["solo"]
 
 @lru_cache(maxsize=256)
 def solo(transform: Transform) -> Pipeline:
-    """The pipeline of one; equal transforms take turns in its stream."""
+    """Return the pipeline of one transform; equal transforms share it and its stream."""
     return Pipeline([transform])
 
 
 def _run_alone(transform: Transform, batch: Any, **options: Any) -> Any:
-    """A transform called on its own: a pipeline of one with a stream of its own, kept per value."""
+    """Call a transform by its pipeline of one."""
     if not torch.compiler.is_compiling():
         pipeline = solo(transform)
-    elif options.get("key") is None:  # its counter would be a constant of the graph
+    elif options.get("key") is None:  # the stream's counter would be a constant of the graph
         fix = "Compile Pipeline([...]), or pass key=."
         raise invalid("key", expected="a Key where a transform is compiled on its own", got=None, fix=fix)
     else:

@@ -1,6 +1,6 @@
-"""A call as a function of its random words: of a batch, of a list, of several pictures in a sample.
+"""A call as a function of its random words: for a batch, for a list, and for samples with several pictures.
 
-Owns: `Trial`: which words there are, which pictures share them, and what comes out at given ones.
+Owns: `Trial`: the words of a call, the pictures that share them, and the result and record at given words.
 Must not: search, estimate, or know losses.
 Read next: ``worst_draws.py``, ``estimators/site.py``.
 """
@@ -36,12 +36,12 @@ __all__ = ["Drawn", "Trial"]
 
 
 class Drawn(NamedTuple):
-    """A value that is drawn: once, whatever pictures share it.
+    """A drawn value, listed once even if several pictures share it.
 
     Args:
-        at: (transform, name), after the name of the first picture that has it where others have not.
-        draw: it, in the words of the trial.
-        shared: all samples have the same.
+        at: (transform, name); if not all pictures have it, the name of the first one that has comes before.
+        draw: with its place among the words of the trial.
+        shared: all samples have the same value.
         raw: the unbounded tensors behind its numbers, () or (B,).
     """
 
@@ -56,10 +56,11 @@ class _Part:
     """Samples that go through the passes together.
 
     Args:
-        picture: whose they are.
-        where: their places among all; None for all.
-        columns: of its words among all; None for all, in this order.
-        raw: what its draws read beside words.
+        picture: the picture's name.
+        plan, index, lead: of the call.
+        raw: the inputs of its draws besides words.
+        where: the samples' places in the list; None for all samples.
+        columns: the columns of its words in the trial's words; None for all, in order.
     """
 
     picture: str
@@ -71,12 +72,12 @@ class _Part:
     columns: list[int] | None = None
 
     def of(self, rows: Tensor) -> Tensor:
-        """Of one row for each sample those of this part."""
+        """Select this part's rows of a tensor with a row for each sample."""
         return rows if self.where is None or rows.dim() == 0 else rows[self.where.to(rows.device)]
 
 
 class _Calls(NamedTuple):
-    """The parts of one picture, with what they are drawn, and their records as one and what these make of the batch."""
+    """The parts of one picture, functions that join their records and compute the result, and the seed and step to draw with."""
 
     parts: list[_Part]
     record: Callable[[list[Record]], Any]
@@ -87,11 +88,11 @@ class _Calls(NamedTuple):
 
 
 class Trial:
-    """What a call draws and gives, with the words open.
+    """A call whose random words can be replaced.
 
     Args:
-        pipeline: whose call it is.
-        batch, key: as in the call; this takes a step of the stream where the call would.
+        pipeline: to call.
+        batch, key: as in the call; this takes a step of the stream if the call would.
     """
 
     def __init__(self, pipeline: Pipeline, batch: Any, key: Key | None) -> None:
@@ -112,7 +113,7 @@ class Trial:
         self.drawn = self._drawn()
 
     def uniforms(self, other: int | Tensor = 0) -> Float[Tensor, "b words"]:
-        """The words of the call; of another seed, which this number makes."""
+        """Return the words of the call, as uniforms; ``other`` is XORed with the seed for an independent draw."""
         seed = self._seed ^ other
         found = [draw_uniforms(part.plan, seed, self._step, part.index) for part in self._parts]
         if len(found) == 1:
@@ -124,7 +125,7 @@ class Trial:
         return u
 
     def values(self, u: Float[Tensor, "b words"], *, still: bool = False) -> list[DrawnParams]:
-        """The drawn values of each part at words; for a look, without the graph of learned numbers, where they stand still."""
+        """Return the drawn values of each part at these words; ``still``: without the graph of learned numbers."""
         found = []
         for part in self._parts:
             own = part.of(u)
@@ -136,7 +137,7 @@ class Trial:
     def call(
         self, values: Sequence[DrawnParams], changed: Mapping[Any, Tensor] = MappingProxyType({}), gradient_scale: Any = 0.0
     ) -> tuple[Any, Any]:
-        """(result, record) at drawn values, of which some, by what `Drawn` calls them, are others."""
+        """Return (result, record) at drawn values; ``changed`` replaces some of them, by `Drawn.at`."""
         parts = self._records(values, changed)
         records = {name: call.record(parts[name]) for name, call in self._calls.items()}
         results = {name: call.result(parts[name], gradient_scale) for name, call in self._calls.items()}
@@ -145,7 +146,7 @@ class Trial:
         return self._scene.finished(self._pieces, results, records), self._scene.recorded(self._pieces, records)
 
     def views(self, n: int, same: Sequence[int]) -> tuple[View, ...]:
-        """So many views, of which the first is the call, and all have its draws at some steps."""
+        """Return n views; the first is the call itself, and the steps in ``same`` have its draws in all views."""
         first = self.uniforms()
         kept = torch.zeros(first.shape[1], dtype=torch.bool)
         for one in self.drawn:
@@ -155,7 +156,7 @@ class Trial:
         return tuple(View(*self.call(self.values(u))) for u in (first, *(torch.where(kept, first, u) for u in others)))
 
     def record(self, values: Sequence[DrawnParams]) -> Any:
-        """The record at drawn values."""
+        """Return the record at drawn values."""
         parts = self._records(values, {})
         records = {name: call.record(parts[name]) for name, call in self._calls.items()}
         return records[""] if self._scene is None else self._scene.recorded(self._pieces, records)
@@ -174,11 +175,11 @@ class Trial:
 
     @property
     def draws(self) -> dict[str, Draw]:
-        """What is drawn, by what it is called, such as ``0.degrees``."""
+        """The draws by name, such as ``0.degrees``."""
         return {".".join(map(str, one.at)): one.draw for one in self.drawn}
 
     def _drawn(self) -> tuple[Drawn, ...]:
-        """Every draw, once."""
+        """List every draw once."""
         found: dict[tuple[Any, ...], Drawn] = {}
         for part in self._parts:
             plain = {place: at for at, place in self._places[part.picture].items()}
@@ -194,7 +195,7 @@ class Trial:
 
 
 def _in_order(parts: Sequence[_Part], at: tuple[int, str], name: str, samples: int) -> Tensor:
-    """A number of one picture's draw, () or of every sample."""
+    """Return a learned number of one picture's draw, () or with a row for every sample."""
     own = [part.raw[at][name] for part in parts]
     if parts[0].where is None or own[0].dim() == 0:
         return own[0]
@@ -222,9 +223,9 @@ def _calls(pipeline: Pipeline, batch: Any, key: Key | None, picture: str = "") -
 
 
 def _laid_out(parts: list[_Part]) -> tuple[list[_Part], int, dict[str, dict[tuple[Any, ...], tuple[int, str]]]]:
-    """The parts with the columns of their words, of which there are so many; and for each picture what its values are called.
+    """Return the parts with the columns of their words, the number of columns, and for each picture the names of its values.
 
-    Words of one number of the hash are the same.
+    Draws with the same slot of the hash share a column.
     """
     columns: dict[tuple[int, int], int] = {}
     owners: dict[int, dict[str, None]] = {}
@@ -242,7 +243,7 @@ def _laid_out(parts: list[_Part]) -> tuple[list[_Part], int, dict[str, dict[tupl
 
 
 def _of_leads(pipeline: Pipeline, parts: list[_Part], samples: int) -> list[_Part]:
-    """The parts with numbers predicted from the picture that leads the group that shares a draw."""
+    """Return the parts with the numbers of shared draws predicted from the first picture of their group."""
     scene = pipeline._scene
     assert scene is not None
     pictures = {part.picture: [one for one in parts if one.picture == part.picture] for part in parts}

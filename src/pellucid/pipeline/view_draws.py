@@ -1,6 +1,6 @@
-"""Several views of one batch: draws with one key and streams of their own, some of their values shared.
+"""Several views of one batch: independent draws under one key, some of whose values are shared.
 
-Owns: `View`, how the streams of views are told apart, and which steps a name means.
+Owns: `View`, the seed of each view, and which steps a name selects.
 Must not: apply or know of models.
 Read next: ``module.py``.
 """
@@ -28,8 +28,8 @@ class View(NamedTuple):
     """One of several views: the augmented batch, and its record.
 
     Args:
-        result: as a call gives it.
-        record: its draw.
+        result: as a call returns it.
+        record: of its draw.
     """
 
     result: Any
@@ -46,7 +46,7 @@ def draw_several(
     index: Int64[Tensor, "b"],
     raw: Mapping[Any, Any],
 ) -> list[Record]:
-    """The records of n views; the first is the draw of an ordinary call, whose values the shared steps have in all of them."""
+    """Return the records of n views. The first is the draw of an ordinary call; the shared steps have its values in all views."""
     records: list[Record] = []
     for view in range(n):
         own = seed ^ fold_in(0, "view", view) if view else seed
@@ -59,7 +59,7 @@ def draw_several(
 
 
 def steps_named(transforms: tuple[Transform, ...], names: object, *, option: str = "same", also: str = "") -> tuple[int, ...]:
-    """The steps that an option means: by place, class or a part of the class's name; of a choice all that lies in it."""
+    """Return the steps that an option names by place, class or a part of the class's name; a choice includes its inner steps."""
     steps = steps_of(transforms)
     found: set[int] = set()
     for name in ordered("same", names, "a sequence of names, classes or places of transforms", 'For example same=("crop",).'):
@@ -67,7 +67,7 @@ def steps_named(transforms: tuple[Transform, ...], names: object, *, option: str
             here = set(places_of(transforms, name % len(transforms)))
         else:
             here = {at for at, step in enumerate(steps) if _means(name, step.transform)}
-            for at in sorted(here):  # a choice is before what lies in it
+            for at in sorted(here):  # a choice comes before its inner steps
                 here |= {i for i, step in enumerate(steps) if any(gate.choice == at for gate in step.gates)}
         if not here:
             known = sorted({type(step.transform).__name__ for step in steps})
@@ -78,7 +78,7 @@ def steps_named(transforms: tuple[Transform, ...], names: object, *, option: str
 
 
 def is_named(transforms: tuple[Transform, ...], name: str) -> bool:
-    """Whether a name means any of the transforms."""
+    """Return whether a name selects any of the transforms."""
     return any(_means(name, step.transform) for step in steps_of(transforms))
 
 

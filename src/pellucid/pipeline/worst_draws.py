@@ -1,6 +1,6 @@
 """The worst draw of a pipeline for each sample of a batch.
 
-Owns: what a search evaluates: the loss of a batch at uniforms.
+Owns: the function that a search evaluates: the losses of a batch at given uniforms.
 Must not: search (``worst_search.py`` does) or draw by itself.
 Read next: ``worst_search.py``.
 """
@@ -38,34 +38,34 @@ def worst_draw(
     key: Key | None = None,
     return_found: bool = False,
 ) -> tuple[Any, Record] | tuple[Any, Record, Found]:
-    """Search for the draw of each sample under which its loss is largest; `Pipeline.worst` is this.
+    """Search for the draw of each sample with the largest loss; this is `Pipeline.worst`.
 
     Args:
         pipeline: whose distributions are searched.
-        loss_fn: takes the augmented batch, returns (B,) losses, one per sample. The model behind it stays as it was: no gradient is
+        loss_fn: takes the augmented batch, returns (B,) losses, one per sample. The model behind it stays unchanged: no gradient is
             left in its parameters, its buffers and torch's generator are restored.
-        batch: as in the pipeline's call: of a list, ``loss_fn`` takes the list that a call gives; of several pictures in a sample
-            the dict of them, and pictures that share a draw share the worst one.
-        draws: how many starts, the plain draw of this key among them; or how many places on the scale of each number, such as
+        batch: as in the pipeline's call. For a list, ``loss_fn`` gets the list that a call returns; for several pictures in a
+            sample, the dict of them, and pictures that share a draw share the worst one.
+        draws: the number of starts, including the plain draw of this key; or the number of grid points for each number, such as
             ``{"degrees": 31, "translate_x": 5, "translate_y": 5}``.
-        steps: signed steps up the slope of each number, of a length that shrinks.
-        search: ``random`` (the starts are draws), ``grid`` (they are a grid with the ends of every range; gates, choices and what
-            else has no scale are drawn anew at each point), ``gradient`` (that grid, then the steps).
-        restarts: the steps begin at so many of a sample's best starts.
+        steps: the number of signed gradient steps from a start; their length shrinks.
+        search: ``random`` (the starts are random draws), ``grid`` (the starts are a grid with the ends of every range; gates,
+            choices and other draws without a scale are random at each point), ``gradient`` (that grid, then the steps).
+        restarts: how many of a sample's best starts the steps begin from.
         key: as in the pipeline's call.
-        return_found: also return a `Found`: the losses, those of the plain draw, and how often the batch was evaluated.
+        return_found: also return a `Found`: the losses, those of the plain draw, and the number of evaluations of the batch.
 
     Returns:
-        (result, record), or (result, record, found). A sample's loss is never less than under the plain draw.
+        (result, record), or (result, record, found). A sample's loss is never smaller than under the plain draw.
 
-    Where all draws are shared by the batch, it is the mean loss that is largest. What the search does not see it does not find:
-    `docs/worst-case.md` has figures.
+    If the batch shares all draws, the mean loss is maximised. The search may miss the worst draw: `docs/worst-case.md` has
+    figures.
 
     Gradient:
         result: to images and learned ranges, at the worst draw.
     Errors:
-        InvalidArgument where there is not one loss per sample, where losses change with the draws of other samples (seen by an
-        evaluation at the first call with a loss), and where only some of the transforms share a draw.
+        InvalidArgument if there is not one loss per sample, if losses change with the draws of other samples (tested by one
+        evaluation at the first call with a loss), and if only some of the transforms share a draw.
     Source:
         Engstrom et al., "Exploring the landscape of spatial robustness", ICML 2019: grids, random and first-order search.
 

@@ -1,7 +1,7 @@
-"""The worst draw for each sample: a search in the unit cube that draws are made from.
+"""Search for the worst draw of each sample in the unit cube of uniforms.
 
-Owns: starts, signed steps, keeping the best, and leaving the model as it was.
-Must not: apply, or know of batches; the losses are a function of uniforms here.
+Owns: starts, signed steps, keeping the best point, and leaving the model unchanged.
+Must not: apply transforms, or know batches: the losses are a function of uniforms here.
 Read next: ``module.py``, ``docs/worst-case.md``.
 """
 
@@ -29,20 +29,20 @@ from pellucid.random.internal import Bits, Permutation
 __all__ = ["Found", "Search", "axes_of", "ends_of", "read_losses", "search_cube", "untouched"]
 
 Losses: TypeAlias = Callable[[Float[Tensor, "b words"]], Float[Tensor, "b"]]
-"""One loss for each sample, at uniforms."""
+"""Maps uniforms to one loss for each sample."""
 
 Draws: TypeAlias = Mapping[str, Draw]
-"""What is drawn, by step and name, such as ``0.degrees``."""
+"""The draws by step and name, such as ``0.degrees``."""
 
 SEARCHES = ("random", "grid", "gradient")
-_TAIL, _END = 1e-3, 1e-9  # how near to 0 and 1 a search goes, where a distribution has no ends and where it has
-_FIRST_STEP, _LAST_STEP = 0.2, 0.01  # of the unit interval
+_TAIL, _END = 1e-3, 1e-9  # the search's distance from 0 and 1, for distributions without and with finite ends
+_FIRST_STEP, _LAST_STEP = 0.2, 0.01  # lengths in the unit interval
 _MOST = 1 << 20
 
 
 @dataclass(frozen=True)
 class Search:
-    """What to search with; `Pipeline.worst` says what each means."""
+    """The settings of a search; `worst_draw` explains them."""
 
     draws: int | Mapping[str, int] = 16
     steps: int = 8
@@ -64,13 +64,13 @@ class Search:
 
 @dataclass(frozen=True)
 class Found:
-    """Where the losses are largest, as far as the search has seen.
+    """The largest losses that a search has found.
 
     Args:
         at: the uniforms of each sample, (B, words).
-        losses: there, (B,).
-        start: the losses of the first draw, (B,).
-        evaluations: how often the losses of the batch were asked for.
+        losses: at these uniforms, (B,).
+        start: the losses of the plain draw, (B,).
+        evaluations: how often the losses of the batch were computed.
     """
 
     at: Float[Tensor, "b words"]
@@ -85,12 +85,12 @@ def search_cube(
     """Search for the largest loss of each sample.
 
     Args:
-        draws: what each word is for.
-        losses: of the batch at uniforms.
-        drawn: the k-th draw's uniforms; the first is the plain one.
+        draws: the draws that the words belong to.
+        losses: maps uniforms to the losses of the batch.
+        drawn: returns the uniforms of the k-th draw; number 0 is the plain one.
         how: the settings.
-        whole: all samples share their draws, and what is searched is the largest mean.
-        check: see whether the losses mix the samples, by one more evaluation.
+        whole: all samples share their draws, so that the mean loss is maximised.
+        check: test with one more evaluation whether the losses mix the samples.
     """
     low, high = ends_of({} if how.method == "random" else draws, drawn(0))
     starts = _starts(draws, drawn, how, low, high)
@@ -130,19 +130,19 @@ def search_cube(
 
 
 def _slope(loss: Tensor, leaf: Tensor) -> Tensor:
-    """The slope of the loss in the uniforms; 0 where there is none, as under gates and choices alone."""
+    """Return the gradient of the loss to the uniforms; 0 if there is none, as with gates and choices alone."""
     found = torch.autograd.grad(loss, [leaf], allow_unused=True)[0] if loss.requires_grad else None
     return torch.zeros_like(leaf) if found is None else found
 
 
 def _better(best: Tensor, at: Tensor, now: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
-    """For each sample the larger loss, and where it is."""
+    """Return for each sample the larger loss, and its uniforms."""
     more = now > best
     return torch.where(more, now, best), torch.where(more[:, None], here, at)
 
 
 def ends_of(draws: Draws, like: Tensor) -> tuple[Tensor, Tensor]:
-    """How far each word may go."""
+    """Return the lowest and the highest uniform that the search may use for each word."""
     near = torch.full((like.shape[1],), _END, dtype=like.dtype)
     for draw in draws.values():
         if not all(map(math.isfinite, draw.distribution.span())):
@@ -152,21 +152,21 @@ def ends_of(draws: Draws, like: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _starts(draws: Draws, drawn: Callable[[int], Tensor], how: Search, low: Tensor, high: Tensor) -> list[Tensor]:
-    """The plain draw, a grid where the method has one, and more draws."""
+    """Return the starts: the plain draw, a grid if the method has one, and further random draws."""
     levels = {} if how.method == "random" else _levels(axes_of(draws), how.draws)
     points = itertools.product(*([i / (count - 1) for i in range(count)] for count in levels.values())) if levels else []
     words = torch.tensor(list(levels), dtype=torch.int64, device=low.device)
     grid: list[Tensor] = []
-    for k, places in enumerate(points, 1):  # what is no number on an axis is drawn anew at each point
-        there = low[words] + (high - low)[words] * torch.tensor(places, dtype=low.dtype, device=low.device)
+    for k, places in enumerate(points, 1):  # draws without an axis of the grid are random at each point
+        point = low[words] + (high - low)[words] * torch.tensor(places, dtype=low.dtype, device=low.device)
         here = drawn(k)
-        grid.append(here.index_copy(1, words, there.expand(len(here), -1)))
+        grid.append(here.index_copy(1, words, point.expand(len(here), -1)))
     rest = how.draws - len(grid) if isinstance(how.draws, int) else 1
     return [drawn(0), *grid, *(drawn(len(grid) + k) for k in range(1, rest))]
 
 
 def axes_of(draws: Draws) -> dict[str, int]:
-    """The word of each number on a scale, by step and name; not those that have one value only."""
+    """Return the word of each number on a scale, by step and name, except for numbers with a single value."""
     return {
         label: draw.word
         for label, draw in draws.items()
@@ -178,7 +178,7 @@ def axes_of(draws: Draws) -> dict[str, int]:
 
 
 def _levels(axes: Mapping[str, int], draws: int | Mapping[str, int]) -> dict[int, int]:
-    """How many places each word takes, two or more of them, the ends among them."""
+    """Return the number of grid points for each word with two or more; the ends are among them."""
     if isinstance(draws, int):
         counts = dict.fromkeys(axes.values(), 1)
         for word in itertools.cycle(counts):
@@ -197,7 +197,7 @@ def _levels(axes: Mapping[str, int], draws: int | Mapping[str, int]) -> dict[int
 
 
 def read_losses(losses: object, samples: int) -> Tensor:
-    """Check that there is one loss for each sample."""
+    """Check that there is one loss for each sample, and return the losses."""
     if not isinstance(losses, Tensor) or tuple(losses.shape) != (samples,):
         got = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
         fix = "Use reduction='none', and average each sample's loss over its own pixels."
@@ -206,7 +206,7 @@ def read_losses(losses: object, samples: int) -> Tensor:
 
 
 def _check_separate(losses: Losses, starts: Sequence[Tensor], seen: Sequence[Tensor]) -> int:
-    """Give every other sample another draw, and see whether the rest keep their losses; returns how many evaluations it took."""
+    """Give every other sample another draw, and raise if the losses of the rest change; return the number of evaluations."""
     samples = len(seen[0])
     if len(starts) < 2 or samples < 2:
         return 0
@@ -224,7 +224,7 @@ def _check_separate(losses: Losses, starts: Sequence[Tensor], seen: Sequence[Ten
 
 @contextmanager
 def untouched(device: torch.device) -> Iterator[None]:
-    """Give back what evaluations change: torch's generator, and the buffers of every module called in this thread."""
+    """Restore afterwards what evaluations change: torch's generator, and the buffers of every module called in this thread."""
     kept: dict[int, tuple[nn.Module, dict[str, Tensor]]] = {}
     thread = threading.get_ident()
 

@@ -1,7 +1,7 @@
-"""The surrogate whose backward pass is an unbiased gradient of the expected loss.
+"""The surrogate loss whose backward pass is an unbiased gradient of the expected loss.
 
-Owns: which evaluations of the loss each estimator makes, and the term it adds.
-Must not: know what is drawn for what; the loss is a function of drawn values here.
+Owns: the evaluations of the loss that each estimator makes, and the term it adds.
+Must not: know the meaning of draws: the loss is a function of drawn values here.
 Read next: ``terms.py``, ``docs/estimators.md``.
 """
 
@@ -24,31 +24,31 @@ from pellucid.random.learnable import Learnable
 __all__ = ["Evaluate", "evaluations", "expected_loss"]
 
 Evaluate: TypeAlias = Callable[[Mapping[Any, Tensor]], Tensor]
-"""The loss with some of the drawn values replaced: (b,), or a scalar that mixes the samples."""
+"""Maps replacements of some drawn values to the loss: (b,), or a scalar that mixes the samples."""
 
 
 def expected_loss(evaluate: Evaluate, sites: Sequence[Site], *, check: bool = False) -> Float[Tensor, ""]:
-    """The mean loss of one draw, with a backward pass that is unbiased for the expectation over draws.
+    """Return the mean loss of one draw, with a backward pass that is unbiased for the expectation over draws.
 
     Args:
-        evaluate: gives the losses with some drawn values replaced; the others stay as they were drawn.
-        sites: everything learned.
-        check: see by two further evaluations whether the losses mix the samples; for a loss not seen before.
+        evaluate: returns the losses with some drawn values replaced; the others stay as they were drawn.
+        sites: all learned draws.
+        check: test with two further evaluations whether the losses mix the samples; for a loss not seen before.
 
     Returns:
         A scalar: the value is the mean loss of this draw.
 
-    The loss is evaluated once with gradient. Without gradient it is evaluated once more per exact gate (with that gate alone
-    the other way), k - 1 times per exact choice among k values, once for all ARM gates and choices together (all of them
-    antithetic), and once per end of a range under ``boundary``. It is evaluated once more, with an independent draw of all those
-    under ``reinforce``, where one of these has no other samples to be compared with: a scalar loss, a shared draw, one sample.
+    The loss is evaluated once with gradient. Without gradient it is evaluated once for each exact gate (with only that gate
+    flipped), k - 1 times for each exact choice among k values, once for all ARM gates and choices together (all antithetic), and
+    once for each end of a range under ``boundary``. If a ``reinforce`` draw has no other samples as a baseline (a scalar loss, a
+    shared draw, a single sample), it is evaluated once more, with independent draws of all ``reinforce`` sites.
 
     Gradient:
-        what ``evaluate`` depends on: as the drawn sample gives it. raw tensors: unbiased, except ``relaxed`` and
-        ``straight_through``, which are the biased estimators they are known as.
+        model and images: as of the drawn sample. raw tensors: unbiased, except under ``relaxed`` and ``straight_through``, which
+        are biased by design.
     Errors:
-        InvalidArgument where an estimator needs one loss per sample and gets a scalar or losses that mix the samples, and where
-        a probability of the user's own has left the open interval (0, 1) under ``arm`` or ``reinforce``.
+        InvalidArgument if an estimator needs one loss per sample and gets a scalar or losses that mix the samples, and if a
+        user's own probability has left the open interval (0, 1) under ``arm`` or ``reinforce``.
     """
     for site in sites:
         _check_open(site)
@@ -85,20 +85,20 @@ def expected_loss(evaluate: Evaluate, sites: Sequence[Site], *, check: bool = Fa
             # The value is 0; the gradient to the number is its credit.
             term = (number - number.detach()) * credit
             extra = extra + (term[:1].sum() if one and term.dim() else term.sum() if known.dim() == 0 else term.mean())
-        # Every learned number takes part in every graph, whatever the loss looked at.
+        # Every learned number is part of every graph, even if the loss does not depend on it.
         extra = extra + 0.0 * torch.stack([tensor.sum().to(wide) for tensor in site.raw.values()]).sum()
     return total + extra.to(total.dtype)
 
 
 def _alone(site: Site, losses: Tensor) -> bool:
-    """Whether a draw has no other samples that it could be compared with."""
+    """Return whether a draw has no other samples as a baseline."""
     return losses.dim() == 0 or losses.shape[0] == 1 or site.shared
 
 
 def _scores(site: Site, here: Tensor, other: Tensor | None, known: Tensor, beside: Tensor | None) -> list[terms.Term]:
-    """The score, weighed by the loss less that of independent draws: of the other samples, or of a second draw of all.
+    """Return the score, weighted by the loss minus a baseline: the mean loss of the other samples, or the loss of a second draw.
 
-    The second draw takes part with its own score, as the first is as good a baseline for it: what is left of the loss has no mean.
+    A second draw also adds its own score, with the first draw as its baseline. The two halves of the difference have mean 0.
     """
     distribution, raw = site.distribution, site.raw
     if not _alone(site, known):
@@ -110,9 +110,9 @@ def _scores(site: Site, here: Tensor, other: Tensor | None, known: Tensor, besid
 
 
 def evaluations(sites: Sequence[Site]) -> int:
-    """How often :func:`expected_loss` evaluates the loss: once with gradient, the rest without.
+    """Return how often :func:`expected_loss` evaluates the loss: once with gradient, the rest without.
 
-    For losses of single samples; ``reinforce`` needs one more where it has no other samples to compare with.
+    This counts for losses of single samples; ``reinforce`` needs one more if it has no other samples as a baseline.
     """
     count = 1 + any(_arm(site) for site in sites)
     for site in sites:
@@ -165,9 +165,9 @@ def _check(site: Site, losses: Tensor) -> None:
 
 
 def _check_open(site: Site) -> None:
-    """A user's own probability may leave (0, 1). There every draw has the same score, and the gradient stays 0.
+    """Raise if a user's own probability has left (0, 1), where all draws have the same score and the gradient would stay 0.
 
-    On a device its value is not looked at: there the gradient becomes NaN (see ``terms.py``).
+    On a GPU the value is not read; there the gradient becomes NaN (see ``terms.py``).
     """
     p = site.distribution.numbers().get("p")
     if site.distribution.estimator not in ("arm", "reinforce") or not (isinstance(p, Learnable) and p.as_it_is):

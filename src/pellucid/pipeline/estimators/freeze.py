@@ -1,7 +1,7 @@
-"""Freezing: a transform with its learned numbers replaced by what they are now.
+"""Freezing: replace a transform's learned numbers by their current values.
 
-Owns: finding which field of a transform a learned number stands in.
-Must not: change a transform; it builds a new one.
+Owns: finding the field of a transform that holds a learned number.
+Must not: change a transform: it builds a new one.
 Read next: ``../module.py``.
 """
 
@@ -24,7 +24,7 @@ __all__ = ["frozen", "frozen_tree"]
 
 
 def frozen_tree(transforms: Sequence[Transform], now: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> tuple[Transform, ...]:
-    """All transforms of a tree with plain numbers; ``now`` by step, as the tree is laid out in a row."""
+    """Return all transforms of a tree with plain numbers; ``now`` has the numbers by step of the flattened tree."""
     steps = count()
 
     def row(sequence: Sequence[Transform]) -> tuple[Transform, ...]:
@@ -33,7 +33,7 @@ def frozen_tree(transforms: Sequence[Transform], now: Mapping[int, Mapping[str, 
             one = frozen(transform, now.get(next(steps), {}))
             if isinstance(one, Choice):
                 turns = [[row(branch) for branch in one.branches] for _ in range(one.turns)]
-                one = one.among(turns[0]) if turns else one  # whose numbers the others share
+                one = one.among(turns[0]) if turns else one  # all turns share the numbers of the first
             plain.append(one)
         return tuple(plain)
 
@@ -41,21 +41,21 @@ def frozen_tree(transforms: Sequence[Transform], now: Mapping[int, Mapping[str, 
 
 
 class _Mark:
-    """Stands in for the supplier of a number, so that the number is recognised wherever its transform carries it."""
+    """Marks a learned number, so that it is recognised in the distributions that its transform makes of it."""
 
     def __call__(self, images: Tensor) -> Tensor:
         raise NotImplementedError
 
 
 def frozen(transform: Transform, now: Mapping[str, Mapping[str, Any]]) -> Transform:
-    """The transform with plain numbers.
+    """Return the transform with plain numbers.
 
     Args:
         transform: any, learned or not.
         now: by drawn value, the current numbers of its distribution.
 
     Errors:
-        InvalidArgument where a module predicts a number per sample: there is no one number to keep.
+        InvalidArgument if a module predicts a number per sample: there is no single number to keep.
     """
     marks: list[_Mark] = []
     marked = _rebuilt(transform, lambda number: _marked(transform, number, marks))
@@ -84,14 +84,14 @@ def _marked(owner: Transform, number: Any, marks: list[_Mark]) -> Learnable:
 
 
 def _settled(number: Any, value: Any) -> Any:
-    """The current value; for a number that no draw uses, the starting value."""
+    """Return the current value; for a number that no draw uses, the starting value."""
     if value is None:
         return number.value if isinstance(number, Learnable) and number.value is not None else 0.0
     return nested("now", value)
 
 
 def _rebuilt(value: Any, change: Any, *, inside: bool = False) -> Any:
-    """Fields, pairs and distributions with ``change`` applied to every learned number; transforms inside stay as they are."""
+    """Rebuild fields, pairs and distributions with ``change`` applied to every learned number; inner transforms stay unchanged."""
     if isinstance(value, Learnable | Tensor):
         return change(value)
     if isinstance(value, Transform) and inside:

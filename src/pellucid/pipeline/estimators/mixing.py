@@ -1,7 +1,7 @@
-"""Whether each loss depends on its own sample's draw alone, which every estimator with one loss per sample takes for granted.
+"""Test whether each sample's loss depends on its own draw alone, as estimators with one loss per sample assume.
 
-Owns: the experiment that shows it, which losses it was made for, and the sentence that says what to do where it does not hold.
-Must not: run at every step; the pipeline asks once per loss.
+Owns: the test, the list of losses that have been tested, and the advice for losses that mix samples.
+Must not: run at every step: the pipeline tests each loss once.
 Read next: ``expected.py``.
 """
 
@@ -28,17 +28,17 @@ MIXING = (
     "mean, a scalar, and choose estimators that take one: 'arm' or 'reinforce' for gates and choices, "
     "'reparameterised' for ranges."
 )
-"""What to do about a loss that is no function of single samples."""
+"""The advice for a loss that mixes samples."""
 
 
 class LossesSeen:
-    """The loss functions a pipeline has seen, told apart by their code: a closure made anew at every step is the same one."""
+    """The loss functions a pipeline has seen, identified by their code: a closure made anew at every step counts as the same."""
 
     def __init__(self) -> None:
         self._known: set[int] = set()
 
     def new(self, loss_fn: Callable[..., Any]) -> bool:
-        """Whether to check this loss: it is new, and the call's values can be read."""
+        """Return whether to check this loss: it is new, and the call's values can be read."""
         if torch.compiler.is_compiling() or not torch.is_grad_enabled() or torch._C._functorch.maybe_current_level() is not None:
             return False
         while isinstance(loss_fn, partial):
@@ -55,28 +55,28 @@ def check_separate(
     drawn: Mapping[Any, Tensor],
     known: Float[Tensor, "b"],
 ) -> None:
-    """Move the draws of some samples, and see whether the losses of the others move.
+    """Change the draws of some samples, and raise if the losses of the other samples change.
 
-    The loss is evaluated twice without gradient, on one state of the random generator (so dropout is the same); once more if
-    something moved, to tell a loss that mixes the samples from one that never gives the same number twice.
+    The loss is evaluated twice without gradient, from one state of the random generator (so dropout is the same). If losses
+    changed, it is evaluated once more, to distinguish a loss that mixes samples from one that is never reproducible.
 
     Args:
-        evaluate: the losses with some of the drawn values replaced.
-        sites: everything learned.
+        evaluate: returns the losses with some of the drawn values replaced.
+        sites: all learned draws.
         drawn: the values of the loss-based ones.
-        known: the losses of the draw, which tell how many there are and where.
+        known: the losses of the draw, for their number and device.
 
     Errors:
-        InvalidArgument where losses of samples that stayed moved by more than rounding.
+        InvalidArgument if losses of samples with unchanged draws changed by more than rounding.
     """
     if known.dim() == 0 or known.shape[0] < 2:
         return
-    apart = [site for site in sites if site.loss_based and not site.shared]
-    if not apart:
+    own = [site for site in sites if site.loss_based and not site.shared]
+    if not own:
         return
     moved = _moved(known.shape[0], known.device)
     changed = {}
-    for site in apart:
+    for site in own:
         here = drawn[site.at]
         changed[site.at] = torch.where(moved.reshape(-1, *[1] * (here.dim() - 1)), _elsewhere(site, here), here)
 
@@ -91,11 +91,11 @@ def check_separate(
         return bool(((others - still).abs() > slack)[~moved].any())
 
     if differ(losses(changed)) and not differ(losses({})):
-        raise mixed(apart)
+        raise mixed(own)
 
 
 def mixed(sites: Sequence[Site]) -> InvalidArgument:
-    """The error for losses that mix the samples."""
+    """Return the error for losses that mix the samples."""
     names = ", ".join(f"{site.distribution.estimator} of {site.label}" for site in sites)
     return invalid(
         "loss_fn",
@@ -106,12 +106,12 @@ def mixed(sites: Sequence[Site]) -> InvalidArgument:
 
 
 def _moved(samples: int, device: torch.device) -> Bool[Tensor, "b"]:
-    """Half of the samples, by the parity of their index's binary digits: it splits pairs laid out as neighbours and as halves."""
+    """Select half of the samples by the parity of their index's bits: it separates neighbours, and the halves of a batch."""
     return torch.tensor([i.bit_count() % 2 == 1 for i in range(samples)], device=device)
 
 
 def _elsewhere(site: Site, here: Tensor) -> Tensor:
-    """Another value for every sample: the other gate, the next of the choices, or the lower end of the range."""
+    """Return another value for every sample: the other gate, the next of the choices, or the lower end of the range."""
     if isinstance(site.distribution, Bernoulli):
         return 1.0 - here
     if isinstance(site.distribution, Categorical):

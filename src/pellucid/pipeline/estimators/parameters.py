@@ -1,6 +1,6 @@
 """The parameters behind every learned number of a list of transforms.
 
-Owns: `LearnedParameters`: what is registered under which name, and the raw tensors a draw reads.
+Owns: `LearnedParameters`: the parameters and their names, and the raw tensors that a draw reads.
 Must not: draw, or map raw tensors to numbers (distributions do).
 Read next: ``expected.py``.
 """
@@ -30,13 +30,13 @@ At: TypeAlias = tuple[int, str]
 """(transform, name) of a drawn value."""
 
 _MEANING = "_extra_state"
-"""Under torch's own name for what is neither parameter nor buffer, a ``state_dict`` says what its parameters mean."""
+"""The ``state_dict`` key, torch's own for extra state, of the table by which the meaning of the parameters is checked."""
 
 
 class LearnedParameters(nn.Module):
     """The unbounded parameters behind every learned number, named ``<transform>_<value>_<number>``.
 
-    Numbers that a module predicts have no parameter here; the module itself is registered, so that its parameters train along.
+    Numbers that a module predicts have no parameter here; the module itself is registered, so that its parameters are trained.
     """
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -48,7 +48,7 @@ class LearnedParameters(nn.Module):
         self._names: dict[At, dict[str, str]] = {}
         self._predicted: dict[str, tuple[int, int, float]] = {}  # raw name -> (function, column, offset)
         self._functions: list[Callable[[Tensor], Tensor]] = []
-        self._arrays: set[str] = set()  # whose parameters have a shape
+        self._arrays: set[str] = set()  # names of the parameters that are arrays
         for index, (transform, _, first) in enumerate(steps):
             shared: dict[str, str] | None = None
             for name, distribution in transform.draws(ANY_IMAGE).items():
@@ -56,7 +56,7 @@ class LearnedParameters(nn.Module):
                 if not learned:
                     continue
                 self._distributions[index, name] = distribution
-                if first != index:  # the same transform, once more
+                if first != index:  # a later turn of the same transform
                     self._names[index, name] = self._names[first, name]
                     continue
                 if name in transform.tied and shared is not None:
@@ -104,7 +104,7 @@ class LearnedParameters(nn.Module):
             raise invalid(f"state_dict[{prefix + _MEANING!r}]", expected="a tensor (n, 3), as state_dict() gives it", got=got)
         for at in self._distributions if len(saved) else ():
             here = torch.tensor(self._meaning(at), dtype=torch.float64)
-            stored = saved[(saved[:, :2] == here[0, :2].to(saved)).all(1)].to(here)  # none where the file knows of no such draw
+            stored = saved[(saved[:, :2] == here[0, :2].to(saved)).all(1)].to(here)  # empty if the file has no such draw
             close = max(1e-6, 4.0 * torch.finfo(saved.dtype).eps)  # a state_dict may have been cast
             if len(stored) and not (
                 stored.shape == here.shape and torch.allclose(stored, here, rtol=close, atol=1e-6, equal_nan=True)
@@ -115,9 +115,9 @@ class LearnedParameters(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _meaning(self, at: At) -> list[tuple[float, float, float]]:
-        """What the numbers are where all parameters are 0, and where they are 1: two points that tell bounds apart.
+        """Return the numbers for all parameters equal to 0, and to 1: two points that differ if the bounds differ.
 
-        Each row begins with the transform and a checksum of the value's name, so that rows find one another.
+        Each row begins with the transform and a checksum of the value's name, by which saved rows are found again.
         """
         rows = []
         for place in (0.0, 1.0):
@@ -131,8 +131,8 @@ class LearnedParameters(nn.Module):
         return rows
 
     def hint(self) -> None:
-        """Say once, in a plain call with gradients, which numbers get there another gradient than their estimator's."""
-        # A trace must not depend on whether somebody has said it.
+        """Warn once, in a plain call with gradients, about numbers whose gradient there is not that of their estimator."""
+        # A trace must not depend on whether the warning has appeared.
         if not self._surrogates or torch.compiler.is_compiling() or not self._unsaid or not torch.is_grad_enabled():
             return
         self._unsaid = False
@@ -155,7 +155,7 @@ class LearnedParameters(nn.Module):
 
     @property
     def predicts(self) -> bool:
-        """Whether the images decide some of the numbers."""
+        """Whether modules predict some of the numbers from the images."""
         return bool(self._predicted)
 
     @property
@@ -164,7 +164,7 @@ class LearnedParameters(nn.Module):
         return self._distributions
 
     def raw(self, images: Tensor | None = None) -> dict[At, dict[str, Tensor]]:
-        """The unbounded tensors, by drawn value and name: scalars, arrays, or (b,) where ``images`` predict them."""
+        """Return the unbounded tensors, by drawn value and name: scalars, arrays, or (b,) if predicted from ``images``."""
         if not self._names:
             return {}
         outputs = self._outputs(images) if self._predicted else []
@@ -188,7 +188,7 @@ class LearnedParameters(nn.Module):
             widest[where] = max(widest[where], column + 1)
         outputs = []
         for function, columns in zip(self._functions, widest, strict=True):
-            with standing(images.device):  # a module of the user's, which may make tensors without a word of where
+            with standing(images.device):  # a user's module may make tensors without naming a device
                 output = function(images)
             if not isinstance(output, Tensor):
                 raise wrong_type(
@@ -205,7 +205,7 @@ class LearnedParameters(nn.Module):
         return outputs
 
     def take(self, places: Sequence[tuple[LearnedParameters, int]]) -> None:
-        """Set the numbers of every step to those of a step of other parameters, where the same transform stands."""
+        """Copy the numbers of every step from a step of other parameters with the same transform."""
         with torch.no_grad():
             for (step, name), names in self._names.items():
                 other, place = places[step]
@@ -214,7 +214,7 @@ class LearnedParameters(nn.Module):
                         getattr(self, full).copy_(getattr(other, other._names[place, name][raw]))
 
     def ranges(self, images: Tensor | None = None) -> dict[str, dict[str, Tensor]]:
-        """The learned distributions' numbers as they are now."""
+        """Return the current numbers of the learned distributions."""
         raws = self.raw(images)
         return {
             _label(at): {name: torch.as_tensor(value) for name, value in distribution.current(raws[at]).items()}
@@ -222,13 +222,13 @@ class LearnedParameters(nn.Module):
         }
 
     def entropy(self, images: Tensor | None = None) -> dict[str, Tensor]:
-        """The entropy of every learned distribution that spreads; constants are left out."""
+        """Return the entropy of every learned distribution, except constants."""
         raws = self.raw(images)
         spread = {at: d for at, d in self._distributions.items() if set(d.numbers()) != {"value"}}
         return {_label(at): entropy(distribution, raws[at]) for at, distribution in spread.items()}
 
     def kl(self, priors: Mapping[str, Distribution], images: Tensor | None = None) -> dict[str, Tensor]:
-        """KL(learned || prior) for each prior, by the name of the drawn value."""
+        """Return KL(learned || prior) for each prior, by the name of the drawn value."""
         raws = self.raw(images)
         by_label = {_label(at): at for at in self._distributions}
         for label in priors:

@@ -1,6 +1,6 @@
-"""One learned drawn value, as the estimators see it.
+"""One learned drawn value, in the form that the estimators need.
 
-Owns: `Site`, and which estimators look at the loss.
+Owns: `Site`, and which estimators need values of the loss.
 Must not: evaluate anything.
 Read next: ``expected.py``.
 """
@@ -27,12 +27,12 @@ class Site(NamedTuple):
     """One learned drawn value.
 
     Args:
-        at: what it is called among the values.
-        distribution: where it comes from; its ``estimator`` says how it learns.
+        at: its key among the drawn values.
+        distribution: that it is drawn from; its ``estimator`` decides how it learns.
         raw: the unbounded tensors behind the distribution's numbers.
         u: the uniforms it was drawn with, one or a row per sample.
         shared: every sample has the same draw.
-        other: the uniforms of an independent draw, for ``reinforce`` where the batch has nothing to compare with.
+        other: the uniforms of an independent draw, for ``reinforce`` if the batch has no other samples as a baseline.
     """
 
     at: Hashable
@@ -54,7 +54,7 @@ class Site(NamedTuple):
 
 
 def sites_of(drawn: Sequence[Drawn], u: Float[Tensor, "b words"], other: Float[Tensor, "b words"] | None = None) -> list[Site]:
-    """Every learned draw of a call, with the uniforms it came from, and those of an independent draw."""
+    """Return every learned draw of a call, with its uniforms and those of an independent draw."""
     sites = []
     for one in drawn:
         if one.raw:

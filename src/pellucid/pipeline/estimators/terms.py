@@ -22,26 +22,26 @@ from pellucid.random.learnable import Learnable, flat, shape_of
 __all__ = ["Term", "antithetic", "arm", "boundary", "ends", "exact_choice", "exact_gate", "less_others", "score", "value"]
 
 Term: TypeAlias = tuple[Tensor, Tensor]
-"""(number, credit): scalars or (b,). The credit is constant; the number carries the graph."""
+"""(number, credit): scalars or (b,). The number is part of the graph; the credit is a constant and becomes its gradient."""
 
 At: TypeAlias = Callable[[Tensor], Tensor]
-"""The losses with this one drawn value replaced."""
+"""Maps a replacement of this one drawn value to the losses."""
 
 
 def value(distribution: Distribution, u: Float[Tensor, "b *words"], raw: Raw) -> Tensor:
-    """The drawn value, one (or one row) per sample."""
+    """Return the drawn value, one (or one row) per sample."""
     return distribution.sample(u, raw)
 
 
 def exact_gate(gate: Bernoulli, raw: Raw, drawn: Tensor, losses: Tensor, at: At) -> list[Term]:
-    """dE/dp = f(1) - f(0): one further evaluation, with the gate the other way; no variance from the gate itself."""
+    """dE/dp = f(1) - f(0): one further evaluation, with the gate flipped; the gate itself adds no variance."""
     other = at(1.0 - drawn)
     sign = 2.0 * _match(drawn, losses) - 1.0
     return [(_number(gate, raw, "p", drawn), sign * (losses - other))]
 
 
 def exact_choice(choice: Categorical, raw: Raw, u: Tensor, losses: Tensor, at: At) -> list[Term]:
-    """dE/dw_j = f(v_j): every other value once.
+    """dE/dw_j = f(v_j): one further evaluation for each other value.
 
     Only differences matter, as the probabilities sum to one, so the drawn value's own term is left out.
     """
@@ -59,14 +59,14 @@ def exact_choice(choice: Categorical, raw: Raw, u: Tensor, losses: Tensor, at: A
 
 
 def antithetic(distribution: Distribution, u: Tensor, raw: Raw) -> Tensor:
-    """What the opposite uniforms draw."""
+    """Return the values at the opposite uniforms, 1 - u."""
     return value(distribution, 1.0 - u, raw).detach()
 
 
 def arm(distribution: Bernoulli | Categorical, raw: Raw, u: Tensor, losses: Tensor, opposite: Tensor) -> list[Term]:
     """dE/dlogit(p) = E (f(gate of 1 - u) - f(gate of u)) (u - 1/2), with all ARM gates opposite at once.
 
-    A choice is the first of its gates that opens: a function of gates like any other.
+    A choice is drawn as the first of its gates that opens, so the formula for gates covers it.
 
     Source:
         Yin and Zhou: "ARM: Augment-REINFORCE-merge gradient for stochastic binary networks", ICLR 2019.
@@ -80,17 +80,17 @@ def arm(distribution: Bernoulli | Categorical, raw: Raw, u: Tensor, losses: Tens
 
 
 def _arm_credit(p: Tensor, gap: Tensor, u: Tensor) -> Tensor:
-    # The slope of the logit, at the current p, as part of the credit: finite for every p that can be drawn.
+    # The credit contains the derivative of the logit at the current p, which is finite for every p that can be drawn.
     return gap * (u - 0.5) / torch.clamp(p * (1.0 - p), min=1e-12).detach()
 
 
 def less_others(losses: Float[Tensor, "b"]) -> Float[Tensor, "b"]:
-    """Each loss less the mean of the others."""
+    """Return each loss minus the mean of the others."""
     return losses - (losses.sum() - losses) / (losses.shape[0] - 1)
 
 
 def score(distribution: Distribution, raw: Raw, drawn: Tensor, credit: Tensor) -> list[Term]:
-    """The score of the draw, weighed by its credit: the loss less what does not depend on the draw."""
+    """Return the score of the draw, weighted by its credit: the loss minus a baseline that does not depend on the draw."""
     if isinstance(distribution, Categorical):
         like = drawn[:, 0] if distribution.vector else drawn
         rows = distribution.probabilities(raw, like).expand(drawn.shape[0], len(distribution.values))
@@ -106,7 +106,7 @@ def score(distribution: Distribution, raw: Raw, drawn: Tensor, credit: Tensor) -
 
 
 def _inside(gate: Bernoulli, p: Tensor, credit: Tensor) -> Tensor:
-    """NaN where a user's own probability has left (0, 1): a gradient that is silently 0 from then on would hide it."""
+    """Make the credit NaN if a user's own probability has left (0, 1): otherwise the gradient would silently stay 0."""
     if isinstance(gate.p, Learnable) and gate.p.as_it_is:
         return torch.where((p > 0.0) & (p < 1.0), credit, math.nan)
     return credit
@@ -115,8 +115,8 @@ def _inside(gate: Bernoulli, p: Tensor, credit: Tensor) -> Tensor:
 def boundary(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tensor, at: At) -> list[Term]:
     """dE/dhigh = (f(high) - E f) / (high - low), dE/dlow = (E f - f(low)) / (high - low).
 
-    Leibniz' rule on the integral, so f may be a staircase; for `LogUniform` in the logarithms, and for `CenteredUniform` the chain
-    rule from the ends to centre and half width follows by itself.
+    This is Leibniz' rule on the integral, so f may be piecewise constant. For `LogUniform` it holds in the logarithms; for
+    `CenteredUniform`, autograd applies the chain rule from the ends to centre and half width.
     """
     low, high = _inner_ends(distribution, raw, drawn)
     width = (high - low).detach()
@@ -125,7 +125,7 @@ def boundary(distribution: Distribution, raw: Raw, drawn: Tensor, losses: Tensor
 
 
 def ends(distribution: Distribution, raw: Raw, like: Tensor) -> tuple[Tensor, Tensor]:
-    """The ends of a range as drawn values, without their graph."""
+    """Return the ends of a range as drawn values, without their graph."""
     low, high = (end.detach().expand(like.shape) for end in _inner_ends(distribution, raw, like))
     return (torch.exp(low), torch.exp(high)) if isinstance(distribution, LogUniform) else (low, high)
 
@@ -145,5 +145,5 @@ def _number(distribution: Distribution, raw: Raw, name: str, like: Tensor) -> Te
 
 
 def _match(per_sample: Tensor, losses: Tensor) -> Tensor:
-    """One number per loss: one for each sample, or the first alone where a scalar loss belongs to a shared draw."""
+    """Return one number per loss: one for each sample, or only the first for a scalar loss with a shared draw."""
     return per_sample if losses.dim() else per_sample[0]

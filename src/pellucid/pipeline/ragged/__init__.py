@@ -1,7 +1,7 @@
 """Lists of pictures of different sizes.
 
 Owns: the names that the pipeline uses.
-Must not: be known to anything below the pipeline.
+Must not: be imported by anything below the pipeline.
 Read next: ``record.py``.
 """
 

@@ -1,7 +1,7 @@
 """The calls of a pipeline on lists of pictures: one draw, then the passes of each size.
 
 Owns: the order of those steps, and `images_together`: passes that are lowered once for all sizes.
-Must not: differ in a bit from the call with one picture alone.
+Must not: give other bits than the call with one picture alone.
 Read next: ``../module.py``.
 """
 
@@ -45,7 +45,7 @@ _R = TypeVar("_R")
 
 
 def _eager(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Run outside of compiled graphs; what says so to torch's compiler is imported only where it runs."""
+    """Run a function outside of compiled graphs; torch's compiler is imported only if it is running."""
 
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -59,7 +59,7 @@ def _eager(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @_eager
 def forward_lists(pipeline: Pipeline, batch: Any, key: Key | None, return_record: bool, kind: tuple[Any, ...] | None) -> Any:
-    """`Pipeline.forward` on lists; ``kind``: of call, as `kind_of_call` tells it."""
+    """`Pipeline.forward` for lists; ``kind`` is the result of `kind_of_call`."""
     ragged, records = _drawn(pipeline, batch, key, unpacked=return_record)
     result = applied_list(pipeline, ragged, records)
     if kind is not None and len(records) == 1 and not pipeline.learned.distributions and pipeline._look.saw(ragged.samples[0]):
@@ -109,7 +109,7 @@ def _read(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *,
 
 
 def _check_apart(plan: Plan) -> None:
-    """Raise for what mixes samples, which have different sizes here."""
+    """Raise if a step mixes samples, which may differ in size here."""
     for index in plan.moving_layers:
         fix = "Bring them to one size in a pipeline of their own, and hand its batch to the one that mixes."
         expected = f"one batch for {type(plan.steps[index].transform).__name__}, which lays several reads over one another"
@@ -117,7 +117,7 @@ def _check_apart(plan: Plan) -> None:
 
 
 def planned_list(pipeline: Pipeline, batch: Any, key: Key | None) -> tuple[Ragged, list[Plan], Tensor, Tensor, Tensor]:
-    """A list whose parts each end in one size, their plans, and (seed, step, index) to draw with."""
+    """Return a list divided into parts that each end in one size, the parts' plans, and (seed, step, index) to draw with."""
     ragged = _read(pipeline, batch)
     seed, step, whole = pipeline._key_parts(ragged.parts[0].parsed, key, len(ragged.samples))
     settled = pipeline._settled([pipeline._spec(sample) for sample in ragged.samples], seed, step, whole)
@@ -128,12 +128,12 @@ def planned_list(pipeline: Pipeline, batch: Any, key: Key | None) -> tuple[Ragge
 
 
 def _drawn(pipeline: Pipeline, batch: Any, key: Key | None, *, unpacked: bool) -> tuple[Ragged, list[Record]]:
-    """One draw for all, and its rows for each part."""
+    """Draw once for all samples, and return the list and a record for each part."""
     ragged, plans, seed, step, whole = planned_list(pipeline, batch, key)
     learned = [pipeline._raw(part.parsed, plan) for part, plan in zip(ragged.parts, plans, strict=True)]
     places = torch.tensor([i for part in ragged.parts for i in part.where], device=whole.device)
     index = whole[places].split([len(part.where) for part in ragged.parts])
-    if any(learned):  # by what is in the pictures, each on its own
+    if any(learned):  # learned numbers and targets differ between parts
         params = [draw_params(plan, seed, step, some, raw) for plan, some, raw in zip(plans, index, learned, strict=True)]
     else:
         params = draw_each(plans, seed, step, index)
@@ -144,12 +144,12 @@ def _drawn(pipeline: Pipeline, batch: Any, key: Key | None, *, unpacked: bool) -
 
 
 def recorded_list(ragged: Ragged, records: Sequence[Record]) -> RaggedRecord:
-    """The records of all parts as one."""
+    """Join the records of all parts into one."""
     return RaggedRecord.of([(part.where, record) for part, record in zip(ragged.parts, records, strict=True)])
 
 
 def applied_list(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record], gradient_scale: Any = 0.0) -> Any:
-    """What the records of all parts make of a list."""
+    """Apply the records of all parts to a list."""
     check_no_scale(gradient_scale)
     images = images_together(records, ragged.parts, pipeline.options)
     results = [
@@ -163,7 +163,7 @@ def applied_list(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record], 
 
 
 def _stacked(ragged: Ragged, plans: Sequence[Plan]) -> bool:
-    """Whether pictures come back as one batch: where the transforms end in one size whatever comes in, or a batch came in."""
+    """Return whether pictures come back as one batch: if a batch came in, or the transforms end in one size for all inputs."""
     sizes = {plan.size_out for plan in plans}
     if ragged.batched and len(sizes) > 1:
         fix = "Hand over a list, list(batch), end in a Resize or a crop, or give the transforms same_on_batch=True."
@@ -174,18 +174,18 @@ def _stacked(ragged: Ragged, plans: Sequence[Plan]) -> bool:
 
 
 def _padded(pipeline: Pipeline, ragged: Ragged) -> bool:
-    """Whether rows come back as one batch: not where each picture has a dict of its own, or rows are left out."""
+    """Return whether rows come back as one batch: not if each picture has a dict of its own, or rows are dropped."""
     return pipeline.options.pad_targets and ragged.form.count is None and not pipeline.options.drop_invalid
 
 
 def images_together(records: Sequence[Record], parts: Sequence[Part], options: Options) -> dict[str, Tensor]:
-    """What becomes of the pictures of a list, by key, where one lowering serves many of its sizes; else nothing.
+    """Return the results of a list's pictures, by key, if one lowering serves several sizes; else an empty dict.
 
-    So it is where the first pass brings all pictures to one size, and what the steps lower to differs in numbers alone.
+    That requires that the first pass brings all pictures to one size, and that the sizes' segments differ in numbers alone.
 
     Args:
         records: of each part.
-        parts: all of the list.
+        parts: of the list.
         options: of the pipeline.
     """
     kinds: dict[int, list[int]] = {}  # parts whose plans differ in sizes alone
@@ -203,7 +203,7 @@ def images_together(records: Sequence[Record], parts: Sequence[Part], options: O
         return {}
     try:
         found = [_of_one_kind([records[k] for k in some], [parts[k] for k in some], options) for some in kinds.values()]
-    except TapeError:  # sizes that go different ways
+    except TapeError:  # the sizes take different branches
         return {}
     if len(found) == 1:
         return found[0]
@@ -212,7 +212,7 @@ def images_together(records: Sequence[Record], parts: Sequence[Part], options: O
 
 
 def _goes_together(record: Record) -> bool:
-    """Whether the first pass of a plan brings pictures to the size that they end in."""
+    """Return whether the first pass of a plan brings pictures to their final size."""
     plan = record.plan
     if record.device.type != "cpu":
         return False
@@ -223,7 +223,7 @@ def _goes_together(record: Record) -> bool:
 
 
 def _is_plain(parsed: Parsed) -> bool:
-    """Whether these are batches of pictures in memory."""
+    """Return whether these are batches of plain CPU tensors."""
     return (
         parsed.lead == 1
         and all(entry.depth is None for entry in parsed.entries)
@@ -236,12 +236,12 @@ def _images(parsed: Parsed) -> list[Tensor]:
 
 
 def _of_one_kind(records: Sequence[Record], parts: Sequence[Part], options: Options) -> dict[str, Tensor]:
-    """The pictures of parts whose plans differ in sizes alone, by key, in the order of their places."""
+    """Compute the pictures of parts whose plans differ in sizes alone, by key, in the order of their places."""
     ranks = {place: rank for rank, place in enumerate(sorted(place for part in parts for place in part.where))}
     places = tuple(tuple(ranks[place] for place in part.where) for part in parts)
     params, device = together([record.params for record in records], places), torch.device("cpu")
-    apart = [(Lowered(record.plan, record.params, device), where) for record, where in zip(records, places, strict=True)]
-    lowered = Lowered(records[0].plan, params, device, parts=apart)
+    each = [(Lowered(record.plan, record.params, device), where) for record, where in zip(records, places, strict=True)]
+    lowered = Lowered(records[0].plan, params, device, parts=each)
     if any(image.dtype == torch.uint8 for part in parts for image in _images(part.parsed)):
         if lowered.plan.parts:
             raise TapeError("bytes have passes of their own")

@@ -1,6 +1,6 @@
-"""Lists of pictures of different sizes: how they are read, and how results are put together.
+"""Read lists of pictures of different sizes, and join the results in the list's order.
 
-Owns: `Ragged`, and which samples go through the passes together.
+Owns: `Ragged`, and the division into samples that go through the passes together.
 Must not: draw or compute on pixels.
 Read next: ``calls.py``.
 """
@@ -40,8 +40,8 @@ class Part:
     """Samples that go through the passes together: their pictures have one size.
 
     Args:
-        parsed: them as one batch; boxes and keypoints are padded to the largest number, and flagged.
-        where: the place of each in the list.
+        parsed: the samples as one batch; boxes and keypoints are padded to the largest number, and flagged.
+        where: the places of the samples in the list.
     """
 
     parsed: Parsed
@@ -50,14 +50,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Ragged:
-    """A list of samples, understood.
+    """A list of samples after reading.
 
     Args:
-        parts: all of them, by size.
-        samples: each on its own.
+        parts: the samples grouped by size.
+        samples: each sample by itself.
         untouched: labels and passthrough entries of the whole list.
-        form: what the list looked like.
-        batched: whether it was no list, but a batch whose samples go through passes of their own.
+        form: of the list.
+        batched: whether the input was a batch, not a list, whose samples need separate passes.
     """
 
     parts: tuple[Part, ...]
@@ -68,7 +68,7 @@ class Ragged:
 
 
 def is_ragged(batch: object, options: Options) -> bool:
-    """Whether this is a list of pictures, or a dict in which a target is a list."""
+    """Return whether this is a list of pictures, or a dict in which a target is a list."""
     batch, _ = opened(batch)
     if isinstance(batch, Mapping):
         lists = [key for key, value in batch.items() if isinstance(value, list | tuple) and isinstance(key, str)]
@@ -81,16 +81,16 @@ def is_ragged(batch: object, options: Options) -> bool:
 
 
 def _is_one(image: object) -> bool:
-    """Whether this is one picture: a list beside it is no list of pictures."""
+    """Return whether this is one picture: lists of targets that come with it are not lists of pictures."""
     return is_array(image) or (isinstance(image, Tensor) and image.dim() == 3)
 
 
 def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None = None, inverse: bool = False) -> Ragged:
-    """Check a list, sample by sample, and put together what goes through the passes together.
+    """Check a list, sample by sample, and group the samples that go through the passes together.
 
     Args:
         batch: a list of pictures, or a dict of lists or of tensors.
-        record: that it is to be replayed with.
+        record: the record to replay, if any.
         inverse: whether the record is undone.
     """
     named = sort(batch, options)
@@ -123,7 +123,7 @@ def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None 
 
 
 def _at(i: int, error: InvalidArgument | InvalidType) -> NoReturn:
-    """Raise the error again, with the number of the sample that it is about."""
+    """Raise the error again, with the sample's number in front."""
     raise type(error)(f"sample {i}: {error}") from None
 
 
@@ -141,7 +141,7 @@ _ALIKE = "Convert them alike first, as image.convert('RGB') does, or decode(path
 
 
 def _check(sample: Parsed, first: Parsed) -> None:
-    """One picture of at least one pixel, of the channels and the numbers that all have."""
+    """Raise unless a sample is one picture of at least one pixel, with the channels, dtypes and devices of the first sample."""
     for entry, model in zip(sample.entries, first.entries, strict=True):
         name = entry.key
         if sample.lead:
@@ -165,7 +165,7 @@ def _channels(lead: Sequence[int]) -> object:
 
 
 def parts_of(samples: Sequence[Parsed], kinds: Sequence[Hashable]) -> tuple[Part, ...]:
-    """The samples that go through the passes together: of one size, and of one kind."""
+    """Group the samples of one size and one kind, which go through the passes together."""
     groups: dict[Any, list[int]] = {}
     for i, sample in enumerate(samples):
         like = tuple(
@@ -176,12 +176,12 @@ def parts_of(samples: Sequence[Parsed], kinds: Sequence[Hashable]) -> tuple[Part
 
 
 def _objects(entry: Entry) -> Sequence[int]:
-    """How many masks a sample has, which each may have for itself: one for each of its objects."""
+    """Return the number of a sample's masks, which may differ between samples (one mask for each object)."""
     return entry.tensor.shape[:-2] if entry.kind.name == "mask" else ()
 
 
 def _stacked(samples: list[Parsed]) -> Parsed:
-    """Samples of one size as a batch."""
+    """Stack samples of one size into a batch."""
     return replace(samples[0], entries=tuple(map(_joined, zip(*(sample.entries for sample in samples), strict=True))), lead=1)
 
 
@@ -209,12 +209,12 @@ def gather(
     """Put the results of the parts together, in the list's order.
 
     Args:
-        ragged: what went in.
-        results: what came out of each part.
-        images: pictures that came out together, by key.
-        stacked: pictures as one batch, and masks of which all have as many; else as a list.
-        padded: boxes and keypoints as one batch; else as a list.
-        sizes: (height, width) of each sample's picture now.
+        ragged: the input.
+        results: of each part.
+        images: results of pictures that were computed together, by key.
+        stacked: return pictures, and masks if all samples have equally many, as one batch; else as lists.
+        padded: return boxes and keypoints as one batch; else as lists.
+        sizes: (height, width) of each sample's result.
     """
     inputs = [{entry.key: entry.tensor for entry in sample.entries} for sample in ragged.samples]
     points = {entry.key for entry in ragged.samples[0].entries if entry.kind.move}
@@ -241,10 +241,10 @@ def gather(
 
 
 def ends_static(transforms: Sequence[Transform], spec: ImageSpec) -> bool:
-    """Whether the result has one size whatever the pictures have: other shapes say so, as far as the transforms take them."""
+    """Return whether the result's size does not depend on the input's size, by trying larger sizes of several proportions."""
     sizes = {ends_of(transforms, spec).extent}
     for up, along in ((2, 2), (2, 3), (3, 2)):
-        with suppress(InvalidArgument):  # a crop may be larger, say
+        with suppress(InvalidArgument):  # a transform may refuse such a size
             *depth, height, width = spec.extent
             larger = spec.resized((*(up * along * d for d in depth), up * height, along * width))
             sizes.add(ends_of(transforms, larger).extent)

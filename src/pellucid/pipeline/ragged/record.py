@@ -29,7 +29,7 @@ class RaggedRecord:
     """The draws for a list of pictures; ``device``, ``with_param``, ``requires_grad_`` and ``to`` are those of `Record`.
 
     Args:
-        plans: one for each sample: how pictures of its size run.
+        plans: one for each sample, for pictures of its size.
         params: for each transform its drawn values by name, (B,) or (B, n) tensors, part of the graph.
 
     Example:
@@ -49,7 +49,7 @@ class RaggedRecord:
 
     @staticmethod
     def of(parts: Sequence[tuple[tuple[int, ...], Record]]) -> RaggedRecord:
-        """Return the record that the records of parts make together.
+        """Join the records of parts into one record.
 
         Args:
             parts: each with the places of its samples, as :meth:`parts` gives them.
@@ -99,27 +99,27 @@ class RaggedRecord:
 
     @property
     def samples(self) -> int:
-        """B."""
+        """The number of samples, B."""
         return len(self.plans)
 
     @property
     def lead(self) -> int:
-        """A list has one leading axis."""
+        """The number of leading axes: 1 for a list."""
         return 1
 
     @property
     def sizes_in(self) -> tuple[Size, ...]:
-        """(height, width) before, of each sample."""
+        """(height, width) of each sample's input."""
         return tuple(plan.size_in for plan in self.plans)
 
     @property
     def sizes_out(self) -> tuple[Size, ...]:
-        """(height, width) after, of each sample."""
+        """(height, width) of each sample's output."""
         return tuple(plan.size_out for plan in self.plans)
 
     @property
     def src_from_dst(self) -> Float[Tensor, "b 3 3"]:
-        """From output pixels to input pixels, float64.
+        """The maps from output pixels to input pixels, float64.
 
         Gradient:
             drawn values: exact.
@@ -128,7 +128,7 @@ class RaggedRecord:
 
     @property
     def matrix(self) -> Float[Tensor, "b 3 3"]:
-        """From input pixels to output pixels (``dst_from_src``), float64.
+        """The maps from input pixels to output pixels (``dst_from_src``), float64.
 
         Gradient:
             drawn values: exact.
@@ -163,7 +163,7 @@ class RaggedRecord:
         return [self.part([i]).map_points(one[None])[0] for i, one in enumerate(points)]
 
     def flow(self) -> list[Float[Tensor, "2 h w"]]:
-        """Return how far from each output pixel the input pixel lies that it reads, of each picture; see `Record.flow`.
+        """Return, for each picture, the displacement from each output pixel to the input pixel that it reads; see `Record.flow`.
 
         Returns:
             A tensor (2, h, w) for each picture, float64.
@@ -183,7 +183,7 @@ class RaggedRecord:
         return len(self.plans)
 
     def __getitem__(self, item: int | slice | Tensor) -> Any:
-        """The record of some of the samples; an int gives the `Record` of a batch of that one."""
+        """Return the record of some of the samples; an int gives the `Record` of a batch with that sample."""
         places = range(len(self))
         if isinstance(item, int):
             return self.part([places[item]])
@@ -192,7 +192,7 @@ class RaggedRecord:
 
 
 def scattered(count: int, parts: Sequence[tuple[tuple[int, ...], Tensor]]) -> list[Tensor]:
-    """The rows of every part, each in its place."""
+    """Put the rows of all parts into the list's order."""
     rows: dict[int, Tensor] = {}
     for where, values in parts:
         rows.update(zip(where, values.unbind(0), strict=True))
