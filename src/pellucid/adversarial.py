@@ -1,7 +1,7 @@
-"""Attacks and defences on pipelines: perturbations and patches that survive draws, flows, worst and mixed draws.
+"""Attacks and defences with pipelines: perturbations and patches under random transforms, flow attacks, worst and mixed draws.
 
 Owns: `Adversary`, `PatchAdversary`, `eot`, `flow_attack`, `max_up`, `AugMax`.
-Must not: draw, search or resample by itself; pipelines and functions do.
+Must not: draw, search or resample by itself: pipelines and functions do.
 Read next: ``pipeline/worst_draws.py``, ``docs/worst-case.md``.
 """
 
@@ -34,16 +34,16 @@ from pellucid.types import Size
 __all__ = ["Adversary", "AugMax", "PatchAdversary", "eot", "flow_attack", "max_up"]
 
 Loss = Callable[[Any], Tensor]
-"""Pictures, as a batch, a list or a dict, to (B,) losses."""
+"""Maps pictures (a batch, a list or a dict) to (B,) losses."""
 
 
 def eot(pipeline: Pipeline, images: Any, k: int, *, key: Key | None = None) -> View:
-    """K draws of every picture in one batch (k B, C, H, W), draw by draw: for the expectation of a loss over transformations.
+    """Return k draws of every picture in one batch (k B, C, H, W), draw by draw, for the expected loss over transformations.
 
     Args:
-        pipeline: what is drawn.
-        images: a batch as in the pipeline's call: (B, C, H, W), a list of pictures, or a dict of them with their targets. Of a
-            list or dict the result is one, k times as long.
+        pipeline: to draw from.
+        images: a batch as in the pipeline's call: (B, C, H, W), a list of pictures, or a dict of them with their targets. For a
+            list or dict, so is the result, k times as long.
         k: draws of each picture.
         key: as in the pipeline's call; all draws take one step of its stream.
 
@@ -70,7 +70,7 @@ def eot(pipeline: Pipeline, images: Any, k: int, *, key: Key | None = None) -> V
 
 
 def _joined(results: Sequence[Any]) -> Any:
-    """Results one after another: batches, lists, or dicts of them."""
+    """Concatenate results: batches, lists, or dicts of them."""
     first = results[0]
     if isinstance(first, Mapping):
         return {name: _joined([result[name] for result in results]) for name in first}
@@ -88,18 +88,18 @@ def _joined_records(records: Sequence[Any]) -> Any:
 
 
 def _blocks(images: Any) -> list[Tensor]:
-    """A batch as it is, a list as batches of one; of a dict its pictures. None has a graph."""
+    """Return the pictures as detached batches: a batch as one, a list as batches of one picture."""
     images = _pictures(images)
     return [images.detach()] if isinstance(images, Tensor) else [one.detach()[None] for one in images]
 
 
 def _pictures(images: Any) -> Any:
-    """A batch or a list; that of a dict."""
+    """Return the pictures: a batch or a list, or those of a dict."""
     return images["image"] if isinstance(images, Mapping) else images
 
 
 def _chosen(images: Any, places: Tensor, times: int) -> Any:
-    """Some samples of a batch, a list, or a dict of such, so many times."""
+    """Select samples of a batch, a list, or a dict of these, and repeat them ``times`` times."""
     if isinstance(images, Mapping):
         return {name: _chosen(value, places, times) for name, value in images.items()}
     if isinstance(images, Tensor):
@@ -108,7 +108,7 @@ def _chosen(images: Any, places: Tensor, times: int) -> Any:
 
 
 def _in_place(blocks: Sequence[Tensor], images: Any) -> Any:
-    """Blocks in the form of what they were made of."""
+    """Bring blocks back into the form of the images that they were made of."""
     if isinstance(images, Mapping):
         return {**images, "image": _in_place(blocks, images["image"])}
     return blocks[0] if isinstance(images, Tensor) else [block[0] for block in blocks]
@@ -119,17 +119,17 @@ class Adversary:
     """A perturbation of pictures that raises a loss under a pipeline's draws: projected gradient ascent on the expected loss.
 
     Args:
-        pipeline: what happens between the perturbed pictures and the model; ``Pipeline([])`` for nothing.
+        pipeline: transforms the perturbed pictures before the model sees them; ``Pipeline([])`` for no transforms.
         loss_fn: takes k B augmented pictures and the k B labels, returns as many losses.
         norm: ``linf`` or ``l2``, of the whole perturbation of a picture.
-        radius: of the ball that it stays in, in the pictures' units, > 0.
-        steps: of ascent.
-        step_size: of each, in the norm; default 2.5 radius / steps.
-        draws: k, drawn anew at each step.
-        targeted: the loss is lowered instead: labels are those that the model is to say.
+        radius: of the ball that contains the perturbation, in the pictures' units, > 0.
+        steps: the number of ascent steps.
+        step_size: of each step, in the norm; default 2.5 radius / steps.
+        draws: k, the number of draws at each step.
+        targeted: lower the loss instead: the labels are those that the model should predict.
         universal: one perturbation for all pictures.
-        mask: where pictures may change, (C, H, W) or what is broadcast to it: with a radius of 1 a patch.
-        low, high: the range that perturbed pictures stay in.
+        mask: where pictures may change, (C, H, W) or broadcast to it; with a radius of 1, a patch.
+        low, high: the range of perturbed pictures.
 
     Example:
         >>> import torch, pellucid
@@ -143,9 +143,9 @@ class Adversary:
         True
 
     Gradient:
-        none to the inputs: the result is a constant. Surrogates inside of the pipeline (JPEG, posterise) act as they declare.
+        none to the inputs: the result is a constant. Surrogates inside of the pipeline (JPEG, posterise) work as declared.
     Errors:
-        InvalidArgument for numbers out of range, and where there is not one loss per augmented picture.
+        InvalidArgument for numbers out of range, and if there is not one loss per augmented picture.
     Source:
         Madry et al., "Towards deep learning models resistant to adversarial attacks", ICLR 2018; Athalye et al., ICML 2018;
         Moosavi-Dezfooli et al., "Universal adversarial perturbations", CVPR 2017.
@@ -172,7 +172,7 @@ class Adversary:
             raise invalid("radius and step_size", expected="numbers > 0", got=f"{self.radius} and {self.step_size}")
 
     def __call__(self, images: Any, labels: Tensor | None = None, *, key: Key | None = None) -> Any:
-        """The perturbed pictures, in a batch of the same form."""
+        """Return the perturbed pictures, in a batch of the same form."""
         found = self.perturbation(images, labels, key=key)
         return _in_place(self._on(_blocks(images), [found] if self.universal else _blocks(found)), images)
 
@@ -181,12 +181,12 @@ class Adversary:
 
         Args:
             images: floating point, from ``low`` to ``high``: a batch as in a call, (B, C, H, W), a list of pictures, or
-                a dict of them under ``image`` with targets, which ``loss_fn`` finds where the pipeline moved them.
-            labels: one per picture; None where the loss takes none.
-            key: of the first step's draws; by default each step takes one of the pipeline's stream.
+                a dict of them under ``image`` with targets, which the pipeline moves before ``loss_fn`` gets them.
+            labels: one per picture; None for a loss without labels.
+            key: of the first step's draws; by default each step takes a step of the pipeline's stream.
 
         Returns:
-            One for each picture, or (1, C, H, W) for all of them; no longer than ``radius``.
+            A perturbation for each picture, or (1, C, H, W) for all of them, with a norm of at most ``radius``.
 
         Gradient:
             none: the result is a constant.
@@ -229,7 +229,7 @@ class Adversary:
         return slope.sign() if self.norm == "linf" else slope / _length(slope).clamp(min=1e-30)
 
     def _inside(self, delta: Tensor, images: Tensor) -> Tensor:
-        """The nearest perturbation in the ball, then in the range."""
+        """Project a perturbation onto the ball, and then clip the pictures to their range."""
         if self.norm == "linf":
             delta = delta.clamp(-self.radius, self.radius)
         else:
@@ -246,21 +246,21 @@ class PatchAdversary:
     """A patch that covers a part of pictures, placed by drawn maps, and raises a loss under a pipeline's draws.
 
     Args:
-        pipeline: what happens between the pictures with the patch and the model; ``Pipeline([])`` for nothing.
-        placement: geometry that keeps the pictures' size; its maps carry the patch away from the pictures' middle. It lies over
-            the pictures by the share of each pixel that it covers. A warp that the pipeline begins with goes on from the
-            placement: patch and pictures are resampled once, the patch antialiased.
+        pipeline: transforms the pictures with the patch before the model sees them; ``Pipeline([])`` for no transforms.
+        placement: geometry that keeps the pictures' size; its maps move the patch from the middle of the pictures. The patch is
+            blended with the pictures by the share of each pixel that it covers. If the pipeline begins with a warp, that is
+            composed with the placement: patch and pictures are resampled once, and the patch is antialiased.
         loss_fn: takes k B augmented pictures and the k B labels, returns as many losses.
         size: (height, width) of the patch in pixels.
-        steps: of signed ascent on the patch's values.
-        step_size: of each, in the pictures' units.
-        draws: k, drawn anew at each step.
-        targeted: the loss is lowered instead: labels are those that the model is to say.
+        steps: the number of signed ascent steps on the patch's values.
+        step_size: of each step, in the pictures' units.
+        draws: k, the number of draws at each step.
+        targeted: lower the loss instead: the labels are those that the model should predict.
         universal: one patch for all pictures.
-        low, high: the range of the patch, which begins in its middle.
-        batch: how many pictures a step looks at, one after another; by default all. For a universal patch.
-        penalty: takes the patch (1 or B, C, h, w), returns what is lowered beside the loss, (1 or B,): roughness, or colours that
-            no printer has.
+        low, high: the range of the patch, which starts in the middle of it.
+        batch: the number of pictures in a step, taken in turn; by default all. For a universal patch.
+        penalty: takes the patch (1 or B, C, h, w), returns a term (1 or B,) that is lowered as well, such as roughness or the
+            distance to printable colours.
 
     Example:
         >>> import torch, pellucid
@@ -277,7 +277,7 @@ class PatchAdversary:
         call: none to the inputs, the result is a constant. paste, show: exact to pictures and patch; to learned placements almost
         everywhere.
     Errors:
-        InvalidArgument for numbers out of range, a placement that changes the size, and where there is not one loss per picture.
+        InvalidArgument for numbers out of range, a placement that changes the size, and if there is not one loss per picture.
     Source:
         Brown et al., "Adversarial patch", 2017; Athalye et al., ICML 2018.
     """
@@ -309,7 +309,7 @@ class PatchAdversary:
     def __call__(
         self, images: Any, labels: Tensor, *, key: Key | None = None, start: Tensor | None = None
     ) -> Float[Tensor, "*b c h2 w2"]:
-        """The patch, (1, C, h, w), or one for each picture; it begins as ``start``. Of ``key`` seed and step count."""
+        """Return the patch, (1, C, h, w), or one for each picture, starting from ``start``; ``key`` gives seed and step only."""
         _check_pictures(images, labels, key)
         still = _blocks(images)
         count = sum(map(len, still))
@@ -328,21 +328,21 @@ class PatchAdversary:
                 (slope,) = _slope(self.loss_fn(self.show(many, covers, key=at), answers), len(answers), [leaf])
                 slope = -slope if self.targeted else slope
                 if self.penalty is not None:
-                    share = self.draws * (len(some) if self.universal else 1)  # as if every loss held it
+                    share = self.draws * (len(some) if self.universal else 1)  # as if every loss contained the penalty
                     slope = slope - share * torch.autograd.grad(self.penalty(leaf).sum(), [leaf])[0]
             patch = (patch + self.step_size * slope.sign()).clamp(self.low, self.high)
         return patch
 
     def paste(self, images: Any, patch: Float[Tensor, "#b c h2 w2"], *, key: Key | None = None) -> Any:
-        """Lay the patch over the pictures where a draw of the placement puts it.
+        """Blend the patch onto the pictures at the place that the placement draws.
 
         Args:
             images: floating point, (B, C, H, W), a list of pictures of any sizes, or a dict of them under ``image`` with targets.
             patch: one for all pictures, or one for each.
-            key: of the placement; its seed counts as one more, so that the pipeline may take the same.
+            key: of the placement; 1 is added to its seed, so that the pipeline can use the same key.
 
         Returns:
-            The same, with the patch mixed into the pictures by the share of each pixel that it covers.
+            The same structure, with the patch blended into the pictures by the share of each pixel that it covers.
 
         Gradient:
             images, patch: exact.
@@ -364,16 +364,16 @@ class PatchAdversary:
         return self._alone(images, patch, key, self.placement, pasted)
 
     def show(self, images: Any, patch: Float[Tensor, "#b c h2 w2"], *, key: Key | None = None) -> Any:
-        """Send the pictures with the patch through the pipeline: what the model sees.
+        """Send the pictures with the patch through the pipeline, and return what the model sees.
 
-        What ``over`` does in `Pipeline.apply`: patch and pictures are each read once where the pipeline begins with a warp.
+        This uses ``over`` of `Pipeline.apply`: if the pipeline begins with a warp, patch and pictures are resampled once each.
 
         Args:
             images, patch: as for :meth:`paste`.
-            key: of the pipeline; the placement's is as for :meth:`paste`.
+            key: of the pipeline; the placement uses it as in :meth:`paste`.
 
         Returns:
-            What the pipeline makes of them.
+            The pipeline's result.
 
         Gradient:
             images, patch: as the pipeline's transforms declare.
@@ -396,7 +396,7 @@ class PatchAdversary:
         return self._alone(images, patch, key, self.pipeline, shown)
 
     def _alone(self, images: Any, patch: Any, key: Key | None, of: Pipeline, call: Callable[..., Any]) -> Any:
-        """What a call gives for a batch; for a list of pictures, one after the other, each with its place in the key of all."""
+        """Return a call's result for a batch; for a list, call it for each picture with that picture's index of the key."""
         _check_pictures(images, key=key)
         pictures = _pictures(images)
         if isinstance(pictures, Tensor) or not isinstance(patch, Tensor):
@@ -411,7 +411,7 @@ class PatchAdversary:
         return {name: [one[name][0] for one in found] for name in found[0]}
 
     def _sticker(self, images: Any, patch: Tensor, key: Key | None) -> Sticker:
-        """The patch, placed by a draw."""
+        """Place the patch by a draw of the placement."""
         _check_pictures(images, key=key)
         images = _pictures(images)
         if not isinstance(patch, Tensor):
@@ -431,7 +431,7 @@ def _check_pipeline(given: object, name: str = "pipeline") -> None:
 
 
 def _check_ascent(attack: Adversary | PatchAdversary) -> None:
-    """What both attacks are given."""
+    """Check the arguments that both attacks share."""
     _check_pipeline(attack.pipeline)
     whole_number("steps", attack.steps, 0, 1 << 20)
     whole_number("draws", attack.draws, 1, 1 << 16)
@@ -476,24 +476,24 @@ def flow_attack(
     """Move pixels instead of changing them: a smooth displacement field that raises a loss (stAdv).
 
     Args:
-        images: floating point, (B, C, H, W), a list of pictures of any sizes, or a dict of them under ``image``: what lies beside
-            them, such as labels, stays what it is.
-        loss_fn: pictures, in the form of ``images``, to (B,) losses, to be raised.
-        steps: of Adam on the field.
-        smoothness: weight of the term that is lowered: the mean length of the difference of neighbouring displacements, in pixels.
+        images: floating point, (B, C, H, W), a list of pictures of any sizes, or a dict of them under ``image``; other entries,
+            such as labels, stay unchanged.
+        loss_fn: takes pictures in the form of ``images``, returns (B,) losses, which the attack raises.
+        steps: the number of Adam steps on the field.
+        smoothness: weight of the smoothness term: the mean length of the difference of neighbouring displacements, in pixels.
         learning_rate: of Adam, in pixels.
-        goal: a loss that is enough, such as a margin of 0 by which a wrong class leads. Once a picture reaches it, only smoothness
-            acts on its field, and what comes back is the shortest field that reached it; without a goal, the last one.
+        goal: a loss at which to stop, such as a margin of 0 by which a wrong class leads. Once a picture reaches it, only the
+            smoothness term acts on its field, and the result is the shortest field that reached it; without a goal, the last one.
 
     Returns:
-        The moved pictures, in the form of ``images``, and the field (B, 2, H, W), or a list of them: pixel p shows what was at
-        p + field(p), x before y, in pixels.
+        The moved pictures, in the form of ``images``, and the field (B, 2, H, W), or a list of fields: pixel p shows the point
+        p + field(p) of the original, x before y, in pixels.
 
     Gradient:
         none to the images: the result is a constant.
 
     Errors:
-        InvalidArgument for pictures that are not floating-point (B, C, H, W), and where there is not one loss per picture.
+        InvalidArgument for pictures that are not floating-point (B, C, H, W), and if there is not one loss per picture.
 
     Source:
         Xiao et al., "Spatially transformed adversarial examples", ICLR 2018.
@@ -529,7 +529,7 @@ def flow_attack(
 
 
 def _shorter(field: Tensor, losses: Tensor, best: Tensor, least: Tensor, enough: float) -> tuple[Tensor, Tensor]:
-    """For each picture the shortest field that was enough, and its mean length; until there is one, the last field."""
+    """Return for each picture the shortest field that reached the goal, and its mean length; until there is one, the last field."""
     field = field.detach()
     length = torch.where(losses >= enough, field.square().sum(1).sqrt().mean((1, 2)), torch.inf)
     taken = (length < least) | least.isinf()
@@ -541,21 +541,21 @@ def _moved(images: Tensor, field: Tensor) -> Tensor:
 
 
 def _roughness(field: Tensor) -> Float[Tensor, "b"]:
-    """The mean length of the difference to the right and lower neighbours."""
+    """Return the mean length of the difference to the right and lower neighbours."""
     down, right = field[:, :, 1:] - field[:, :, :-1], field[..., 1:] - field[..., :-1]
-    small = 1e-8  # the slope of a length at 0
+    small = 1e-8  # keeps the gradient of a length finite at 0
     return (down.square().sum(1) + small).sqrt().mean((1, 2)) + (right.square().sum(1) + small).sqrt().mean((1, 2))
 
 
 def max_up(pipeline: Pipeline, loss_fn: Loss, images: Any, k: int = 4, *, key: Key | None = None) -> Float[Tensor, "b"]:
     """Return the largest loss of each picture over k draws, with its gradient: train on its mean.
 
-    k evaluations without gradient, one with (and one more at the first call, which looks whether losses mix).
+    It evaluates the loss k times without gradient and once with (and once more at the first call, to test whether losses mix).
 
     Args:
-        pipeline: what is drawn.
-        loss_fn: augmented pictures to (B,) losses.
-        images: a batch, as in the pipeline's call: ``loss_fn`` takes what a call gives, a list or a dict too.
+        pipeline: to draw from.
+        loss_fn: takes augmented pictures, returns (B,) losses.
+        images: a batch, as in the pipeline's call; ``loss_fn`` gets the call's result, which may be a list or a dict.
         k: draws of each picture.
         key: as in the pipeline's call.
 
@@ -563,7 +563,7 @@ def max_up(pipeline: Pipeline, loss_fn: Loss, images: Any, k: int = 4, *, key: K
         (B,).
 
     Gradient:
-        to the model, and to learned ranges through the draw that was worst.
+        to the model, and to learned ranges through the worst draw.
     Source:
         Gong et al., "MaxUp: Lightweight adversarial training with data augmentation improves neural network training", CVPR 2021.
 
@@ -579,24 +579,24 @@ def max_up(pipeline: Pipeline, loss_fn: Loss, images: Any, k: int = 4, *, key: K
 
 @dataclass(frozen=True)
 class AugMax:
-    """Mix several draws of each picture, and search mixture and draws for the largest loss.
+    """Mix several draws of each picture, with the mixture weights and the draws that give the largest loss found.
 
     The result is ``(1 - m) x + m sum_k w_k draw_k(x)``, with w from a softmax and m from a sigmoid, one set for each picture.
 
     Args:
-        pipeline: what is drawn; it keeps the size of the pictures.
-        loss_fn: pictures to (B,) losses, to be raised.
-        width: how many draws are mixed.
-        steps: of signed ascent, on the logits of w and m and on every continuous drawn value.
-        step_size: of each: of the logits, and as a share of the range of a drawn value where it has one.
+        pipeline: to draw from; it keeps the size of the pictures.
+        loss_fn: takes pictures, returns (B,) losses, which the search raises.
+        width: the number of draws to mix.
+        steps: the number of signed ascent steps, on the logits of w and m and on every continuous drawn value.
+        step_size: of each step: for logits, and for drawn values relative to their range, if they have one.
 
     Gradient:
         result: to the images, at the worst mixture.
     Errors:
-        InvalidArgument where the pipeline changes the size, or there is not one loss per picture.
+        InvalidArgument if the pipeline changes the size, or there is not one loss per picture.
     Source:
-        Wang et al., "AugMax: Adversarial composition of random augmentations for robust training", NeurIPS 2021. There only the
-        weights are searched.
+        Wang et al., "AugMax: Adversarial composition of random augmentations for robust training", NeurIPS 2021, which searches the
+        weights only.
 
     Example:
         >>> import torch, pellucid
@@ -618,8 +618,8 @@ class AugMax:
         finite_number("step_size", self.step_size)
 
     def __call__(self, images: Any, *, key: Key | None = None) -> Any:
-        """The mixed pictures, in the form of what came: (B, C, H, W), a list, or a dict of them under ``image``, of which a mixture
-        shows nothing that a draw moves.
+        """Return the mixed pictures in the form of the input: (B, C, H, W), a list, or a dict of them under ``image``. A dict may
+        not contain targets that a draw moves.
         """
         _check_pictures(images, key=key)
         records = [view.record for view in self.pipeline.views(images, self.width, key=key)]
@@ -648,7 +648,7 @@ class AugMax:
         return self._mixed(images, best, records)
 
     def _numbers(self, logits: Tensor, records: list[Any]) -> list[Tensor]:
-        """What is searched: the logits, then every continuous drawn value."""
+        """Return the numbers to search: the logits, then every continuous drawn value."""
         return [logits, *(record.params[at][name].detach() for record in records for at, name in _continuous(record))]
 
     def _moved(self, numbers: list[Tensor], slopes: tuple[Tensor | None, ...], records: list[Any]) -> list[Tensor]:
@@ -686,7 +686,7 @@ class AugMax:
 
 
 def _check_still(images: Mapping[str, Any], pipeline: Pipeline, record: Record) -> None:
-    """Raise for targets that draws move: a mixture shows several draws in one place."""
+    """Raise for targets that draws move: a mixture shows several draws at once."""
     plan = record.plan
     for key in images if any(plan.hops) or plan.moving_layers or plan.hiding else ():
         kind = kind_of(key, pipeline.options.targets)
@@ -696,7 +696,7 @@ def _check_still(images: Mapping[str, Any], pipeline: Pipeline, record: Record) 
 
 
 def _one(record: Any) -> Record:
-    """A record, or that of the first picture of a list."""
+    """Return the record, or for a list the record of its first picture."""
     return record if isinstance(record, Record) else record[0]
 
 
@@ -705,7 +705,7 @@ def _sizes_out(record: Any) -> Sequence[Size]:
 
 
 def _continuous(record: Any) -> list[tuple[int, str]]:
-    """The drawn values that are searched: on a scale with ends, gates and choices left as they are."""
+    """Return the continuous drawn values, which are searched; gates and choices stay as drawn."""
     return [(draw.transform, draw.name) for draw in _one(record).plan.draws if isinstance(draw.distribution, _SCALES)]
 
 

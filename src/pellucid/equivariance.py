@@ -1,7 +1,7 @@
-"""How far a model is from answering a transformed picture with the transformed answer.
+"""Measure equivariance: the distance between a model's answer to a transformed picture and its transformed answer.
 
-Owns: the measurement, by transform and strength, with the resampling's own share, and the worst draw of each transform.
-Must not: train; ``losses.equivariance`` is what lowers it.
+Owns: the error by transform and strength, the part of it due to resampling alone, and the worst draw of each transform.
+Must not: train; ``losses.equivariance`` is the loss for that.
 Read next: ``docs/equivariance.md``.
 """
 
@@ -44,17 +44,17 @@ class Response:
     """A model's answer under one transform at one strength.
 
     Args:
-        transform: its class, or two joined by `` + ``.
-        strength: how far its numbers lie from the middle of their ranges, 0 to 1.
-        output: name of the prediction; empty for a bare one.
-        error: mean over pictures. Of maps, scores and embeddings: the distance between the answer to the transformed picture and
-            the transformed answer, where 1 is how far answers lie from their mean. Of keypoints: pixels. Of boxes: 1 - IoU. Of
-            masks of whole numbers: the share of cells that differ.
+        transform: the name of its class, or two names joined by `` + ``.
+        strength: the distance of its numbers from the middle of their ranges, 0 to 1.
+        output: name of the prediction; empty if the model returns a tensor.
+        error: mean over pictures. For maps, scores and embeddings: the distance between the answer to the transformed picture and
+            the transformed answer, relative to the distance of answers from their mean. For keypoints: pixels. For boxes: 1 - IoU.
+            For integer masks: the share of cells that differ.
         margin: half of the 95 % interval of that mean, over pictures.
-        resampling: the same error between the picture and the picture transformed and brought back: what interpolation costs
-            whatever the model is.
-        agreement: share of pictures, or of cells, whose largest channel is the same; None where there is one channel.
-        samples: pictures times draws.
+        resampling: the same error between the answers to the picture and to the picture transformed and brought back: the effect
+            of interpolation on this model.
+        agreement: share of pictures, or of cells, with the same largest channel; None for a single channel.
+        samples: the number of pictures times draws.
 
     Example:
         >>> Response("RandomRotation", 1.0, "", error=0.5, margin=0.1, resampling=0.02, agreement=None, samples=8).error
@@ -73,10 +73,10 @@ class Response:
 
 @dataclass(frozen=True, eq=False)
 class WorstResponse:
-    """The draw of one transform, within its ranges, under which the error of each picture is largest as far as a search sees.
+    """The draw of one transform, within its ranges, with the largest error of each picture that a search finds.
 
     Args:
-        transform: as of `Response`.
+        transform: as in `Response`.
         error: of each picture, (B,).
         images: the views.
 
@@ -97,7 +97,7 @@ class EquivarianceReport:
 
     Args:
         rows: in the order of transforms, strengths and outputs.
-        worst: one for each transform, where it was asked for.
+        worst: one for each transform, with ``worst=True``.
     """
 
     rows: tuple[Response, ...]
@@ -114,16 +114,16 @@ class EquivarianceReport:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the rows as JSON, all or nothing.
+        """Write the rows as JSON, atomically.
 
         Args:
-            path: the file.
+            path: of the file.
 
         Returns:
             The path.
 
         Errors:
-            OSError where it cannot be written.
+            OSError if it cannot be written.
 
         Example:
             >>> from tempfile import mkdtemp
@@ -147,19 +147,19 @@ def measure_equivariance(
 ) -> EquivarianceReport:
     """Compare a model's answer to transformed pictures with its transformed answer.
 
-    Each transform of the pipeline is taken by itself, with probability 1. Maps, masks, keypoints and boxes should move with the
-    picture, scores and embeddings should stay. Cells that a view does not wholly show do not count.
+    Each transform of the pipeline is measured by itself, with probability 1. Maps, masks, keypoints and boxes should move with the
+    picture; scores and embeddings should not change. Cells that a view does not show completely are left out.
 
     Args:
-        model: takes a batch of pictures. Returns a map (B, K, h, w) of any stride, a mask of whole numbers (B, h, w), scores or
-            embeddings (B, K), or a dict of such, which may hold ``keypoints`` (B, N, 2) and ``boxes`` (B, N, 4), too. Put it into
-            eval mode; its buffers and torch's generator stay as they are.
-        pipeline: whose transforms and options are used.
+        model: takes a batch of pictures. Returns a map (B, K, h, w) of any stride, an integer mask (B, h, w), scores or
+            embeddings (B, K), or a dict of these, which may also contain ``keypoints`` (B, N, 2) and ``boxes`` (B, N, 4). Put it
+            into eval mode; its buffers and torch's generator stay unchanged.
+        pipeline: gives the transforms and options.
         images: floating point.
-        strengths: how far drawn numbers lie from the middle of their ranges; see `Response`. What has no such number, as a flip, is
-            measured at strength 1.
-        draws: how many draws of each picture and strength; the side of the middle, choices and the like differ between them.
-        pairs: also measure every two transforms, one after the other.
+        strengths: distances of drawn numbers from the middle of their ranges; see `Response`. Transforms without such a number,
+            such as a flip, are measured at strength 1.
+        draws: the number of draws for each picture and strength; they differ in the side of the middle, in choices and the like.
+        pairs: also measure every pair of transforms, one after the other.
         worst: also search the worst draw of each transform, for bare maps and scores.
         key: of the draws.
 
@@ -174,7 +174,7 @@ def measure_equivariance(
 
     Source:
         Lenc and Vedaldi, "Understanding image representations by measuring their equivariance and equivalence", CVPR 2015; Gruver
-        et al., "The Lie derivative for measuring learned equivariance", ICLR 2023, keeps the resampling apart, too.
+        et al., "The Lie derivative for measuring learned equivariance", ICLR 2023, also separates the effect of resampling.
 
     Example:
         >>> import torch, pellucid
@@ -215,7 +215,7 @@ def _named(prediction: Any) -> dict[str, Tensor]:
 
 
 def _subjects(pipeline: Pipeline, *, pairs: bool) -> Iterable[tuple[str, Pipeline]]:
-    """Each transform alone, and each two, always applied."""
+    """Yield each transform alone, and each pair, always applied, with its name."""
     options = pipeline.options.settings()
     every: list[Any] = list(pipeline.transforms)
     always = [replace(one, p=1.0) if any(field.name == "p" for field in fields(one)) else one for one in every]
@@ -226,7 +226,7 @@ def _subjects(pipeline: Pipeline, *, pairs: bool) -> Iterable[tuple[str, Pipelin
 
 @dataclass(frozen=True)
 class _Asked:
-    """A model, what it says of the pictures, and the transforms that it is asked about."""
+    """A model, its answers to the pictures, and the transforms to measure."""
 
     model: Callable[[Tensor], Any]
     pipeline: Pipeline
@@ -234,7 +234,7 @@ class _Asked:
     base: dict[str, Tensor]
 
     def kind(self, name: str) -> str:
-        """``map``, ``mask``, ``scores``, or the kind of rows of coordinates."""
+        """Return the kind of a prediction: ``map``, ``mask``, ``scores``, ``boxes`` or ``keypoints``."""
         value, known = self.base[name], kind_of(name, self.pipeline.options.targets) if name else None
         if known is not None and known.name in ("boxes", "keypoints"):
             return known.name
@@ -247,7 +247,7 @@ class _Asked:
         raise invalid(f"prediction {name}".strip(), expected=expected, got=got)
 
     def moved(self, name: str, record: Record, size: Size) -> tuple[Tensor, Tensor]:
-        """The answer as the transforms move it, and what counts of it, for a view whose map has this size."""
+        """Return the transformed answer, and a mask of the cells or rows that count, for a view whose map has this size."""
         value, kind = self.base[name], self.kind(name)
         if kind == "scores":
             return value, torch.ones_like(value[:, 0], dtype=torch.bool)
@@ -262,13 +262,13 @@ class _Asked:
 
 
 def _rows(asked: _Asked, records: Sequence[Record], name: str, strength: float) -> list[Response]:
-    """One row for each output, the mean over the draws."""
+    """Return one row for each output, the mean over the draws."""
     errors: dict[str, list[Tensor]] = {output: [] for output in asked.base}
     shares: dict[str, list[Tensor]] = {output: [] for output in asked.base}
     agreed: dict[str, list[Tensor]] = {output: [] for output in asked.base}
     for record in records:
         answers = _named(asked.model(asked.pipeline.apply(asked.images, record)))
-        again = _named(asked.model(_there_and_back(asked, record)))
+        again = _named(asked.model(_round_trip(asked, record)))
         for output, answer in answers.items():
             kind = asked.kind(output)
             size = (answer.shape[-2], answer.shape[-1])
@@ -298,23 +298,23 @@ def _rows(asked: _Asked, records: Sequence[Record], name: str, strength: float) 
     return rows
 
 
-def _there_and_back(asked: _Asked, record: Record) -> Tensor:
-    """The pictures after the transforms' geometry and its inverse, where that shows all of a pixel; as they were elsewhere."""
-    there = asked.pipeline.apply({"heatmap": asked.images}, record)["heatmap"]
-    back = asked.pipeline.inverse({"heatmap": there}, record, return_valid=True)
+def _round_trip(asked: _Asked, record: Record) -> Tensor:
+    """Return the pictures after the transforms' geometry and its inverse; pixels that were not shown completely stay unchanged."""
+    view = asked.pipeline.apply({"heatmap": asked.images}, record)["heatmap"]
+    back = asked.pipeline.inverse({"heatmap": view}, record, return_valid=True)
     result: Tensor = torch.where(back["valid"] > _SEEN, back["heatmap"], asked.images)
     return result
 
 
 def _error_cells(kind: str, value: Tensor) -> Tensor:
-    """One number for each thing that counts or not."""
+    """Return a tensor with one number for each cell, row or sample that may count."""
     if kind == "scores":
         return value[:, 0]
     return value[:, 0] if kind == "map" else value[..., 0] if kind in ("boxes", "keypoints") else value
 
 
 def _error(kind: str, answer: Tensor, wanted: Tensor, valid: Bool[Tensor, "b *cells"]) -> Float[Tensor, "b"]:
-    """Of each picture; NaN where nothing of it counts."""
+    """Return the error of each picture; NaN if nothing of it counts."""
     if answer.shape != wanted.shape:
         expected = f"shape {tuple(wanted.shape)} for the view, as of the picture"
         raise invalid("prediction", expected=expected, got=tuple(answer.shape))
@@ -344,7 +344,7 @@ def _agreement(answer: Tensor, wanted: Tensor, valid: Tensor) -> Float[Tensor, "
 
 
 def _worst(asked: _Asked, name: str, key: Key) -> WorstResponse:
-    """Searched with the answer as a heatmap beside the picture, at the picture's size."""
+    """Search the worst draw; a map goes through the pipeline as a heatmap of the picture's size."""
     if set(asked.base) != {""} or asked.kind("") not in ("map", "scores"):
         expected = "a model that returns a bare map or bare scores"
         raise invalid("worst", expected=expected, got=", ".join(sorted(asked.base)) or "a mask")

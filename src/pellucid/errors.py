@@ -1,7 +1,7 @@
-"""The errors users see, and the one function that words them.
+"""The errors that users see, and the functions that word them.
 
-Owns: the sentence structure of every complaint (name, expected, got, what to do).
-Must not: look at a tensor's values; errors come from shapes, dtypes and Python facts only.
+Owns: the sentence structure of every error (name, expected, got, what to do).
+Must not: read a tensor's values: errors come from shapes, dtypes and Python facts only.
 Read next: ``types.py``.
 """
 
@@ -14,7 +14,7 @@ __all__ = ["ImplementationError", "InvalidArgument", "InvalidType", "StoppedRun"
 
 
 _LONGEST = 400
-"""Characters of a value that an error shows."""
+"""The largest number of characters of a value that an error shows."""
 
 
 class InvalidArgument(ValueError):  # noqa: N818 - reads as what it says
@@ -26,7 +26,7 @@ class InvalidType(TypeError):  # noqa: N818
 
 
 class ImplementationError(RuntimeError):
-    """An explicitly chosen ``impl=`` cannot do what was asked; it never falls back silently."""
+    """An explicitly chosen ``impl=`` cannot compute the call; it never falls back silently."""
 
 
 class StoppedRun(RuntimeError):  # noqa: N818
@@ -34,18 +34,18 @@ class StoppedRun(RuntimeError):  # noqa: N818
 
 
 def invalid(name: str, *, expected: str, got: object, fix: str = "") -> InvalidArgument:
-    """Word an :class:`InvalidArgument`: what it is, what was expected, what came, what to do."""
+    """Return an :class:`InvalidArgument`: the argument's name, what was expected, what was passed, and what to do."""
     return InvalidArgument(_sentence(name, expected, got, fix))
 
 
 def wrong_type(name: str, *, expected: str, got: object, fix: str = "") -> InvalidType:
-    """Word an :class:`InvalidType`: what it is, what was expected, what came, what to do."""
+    """Return an :class:`InvalidType`: the argument's name, what was expected, what was passed, and what to do."""
     return InvalidType(_sentence(name, expected, got, fix))
 
 
 @contextmanager
 def needs(what: str, package: str) -> Iterator[None]:
-    """Around the imports of what the core does without: where a package is missing, say what needs it and how to install it."""
+    """Wrap imports of optional packages: if one is missing, the error says what needs it and how to install it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -57,5 +57,5 @@ def _sentence(name: str, expected: str, got: object, fix: str) -> str:
 
 
 def _short(text: str) -> str:
-    """Shorten a long text to its two ends."""
+    """Shorten a long text to its beginning and end."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"

@@ -1,6 +1,6 @@
 """Pipelines as graphs of standard operators: ``torch.export`` programs and ONNX.
 
-Owns: the public names of it.
+Owns: the public names for exporting.
 Must not: make graphs.
 Read next: ``pipeline/graphs.py``.
 """

@@ -1,4 +1,4 @@
-"""The old path of `pellucid.targets`; it works, and warns.
+"""The old path of `pellucid.targets`; importing from it works, with a warning.
 
 Owns: that warning.
 Must not: be imported by the package.

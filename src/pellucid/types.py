@@ -1,7 +1,7 @@
 """Small shared types.
 
 Owns: the names of sizes, fills and modes, and the static description of an image batch.
-Must not: hold tensors or import anything of Pellucid's but errors.
+Must not: hold tensors, or import anything else of Pellucid.
 Read next: ``random/key.py``.
 """
 
@@ -18,11 +18,10 @@ __all__ = [
 ]  # fmt: skip
 
 FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""The floating-point dtypes of images; torch only stores narrower ones, and cannot compute in them."""
 
 DEEP = {torch.uint16: 65535, torch.int16: 32767}
-"""Pictures of 16 bits: their dtype, and the value that is 1.0 here."""
-
-"""The floating-point numbers images may hold; torch has narrower ones, with which it computes nothing."""
+"""The dtypes of 16-bit pictures, and the value that stands for 1.0."""
 
 Size: TypeAlias = tuple[int, int]
 """(height, width), in pixels."""
@@ -54,9 +53,9 @@ Magnitude: TypeAlias = Surrogate  # its name up to 0.2
 
 @dataclass(frozen=True, slots=True)
 class ImageSpec:
-    """What a transform may know of the images before any value exists: channels, height and width.
+    """The facts about images that a transform knows before anything is computed: channels, height and width.
 
-    ``depth`` is 0 for pictures. The slices of a volume lie one below another: it is a picture of ``depth`` times their height.
+    ``depth`` is 0 for pictures. The slices of a volume lie one below another, so it is a picture of ``depth`` times their height.
     """
 
     channels: int
@@ -66,7 +65,7 @@ class ImageSpec:
 
     @staticmethod
     def of(channels: int, extent: tuple[int, ...]) -> ImageSpec:
-        """Pictures of (height, width), or volumes of (depth, height, width)."""
+        """Describe pictures of (height, width), or volumes of (depth, height, width)."""
         depth = extent[0] if len(extent) == 3 else 0
         return ImageSpec(channels, extent[-2] * (depth if len(extent) == 3 else 1), extent[-1], depth)
 
@@ -77,9 +76,9 @@ class ImageSpec:
 
     @property
     def extent(self) -> tuple[int, ...]:
-        """(height, width), or (depth, height, width) of volumes."""
+        """(height, width) of pictures, or (depth, height, width) of volumes."""
         return (self.depth, self.height // self.depth, self.width) if self.depth else self.size
 
     def resized(self, extent: tuple[int, ...]) -> ImageSpec:
-        """This kind of image at another (height, width), or (depth, height, width)."""
+        """Return this kind of image at another (height, width), or (depth, height, width)."""
         return ImageSpec.of(self.channels, extent)
