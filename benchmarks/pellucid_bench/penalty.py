@@ -123,7 +123,7 @@ def measure_penalty(*, batch: int, size: int, budget: float, say: Say = quiet) -
 
 def penalty_table(rows: list[Row]) -> str:
     """Medians and quartiles in milliseconds."""
-    lines = ["| augmentation in a step of R1 | ms (quartiles) | of ours |", "|---|---|---|"]
+    lines = ["| augmentation in a step of R1 | ms (quartiles) | times ours |", "|---|---|---|"]
     ours = next(row["median_ms"] for row in rows if row["subject"] == SUBJECTS[0])
     for row in rows:
         if row["status"] == "ok":

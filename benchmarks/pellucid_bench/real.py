@@ -306,7 +306,7 @@ def behind(rows: list[Row]) -> list[tuple[str, str, str, str]]:
 def real_table(rows: list[Row]) -> str:
     """Milliseconds per picture, and how many times ours goes into the time of the fastest peer that does the same work."""
     lines = [
-        "The first four antialias where a crop or a resize shrinks, the others do not; a ratio compares those that do the same.",
+        "The first four columns antialias if a crop or a resize shrinks; the others do not. A ratio compares equal work.",
         "",
     ]
     for size in SIZES:

@@ -234,10 +234,10 @@ def measure_recipe(*, size: int, budget: float, say: Say = quiet) -> list[Row]:
 
 
 def recipe_table(rows: list[Row]) -> str:
-    """Milliseconds by operation and library, and the time of ours that the quickest other takes."""
+    """Milliseconds by operation and library, and how many times our time the fastest other library takes."""
     found = {(row["case"], row["subject"]): row["median_ms"] for row in rows if row["status"] == "ok"}
     present = [library for library in LIBRARIES if any(library == subject for _, subject in found)]
-    lines = [f"| ms a sample | {' | '.join(present)} | the quickest other, of ours |", "|---" * (len(present) + 2) + "|"]
+    lines = [f"| ms a sample | {' | '.join(present)} | fastest other, times ours |", "|---" * (len(present) + 2) + "|"]
     for operation in dict.fromkeys(case for case, _ in found):
         cells = [f"{found[operation, library]:.1f}" if (operation, library) in found else "" for library in present]
         others = [found[operation, library] for library in present[1:] if (operation, library) in found]
@@ -245,7 +245,7 @@ def recipe_table(rows: list[Row]) -> str:
         lines.append(f"| {operation} | {' | '.join(cells)} | {share} |")
     notes = [f"* {row['subject']}: missing, {row['note']}" for row in rows if row["status"] == "missing"]
     notes += [
-        f"* memory beside the batch at the worst moment of {row['case']!r}, results included: {row['volumes']:.1f} times the volume"
+        f"* peak memory beside the batch during {row['case']!r}, results included: {row['volumes']:.1f} times the volume"
         for row in rows
         if row["status"] == "memory"
     ]

@@ -121,9 +121,9 @@ def measure_volumes(*, batch: int, size: int, budget: float, say: Say = quiet) -
 
 
 def volumes_table(rows: list[Row]) -> str:
-    """Nanoseconds per voxel, and the time of ours that others take."""
+    """Nanoseconds per voxel, and how many times our time the others take."""
     found = {(row["case"], row["subject"], row["mode"]): row["ns_per_voxel"] for row in rows if row["status"] == "ok"}
-    lines = ["| | | forward, ns per voxel | and backward to the volume | forward, of ours |", "|---|---|---|---|---|"]
+    lines = ["| | | forward, ns per voxel | and backward to the volume | forward, times ours |", "|---|---|---|---|---|"]
     for case, subject in dict.fromkeys(key[:2] for key in found):
         cells = [f"{found[case, subject, mode]:.0f}" if (case, subject, mode) in found else "" for mode in ("forward", "backward")]
         share = found[case, subject, "forward"] / found[case, "pellucid", "forward"]

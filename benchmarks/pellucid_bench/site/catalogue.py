@@ -30,7 +30,7 @@ _TITLES = {"boxes": "boxes", "keypoints": "keypoints", "mask": "masks"}
 _INDEX = """# Gallery
 
 Find a transform by its picture. Each leads to a page with three draws, the first drawn value swept from end to end, the gradient
-that arrives, and code to paste. Below a name stand the targets that follow, the gradient to the picture, and the time for a pixel
+that arrives, and code to paste. Below each name are the targets that follow, the gradient to the picture, and the time for a pixel
 of three channels: floats, 8 x 3 x 224 x 224, one thread, the example of the page ({machine}).
 """
 _PAGE = """# {name}
