@@ -69,10 +69,10 @@ def harris_response(
         derivative_sigma: as in :func:`structure_tensor`.
         sigma: as in :func:`structure_tensor`.
         block_size: as in :func:`structure_tensor`.
-        k: how much an edge is punished.
+        k: weight of the squared trace, which lowers the response on edges.
 
     Returns:
-        Of the image's size.
+        The response, in the image's size.
 
     Gradient:
         image: exact, to any order.
@@ -122,7 +122,7 @@ def hessian_response(image: Float[Tensor, "b 1 h w"], *, sigma: float = 2.0) -> 
 
     Args:
         image: grey.
-        sigma: of the Gaussian under the derivatives, in pixels.
+        sigma: standard deviation of the Gaussian under the derivatives, in pixels.
 
     Returns:
         Of the image's size.
@@ -132,7 +132,7 @@ def hessian_response(image: Float[Tensor, "b 1 h w"], *, sigma: float = 2.0) -> 
     Errors:
         As :func:`structure_tensor`.
     Source:
-        Second derivatives as ``scipy.ndimage.gaussian_filter`` has them.
+        Second derivatives of ``scipy.ndimage.gaussian_filter``.
 
     Example:
         >>> place = torch.arange(-10.0, 11)

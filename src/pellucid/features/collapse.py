@@ -1,6 +1,6 @@
 """Stop a descriptor's training when it has collapsed, and say why.
 
-Owns: what counts as a collapse, and the sentence that explains it.
+Owns: the test for a collapse, and the message that explains it.
 Must not: change the training; it only looks at the loss and at detached descriptors.
 Read next: ``../losses/triplet.py``.
 """
@@ -23,12 +23,12 @@ class CollapseError(StoppedRun):
 
 
 def mean_off_diagonal_distance(descriptors: Float[Tensor, "n d"]) -> Float[Tensor, ""]:
-    """Root mean squared distance between different rows: sqrt(2) for unit vectors all over the sphere, 0 when all are equal.
+    """Return the root mean squared distance between rows: sqrt(2) for unit vectors all over the sphere, 0 when all are equal.
 
-    In one pass over the rows: the squared distances of all pairs sum to ``2 n sum |x - mean|^2``.
+    It takes one pass over the rows, because the squared distances of all pairs sum to ``2 n sum |x - mean|^2``.
 
     Gradient:
-        none: it is a gauge.
+        none: it is a measurement.
 
     Example:
         >>> mean_off_diagonal_distance(torch.eye(5))
@@ -46,20 +46,20 @@ class CollapseGuard:
     """Watch a triplet loss and the spread of the descriptors; raise :class:`CollapseError` when training is lost.
 
     A collapsed network maps every patch to one vector: positives and negatives are at the same distance, the triplet loss is
-    exactly the margin, and its gradient has no direction to leave by. Two signs are required together, for ``patience`` looks in a
-    row, so that a slow start is not mistaken for it: a running mean of the loss within ``closeness`` of the margin or above, and
-    descriptors closer to each other than ``spread``. A loss that is not finite stops at once.
+    exactly the margin, and its gradient vanishes. Two signs are required together, at ``patience`` checks in a row, so that a slow
+    start is no collapse: a running mean of the loss that is above the margin or within ``closeness`` of it, and descriptors closer
+    to each other than ``spread``. A loss that is not finite stops the training at once.
 
     Args:
-        margin: of the triplet loss, to its power (1 for both powers of margin 1).
+        margin: the margin of the triplet loss, to its power (1 for both powers of margin 1).
         spread: root mean squared distance between different descriptors below which they count as one; random unit vectors have
             1.41.
         closeness: share of the margin by which the loss must have fallen below it to count as learning.
-        patience: looks in a row that must show both signs.
-        warmup: looks at the beginning that are not judged.
+        patience: checks in a row that must show both signs.
+        warmup: checks at the beginning that are not judged.
 
     Errors:
-        CollapseError, with the step, both figures and what to try.
+        CollapseError, with the step, both numbers and what to try.
 
     Example:
         >>> guard = CollapseGuard(patience=2, warmup=0)
@@ -82,15 +82,15 @@ class CollapseGuard:
         self._mean_loss = math.nan
 
     def update(self, loss: float | Tensor, descriptors: Float[Tensor, "n d"], *, step: int) -> None:
-        """Look at one step's loss and descriptors. Reads values on the host: call it every ten steps or so, not in the graph.
+        """Check one step's loss and descriptors. It reads values on the host: call it every ten steps or so, not in the graph.
 
         Args:
             loss: mean triplet loss of the step.
-            descriptors: of different points, from the same step.
-            step: for the message.
+            descriptors: descriptors of different points, from the same step.
+            step: the step's number, for the message.
 
         Errors:
-            CollapseError where the loss or a descriptor is not finite, and where descriptors have come together.
+            CollapseError if the loss or a descriptor is not finite, and if the descriptors have collapsed.
         """
         value = float(loss)
         distance = float(mean_off_diagonal_distance(descriptors))
@@ -113,7 +113,7 @@ class CollapseGuard:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state with which a resumed run judges as the interrupted one.
+        """Return the state, with which a resumed run continues exactly.
 
         Example:
             >>> CollapseGuard(margin=1.0).state_dict()
@@ -125,7 +125,7 @@ class CollapseGuard:
         """Continue from :meth:`state_dict`.
 
         Args:
-            state: of :meth:`state_dict`.
+            state: the result of :meth:`state_dict`.
 
         Errors:
             InvalidArgument for anything but such a state.

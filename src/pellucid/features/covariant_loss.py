@@ -1,6 +1,6 @@
 """Losses that make two views' responses peak at the same places.
 
-Owns: the covariant index loss, the agreement loss, and what keeps windows peaked.
+Owns: the covariant index loss, the agreement loss, and two losses that make windows peaked.
 Must not: warp (``response_windows.py``) or choose keypoints.
 Read next: ``detector_step.py``.
 """
@@ -26,10 +26,10 @@ _RARE = 1e-6
 def covariant_index_loss(
     view: SharedView, *, windows: Sequence[int] = (8, 16, 24, 32), offset: tuple[int, int] = (0, 0), stop_gradient: bool = False
 ) -> Float[Tensor, ""]:
-    """Squared distance between the two views' soft-argmaxes, window by window, at several window sizes.
+    """Return the squared distance between the two views' soft-argmaxes, window by window, at several window sizes.
 
-    Distances are in units of the window's side, and windows count by the (detached) probability mass of their two peaks: a window
-    without a clear maximum says little. A constant response has loss 0: combine with :func:`agreement_loss`,
+    Distances are in units of the window's side, and windows are weighted by the (detached) probability mass of their two peaks, so
+    that windows without a clear maximum count little. A constant response has loss 0: combine with :func:`agreement_loss`,
     :func:`peakiness_loss` or :func:`dispersity_loss`.
 
     Args:
@@ -42,7 +42,7 @@ def covariant_index_loss(
         A scalar, at least 0.
 
     Gradient:
-        responses: exact, but for the weights, which are constants by declaration.
+        responses: exact, except that the weights are constants by declaration.
     Errors:
         InvalidArgument for windows larger than the maps.
     Source:
@@ -68,14 +68,14 @@ def covariant_index_loss(
 def agreement_loss(
     view: SharedView, *, windows: Sequence[int] = (16, 32), offset: tuple[int, int] = (0, 0), tolerance: float = 1.0
 ) -> Float[Tensor, ""]:
-    """How unlikely two keypoints, one drawn from each view by softmax over a window, are to coincide.
+    """Return how unlikely two keypoints, one drawn from each view by softmax over a window, are to coincide.
 
     ``-log sum_ij p_i q_j w(|x_i - x_j|) / log(pixels)``, with w a Gaussian of sum 1: about 1 for constant responses, lowest for one
     sharp peak at the same place in both. It rewards repeatable places and peakiness at once, so it has no flat solution.
 
     Args:
         view: both responses in one frame.
-        windows: sides in pixels; the losses of all sizes are averaged. Large ones make peaks compete for being the most repeatable.
+        windows: sides in pixels; the losses of all sizes are averaged. In large ones, peaks compete for the most repeatable place.
         offset: (y, x) of the first window, modulo its side: draw it at random.
         tolerance: standard deviation of w in pixels: how far apart two places still count as the same. 0 counts equal pixels.
 
@@ -107,10 +107,10 @@ def agreement_loss(
 
 
 def peakiness_loss(response: Float[Tensor, "b 1 h w"], *, window: int = 16, offset: tuple[int, int] = (0, 0)) -> Float[Tensor, ""]:
-    """One minus the mean over windows of (highest minus average) softmax weight: 0 where each window has one sharp peak.
+    """Return one minus the mean over windows of (highest minus average) softmax weight: 0 if each window has one sharp peak.
 
     Args:
-        response: of one view.
+        response: the response of one view.
         window: its side in pixels.
         offset: (y, x) of the first window, modulo its side.
 
@@ -133,10 +133,10 @@ def peakiness_loss(response: Float[Tensor, "b 1 h w"], *, window: int = 16, offs
 
 
 def dispersity_loss(response: Float[Tensor, "b 1 h w"], *, window: int = 16, offset: tuple[int, int] = (0, 0)) -> Float[Tensor, ""]:
-    """Mean distance of a window's softmax weight from its soft-argmax, in units of the window's side.
+    """Return the mean distance of a window's softmax weight from its soft-argmax, in units of the window's side.
 
     Args:
-        response: of one view.
+        response: the response of one view.
         window: its side in pixels.
         offset: (y, x) of the first window, modulo its side.
 
@@ -144,7 +144,7 @@ def dispersity_loss(response: Float[Tensor, "b 1 h w"], *, window: int = 16, off
         A scalar, at least 0; 0 for sharp peaks.
 
     Gradient:
-        response: exact, but that the soft-argmax is a constant by declaration.
+        response: exact, except that the soft-argmax is a constant by declaration.
 
     Errors:
         InvalidArgument for a window larger than the map.
@@ -176,12 +176,12 @@ def _offset(offset: tuple[int, int], side: int) -> tuple[int, int]:
 
 
 def _weights(view: SharedView, side: int, offset: tuple[int, int]) -> tuple[Tensor, Tensor, Bool[Tensor, "b n"]]:
-    """Both softmaxes over the visible pixels of each window, and which windows are mostly visible."""
+    """Return both softmaxes over the visible pixels of each window, and a mask of windows that are mostly visible."""
     limits = [min(o % side, n - side) if n >= side else 0 for o, n in zip(offset, view.first.shape[-2:], strict=True)]
     start = (limits[0], limits[1])
     first, second, visible = (cut_windows(m, side, start).flatten(-2) for m in view)
     counted = visible.float().mean(-1) > 0.5
-    shown = visible | ~counted[..., None]  # a window nobody counts keeps finite logits
+    shown = visible | ~counted[..., None]  # windows that do not count keep finite logits
     lowest = torch.finfo(first.dtype).min / 4
     p, q = (torch.where(shown, m, lowest).softmax(-1) for m in (first, second))
     return p, q, counted

@@ -39,7 +39,7 @@ def check_sigma(name: str, sigma: float) -> None:
 def gaussian_kernel(sigma: float, order: int = 0, *, truncate: float = 4.0) -> list[float]:
     """Sample a Gaussian or its first or second derivative, to be *correlated* with an image.
 
-    The moments are set right after truncation: smoothing keeps constants, the first derivative of ``x`` is exactly 1, and the
+    The moments are corrected after truncation: smoothing keeps constants, the first derivative of ``x`` is exactly 1, and the
     second of ``x^2 / 2`` is exactly 1 while that of a constant is 0.
 
     Example:

@@ -1,6 +1,6 @@
 """From an image to the frames a detector finds in it, with gradients to its weights and to the image.
 
-Owns: reading orientation and scale at keypoints, and the loss that makes both follow the image's own turning and scaling.
+Owns: reading orientation and scale at keypoints, and the loss that makes both follow rotations and scalings of the image.
 Must not: train.
 Read next: ``keypoints.py``, ``frames.py``.
 """
@@ -20,14 +20,14 @@ from pellucid.features.keypoints import Keypoints, gather_map, select_keypoints
 __all__ = ["Detections", "as_maps", "detect", "frame_covariance_loss"]
 
 Detector = Callable[[Tensor], Any]
-"""A network that gives :class:`DetectorMaps`, or a function that gives a response map, such as ``harris_response``."""
+"""A network that returns :class:`DetectorMaps`, or a function that returns a response map, such as ``harris_response``."""
 
 
 class Detections(NamedTuple):
     """Keypoints of each image, and the frames to cut patches from.
 
     Args:
-        keypoints: places, scores and which rows hold one.
+        keypoints: positions, scores and the valid rows.
         frames: (B, K, 2, 3) image_from_patch; rows without a keypoint lie at (0, 0).
     """
 
@@ -44,7 +44,7 @@ def detect(detector: Detector, image: Float[Tensor, "b 1 h w"], count: int, *, s
         image: grey.
         count: rows of the result; images with fewer maxima have rows marked not valid.
         scale: half the side of the frames in pixels; a network with a scale map multiplies it by up to 4 either way.
-        options: of :func:`~pellucid.features.select_keypoints`.
+        options: options of :func:`~pellucid.features.select_keypoints`.
 
     Returns:
         Keypoints and frames of each image.
@@ -67,7 +67,7 @@ def detect(detector: Detector, image: Float[Tensor, "b 1 h w"], count: int, *, s
 
 
 def as_maps(output: object) -> DetectorMaps:
-    """A detector's output as maps, whether it is a network's or a plain response."""
+    """Return a detector's output as maps, whether it is a network's or a plain response."""
     return output if isinstance(output, DetectorMaps) else DetectorMaps(output, None, None)  # type: ignore[arg-type]
 
 
@@ -78,10 +78,10 @@ def frame_covariance_loss(
     *,
     valid: Bool[Tensor, "b k"] | None = None,
 ) -> Float[Tensor, ""]:
-    """Ask orientation and scale to follow the homography: a frame seen in the second view is the first view's, mapped.
+    """Return a loss by which orientation and scale follow the homography: frames of the second view should be the first's, mapped.
 
-    ``1 - cos(turn between them) + log2(ratio of their scales)^2``, averaged over points that both views show. A part whose map is
-    None contributes nothing.
+    It is ``1 - cos(angle between them) + log2(ratio of their scales)^2``, averaged over points that both views show. A part whose
+    map is None contributes nothing.
 
     Args:
         maps: of the first and the second view.
@@ -90,7 +90,7 @@ def frame_covariance_loss(
         valid: False marks rows that hold no keypoint.
 
     Returns:
-        A scalar, at least 0; 0 where nothing is shown in both views.
+        A scalar, at least 0; 0 if no point is shown in both views.
 
     Gradient:
         maps: exact.
@@ -122,7 +122,7 @@ def frame_covariance_loss(
 
 
 def _frames_at(maps: DetectorMaps, points: Float[Tensor, "b k 2"], unit: float = 1.0) -> Float[Tensor, "b k 2 3"]:
-    """Frames at points, of the scale and orientation the maps have at the nearest pixel; ``unit`` is the scale without a map."""
+    """Return frames at points, with the maps' scale and orientation at the nearest pixel; ``unit`` is the scale without a map."""
     pixels = points.detach().round().long()
     scale: Tensor | float = unit if maps.log_scale is None else unit * torch.exp2(gather_map(maps.log_scale, pixels)[:, 0])
     degrees: Tensor | float = 0.0

@@ -1,6 +1,6 @@
 """One step of training a detector on a pair of views: the recipe, as a pure function.
 
-Owns: which losses make a detector repeatable, and their windows and weights.
+Owns: the choice of losses that make a detector repeatable, and their windows and weights.
 Must not: make pairs, hold an optimiser or keep state.
 Read next: ``covariant_loss.py``, ``response_windows.py``.
 """
@@ -31,8 +31,8 @@ class DetectorLosses(NamedTuple):
     """The total, to be differentiated, and its parts for the log.
 
     Args:
-        total: what to differentiate.
-        agreement, covariant, frames, imitation, consistency: its parts, weighed.
+        total: the loss to differentiate.
+        agreement, covariant, frames, imitation, consistency: its parts, without their weights.
     """
 
     total: Tensor
@@ -44,7 +44,7 @@ class DetectorLosses(NamedTuple):
 
 
 def window_offset(step: int, side: int) -> tuple[int, int]:
-    """Return where the first window of a step begins, (y, x) in [0, side): evenly spread over the steps, and no draw."""
+    """Return where the first window of a step begins, (y, x) in [0, side): evenly spread over the steps, without random numbers."""
     return int(step * _STRIDES[0] % 1 * side), int(step * _STRIDES[1] % 1 * side)
 
 
@@ -65,28 +65,28 @@ def detector_losses(
 ) -> DetectorLosses:
     """Compute a detector's loss on a batch of pairs of views.
 
-    Two terms by default. The response of each view should correlate with the other's over all that both see
+    There are two terms by default. The response of each view should correlate with the other's over all pixels that both see
     (:func:`~pellucid.features.consistency_loss`), so that the K highest places are the same; and with that of a classical detector
-    (:func:`~pellucid.features.imitation_loss`), which says what a peak is and keeps the first term from its smooth solutions.
-    Windowed losses may be added; alone they were worse than Harris in minutes (docs/detectors.md). A network with orientation or
-    scale maps is also asked that they follow the homography.
+    (:func:`~pellucid.features.imitation_loss`), which makes peaks and prevents smooth solutions of the first term. Windowed losses
+    may be added; alone they were worse than Harris in minutes (docs/detectors.md). For networks with orientation or scale maps, a
+    further term makes these follow the homography.
 
     Args:
         detector: a :class:`~pellucid.features.KeypointNet`, or any differentiable response.
         first: one view of each pair, grey.
         second: the other, of the same size.
         second_from_first: pixels of the first view to pixels of the second.
-        step: moves the windows; count it up.
+        step: the number of the step, which moves the windows.
         teacher: the response to imitate; None for none.
-        imitation_weight: of the teacher.
-        consistency_weight: of the correlation between the views.
-        agreement_weight: of :func:`~pellucid.features.agreement_loss`.
-        index_weight: of :func:`~pellucid.features.covariant_index_loss`.
+        imitation_weight: weight of the imitation of the teacher.
+        consistency_weight: weight of the correlation between the views.
+        agreement_weight: weight of :func:`~pellucid.features.agreement_loss`.
+        index_weight: weight of :func:`~pellucid.features.covariant_index_loss`.
         windows: sides in pixels, for the last two.
-        border: pixels along the views' edges that take no part.
+        border: pixels along the views' edges that are ignored.
 
     Returns:
-        Scalars. With Adam, 1e-2 falling to 0, on batches of 4 pairs of 96x96 pixels; docs/detectors.md has the figures.
+        Scalars. docs/detectors.md has results with Adam, at a rate from 1e-2 to 0, on batches of 4 pairs of 96x96 pixels.
 
     Gradient:
         Total: exact, to weights and images, for fixed keypoints in the orientation and scale term.

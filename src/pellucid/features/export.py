@@ -1,7 +1,7 @@
-"""Descriptors for programs that have no Pellucid: ONNX, and torch.export's programs.
+"""Export descriptors for use without Pellucid, as ONNX or torch.export programs.
 
-Owns: the example input, which sizes may change, and checking that the file still says what the network says.
-Must not: be imported where neither is wanted: ONNX is an extra.
+Owns: the example input, the sizes that may change, and checking the file against the network.
+Must not: be imported unless a descriptor is exported: ONNX is an extra.
 Read next: ``weights.py``.
 """
 

@@ -38,7 +38,7 @@ def _assemble(a: Tensor, b: Tensor, x: Tensor, c: Tensor, d: Tensor, y: Tensor) 
 
 
 def _product(left: Float[Tensor, "*#b r k"], right: Float[Tensor, "*#b k c"]) -> Float[Tensor, "*b r c"]:
-    """Small matrices multiplied without ``@``, which autocast would round to 8 bits: coordinates need all of theirs."""
+    """Multiply small matrices without ``@``, which autocast would run in half precision; coordinates need all their bits."""
     return (left.unsqueeze(-1) * right.unsqueeze(-3)).sum(-2)
 
 
@@ -79,7 +79,7 @@ def _as_degrees(degrees: Tensor | float, like: Tensor) -> Tensor:
 
 
 def frame_center(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b 2"]:
-    """Return where the middle of the patch lies.
+    """Return the place of the patch's centre in the image.
 
     Args:
         frames: image_from_patch.
@@ -106,13 +106,13 @@ def _determinant(frames: Tensor) -> Tensor:
 
 
 def _safe_sqrt(square: Tensor) -> Tensor:
-    """The square root of numbers that are not negative, with derivative 0 at 0."""
+    """Return the square root of non-negative numbers, with derivative 0 at 0."""
     positive = square > 0
     return torch.where(positive, torch.sqrt(torch.where(positive, square, 1.0)), square)
 
 
 def frame_scale(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b"]:
-    """Half the side of the square whose area the patch covers, in pixels: sqrt(|det|).
+    """Return half the side of the square of the same area as the patch, in pixels: sqrt(|det|).
 
     Args:
         frames: image_from_patch.
@@ -135,7 +135,7 @@ def frame_scale(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b"]:
 
 
 def frame_orientation(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b"]:
-    """Degrees in (-180, 180] by which a frame is turned against its upright form, clockwise on screen.
+    """Return the degrees, in (-180, 180], by which a frame is turned from its upright form, clockwise on screen.
 
     ``turn_frames(upright_frames(f), frame_orientation(f))`` is f, for every affine frame.
 
@@ -162,7 +162,7 @@ def frame_orientation(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b"]:
 
 
 def turn_frames(frames: Float[Tensor, "*b 2 3"], degrees: Float[Tensor, "*#b"] | float) -> Float[Tensor, "*b 2 3"]:
-    """Turn frames about their centres, before their own shape: the ellipse they stand for stays.
+    """Turn frames about their centres, before their own shape, so that their ellipses stay the same.
 
     Args:
         frames: image_from_patch.
@@ -218,7 +218,7 @@ def upright_frames(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b 2 3"]:
 
 
 def rescale_frames(frames: Float[Tensor, "*b 2 3"], factor: Float[Tensor, "*#b"] | float) -> Float[Tensor, "*b 2 3"]:
-    """Let each patch cover ``factor`` times the side about the same centre.
+    """Scale the side of each patch by ``factor`` about its centre.
 
     Args:
         frames: image_from_patch.
@@ -342,7 +342,7 @@ def frame_corners(frames: Float[Tensor, "*b 2 3"]) -> Float[Tensor, "*b 4 2"]:
 
 
 def frames_inside(frames: Float[Tensor, "*b 2 3"], image_size: tuple[int, int], *, margin: float = 0.0) -> Bool[Tensor, "*b"]:
-    """Whether the whole patch lies in the image: the valid flag of what :func:`extract_patches` reads.
+    """Return whether the whole patch lies in the image, as a valid flag for :func:`extract_patches`.
 
     Args:
         frames: image_from_patch.

@@ -1,4 +1,4 @@
-"""Frames to and from what others call them: OpenCV's keypoints and ellipse files.
+"""Convert frames to and from OpenCV's keypoints and the ellipses of the Oxford files.
 
 Owns: the factors and signs of other conventions.
 Must not: import OpenCV before a function that needs it runs.
@@ -24,7 +24,7 @@ __all__ = ["frames_from_cv2", "frames_from_ellipses", "frames_to_cv2", "frames_t
 def frames_from_cv2(
     keypoints: Sequence[Any], *, factor: float = 1.0, upright: bool = False, dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "n 2 3"]:
-    """Frames of OpenCV keypoints.
+    """Return the frames of OpenCV keypoints.
 
     Args:
         keypoints: ``cv2.KeyPoint`` objects: ``pt`` in pixel centres, ``size`` a *diameter*, ``angle`` in degrees, clockwise, -1
@@ -54,10 +54,10 @@ def frames_from_cv2(
 
 
 def frames_to_cv2(frames: Float[Tensor, "n 2 3"], *, factor: float = 1.0) -> list[Any]:
-    """OpenCV keypoints of frames: centre, diameter and angle in [0, 360); the affine shape is lost.
+    """Return OpenCV keypoints of frames: centre, diameter and angle in [0, 360); the affine shape is lost.
 
     Args:
-        frames: of one image; those that are not finite are not allowed here.
+        frames: the frames of one image; all must be finite.
         factor: the patch's side in units of the keypoint's size, as in :func:`frames_from_cv2`.
 
     Returns:
@@ -92,7 +92,7 @@ def frames_from_ellipses(ellipses: Float[Tensor, "*b 5"], *, factor: float = 1.0
 
     Args:
         ellipses: (cx, cy, a, b, c); a c > b^2.
-        factor: how many times the ellipse the patch's inscribed ellipse is to be.
+        factor: the size of the patch's inscribed ellipse, relative to the given one.
 
     Returns:
         Frames that map the unit circle to the ellipse; NaN where the numbers describe none.

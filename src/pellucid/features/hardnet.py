@@ -1,6 +1,6 @@
-"""HardNet: 32x32 grey patches to 128 numbers, with the weights' names and shapes of the published networks.
+"""HardNet: maps 32x32 grey patches to 128 numbers, with the published networks' names and shapes of weights.
 
-Owns: the L2-Net architecture at any width, its initial weights, and what it accepts.
+Owns: the L2-Net architecture at any width, its initial weights, and the check of its input.
 Must not: cut patches out of images or compute losses.
 Read next: ``../nn/patchnorm.py`` for the input normalisation, ``../losses/triplet.py`` for the loss.
 """
@@ -33,11 +33,11 @@ class HardNet(nn.Module):
 
     Six 3x3 convolutions (32, 32, 64, 64, 128, 128 channels; the third and fifth halve the size), dropout, and one 8x8 convolution
     to the descriptor; each is followed by batch normalisation without weights, all but the last by ReLU. Checkpoints of the
-    original repository (its ``state_dict`` entry) and of kornia load as they are at ``width=1``. On a CPU training takes a quarter
+    original repository (its ``state_dict`` entry) and of kornia load unchanged at ``width=1``. On a CPU, training takes a quarter
     less time after ``net.to(memory_format=torch.channels_last)``.
 
     Args:
-        width: factor on the inner channels. 0.5 has 596 thousand weights instead of 1.3 million; its checkpoints are its own.
+        width: factor on the inner channels. 0.5 has 596 thousand weights instead of 1.3 million, and no published checkpoint.
         dimensions: length of the descriptor.
         statistics: what the gradient sees of each patch's mean and standard deviation: ``"detached"`` (default, as published)
             takes them as constants, ``"full"`` differentiates through them. Weights, outputs and weight gradients are the same.
@@ -104,7 +104,7 @@ class HardNet(nn.Module):
         return F.normalize(x.to(compute_dtype(x.dtype)), dim=1, eps=_SMALLEST_NORM)
 
     def extra_repr(self) -> str:
-        """The size."""
+        """The number of parameters, for printing."""
         return f"parameters={sum(p.numel() for p in self.parameters())}"
 
     def _initialise(self, seed: int) -> None:
@@ -115,7 +115,7 @@ class HardNet(nn.Module):
 
 
 def width_of(weights: Mapping[str, Tensor]) -> float:
-    """A width whose layers have the sizes of these weights, from one layer of each size: rounding makes one alone ambiguous."""
+    """Return the width whose layers have the sizes of these weights; all layers are used, because rounding makes one ambiguous."""
     kinds = {full: weights[f"features.{3 * i}.weight"].shape[0] for i, full in enumerate(_CHANNELS)}
     low = max((channels - 0.5) / full for full, channels in kinds.items())
     high = min((channels + 0.5) / full for full, channels in kinds.items())
@@ -123,5 +123,5 @@ def width_of(weights: Mapping[str, Tensor]) -> float:
 
 
 def _conv(before: int, after: int, size: int, *, stride: int = 1, padding: int = 0) -> nn.Conv2d:
-    # skip_init: torch would draw weights from the global generator only to have them replaced.
+    # skip_init: torch would draw weights from the global generator, which are replaced anyway.
     return nn.utils.skip_init(nn.Conv2d, before, after, kernel_size=size, stride=stride, padding=padding, bias=False, device="cpu")

@@ -1,6 +1,6 @@
-"""What trains a detector through a descriptor: the pair term, and nothing else.
+"""Train a detector through a descriptor, by the pair term only.
 
-Owns: which loss reaches the descriptor's weights and which reaches the detector.
+Owns: the loss that reaches the descriptor's weights, and the one that reaches the detector.
 Must not: extract patches or mine negatives.
 Read next: ``detector_step.py``, ``../losses/triplet.py``.
 """
@@ -37,17 +37,17 @@ def joint_losses(
     valid: Bool[Tensor, "n"] | None = None,
     stop_gradient: bool = False,
 ) -> JointLosses:
-    """Train a descriptor on patches, and let only the distance of each pair flow back to what placed the patches.
+    """Return a descriptor's loss on patches, and the distance of each pair, whose gradient alone reaches the patches' places.
 
-    Negatives are chosen by the batch: they say how a descriptor should tell points apart, not where a keypoint should lie, and
-    their gradient is noise to the detector (the signal-to-noise ratio falls by 40 % when the whole triplet loss flows back).
+    The negatives depend on the batch: they train the descriptor to separate points, and say nothing about where a keypoint should
+    lie, so their gradient is noise for the detector (its signal-to-noise ratio falls by 40 % with the whole triplet loss).
 
     Args:
-        describe: patches to unit descriptors.
+        describe: maps patches to unit descriptors.
         patches: one view, row i showing the same point as row i of ``targets``.
         targets: the other view.
         criterion: ``(anchors, positives) -> loss`` for the descriptor's weights, for example ``hardest_triplet_loss``.
-        valid: False marks rows that show no point: they take no part in the pair term. Leave them out of ``criterion`` yourself.
+        valid: False marks rows that show no point, which the pair term ignores. Leave them out of ``criterion`` yourself.
         stop_gradient: take the descriptors of ``targets`` as constants in the pair term, so that only ``patches`` moves.
 
     Returns:
@@ -55,7 +55,7 @@ def joint_losses(
 
     Gradient:
         descriptor term: to the weights, exact; none to the patches. pair term: to the patches (and targets), as the descriptor
-        declares it; none to the weights. In it the descriptor is evaluated as after training: no dropout, and running statistics.
+        declares it; none to the weights. It evaluates the descriptor in evaluation mode: no dropout, running statistics.
 
     Errors:
         InvalidArgument for a ``valid`` of another shape.
@@ -85,16 +85,16 @@ def joint_losses(
 def keypoint_pair_loss(
     first: Float[Tensor, "b k 2"], second: Float[Tensor, "b k 2"], *, valid: Bool[Tensor, "b k"] | None = None, radius: float = 4.0
 ) -> Float[Tensor, ""]:
-    """Mean squared distance of each keypoint to the other view's nearest one, which is a target, constant to the gradient.
+    """Return the mean squared distance of each keypoint to the other view's nearest one, which is a constant target.
 
     Args:
         first: keypoints of one view.
-        second: keypoints of the other, mapped into the first view; rows need not correspond. NaN marks what has no place there.
+        second: keypoints of the other, mapped into the first view, in any order. NaN marks points without a place there.
         valid: False marks rows of ``first`` that hold no keypoint.
-        radius: pairs farther apart, in pixels, are no pairs.
+        radius: points farther apart than this, in pixels, are no pair.
 
     Returns:
-        A scalar in square pixels; 0 where there is no pair.
+        A scalar in square pixels; 0 if there is no pair.
 
     Gradient:
         first: exact for fixed pairs. second: none by declaration; call again with the views exchanged.
@@ -113,14 +113,14 @@ def keypoint_pair_loss(
         paired = paired & valid
     chosen = target.gather(1, index[..., None].expand(-1, -1, 2))
     chosen = torch.where(paired[..., None], chosen, 0.0)
-    apart = torch.where(paired[..., None], first, 0.0) - chosen
+    difference = torch.where(paired[..., None], first, 0.0) - chosen
     count = paired.sum()
-    return apart.square().sum() / torch.where(count > 0, count, 1)
+    return difference.square().sum() / torch.where(count > 0, count, 1)
 
 
 @contextmanager
 def _frozen(module: nn.Module) -> Iterator[None]:
-    """The module as a constant function of its input: weights without gradient, evaluation mode. Restored afterwards."""
+    """Freeze a module inside the block: weights without gradient, evaluation mode. Both are restored afterwards."""
     modes = {part: part.training for part in module.modules()}
     needed = [weight for weight in module.parameters() if weight.requires_grad]
     module.eval()

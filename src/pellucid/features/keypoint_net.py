@@ -1,4 +1,4 @@
-"""A small multi-scale keypoint network: derivatives of an image pyramid in, a response map out.
+"""A small multi-scale keypoint network: it maps derivatives of an image pyramid to a response map.
 
 Owns: the architecture, its initial weights, and the optional orientation and scale maps.
 Must not: pick keypoints (``keypoints.py``) or compute losses (``detector_step.py``).
@@ -41,7 +41,7 @@ class DetectorMaps(NamedTuple):
 
 
 def derivative_features(image: Float[Tensor, "b 1 h w"], *, sigma: float = 1.0) -> Float[Tensor, "b 10 h w"]:
-    """First and second derivatives and their products, each of root mean square 1 over its image.
+    """Return first and second derivatives and their products, each of root mean square 1 over its image.
 
     The channels are dx, dy, dxx, dxy, dyy, dx^2, dy^2, dx dy, dxx dyy and dxy^2: the structure tensor and the determinant of the
     Hessian are linear in them. Dividing by the root mean square makes them the same under any gain and offset of the image.
@@ -62,15 +62,15 @@ def _unit_rms(x: Float[Tensor, "b c h w"], floor: float) -> Float[Tensor, "b c h
 
 @final
 class KeypointNet(nn.Module):
-    """Say of every pixel how good a keypoint it is, from derivatives at several scales.
+    """Score every pixel as a keypoint, from derivatives at several scales.
 
-    Each level of an image pyramid (half the size of the one before) gives ten derivative channels; two 3x3 convolutions, the same
-    on every level, give more. A 3x3 convolution per level reads both and gives that level's response; the sum over the levels,
-    enlarged, is the response.
+    Each level of an image pyramid (half the size of the one before) has ten derivative channels; two 3x3 convolutions, shared by
+    all levels, add learned channels. One 3x3 convolution per level maps both to that level's response; the responses of all
+    levels, enlarged, are summed.
 
     Args:
-        levels: of the pyramid.
-        channels: of the two shared convolutions.
+        levels: number of levels of the pyramid.
+        channels: channels of the two shared convolutions.
         sigma: smoothing inside the derivatives, in pixels of each level.
         orientation: also give a direction for every pixel.
         scale: also give a scale for every pixel.
@@ -129,7 +129,7 @@ class KeypointNet(nn.Module):
             features = torch.cat((derivatives, self.body(derivatives)), dim=1)
             part = _resized(head(features), (height, width), "bicubic")
             response = part if response is None else response + part
-            if level == min(1, self.levels - 1):  # a neighbourhood large enough to have an orientation, fine enough to place it
+            if level == min(1, self.levels - 1):  # coarse enough for an orientation, and fine enough to locate it
                 if self.direction is not None:
                     direction = _resized(self.direction(features), (height, width), "bilinear")
                 if self.log_scale is not None:

@@ -1,4 +1,4 @@
-"""From a response map to the K best keypoints of each image, in static shapes.
+"""Select the K best keypoints of each image from a response map, in static shapes.
 
 Owns: non-maximum suppression, the choice of the K highest, and their sub-pixel places.
 Must not: compute responses.
@@ -33,11 +33,11 @@ class Keypoints(NamedTuple):
 def suppress_non_maxima(response: Float[Tensor, "b 1 h w"], radius: int = 4) -> Bool[Tensor, "b 1 h w"]:
     """Return where a response is the highest within ``radius`` pixels along each axis.
 
-    A flat neighbourhood and values that are not finite are no maxima. Equal highest values all are.
+    Flat neighbourhoods and values that are not finite are no maxima. If several values are equal and highest, all are maxima.
 
     Args:
-        response: of each image.
-        radius: in pixels, at least 1.
+        response: a map for each image.
+        radius: pixels, at least 1.
 
     Returns:
         True at maxima.
@@ -87,7 +87,7 @@ def select_keypoints(
         threshold: ignore maxima at or below this response.
         refine: half the width of the window whose soft-argmax is the keypoint's place; 0 keeps the pixel.
         temperature: of the soft-argmax, see :func:`~pellucid.features.soft_argmax`.
-        visible: False marks pixels where no keypoint may be.
+        visible: False marks pixels that may not be keypoints.
 
     Gradient:
         points: to the response inside the refinement window, and through it to weights and image (soft-argmax; which pixels are
@@ -147,7 +147,7 @@ def _inside(h: int, w: int, border: int, device: torch.device) -> Bool[Tensor, "
 
 
 def _windows(response: Tensor, pixels: Int[Tensor, "b k 2"], reach: int) -> tuple[Tensor, Tensor]:
-    """The (b, k, n, n) neighbourhoods of pixels, and which of their pixels lie in the image."""
+    """Return the (b, k, n, n) neighbourhoods of pixels, and a mask of their pixels inside the image."""
     h, w = response.shape[-2:]
     step = torch.arange(-reach, reach + 1, device=response.device)
     around = torch.stack(torch.meshgrid(step, step, indexing="xy"), dim=-1)  # n n 2, x before y

@@ -1,4 +1,4 @@
-"""Which descriptors of a batch may serve as each other's negatives.
+"""Find the descriptors of a batch that must not serve as each other's negatives.
 
 Owns: the geometric test: points of one image that lie closer than some pixels show the same thing.
 Must not: mine; ``pellucid.losses.hardest_triplet_loss`` does, and takes this as ``not_negative``.
@@ -41,7 +41,7 @@ def near_in_image(
         got = f"{tuple(points.shape)} and {None if image is None else tuple(image.shape)}"
         raise invalid("points, image", expected="shapes (N, 2) and (N,)", got=got)
     fixed = points.detach()
-    # Differences, not a matrix product: far from the origin that loses the pixels that count here.
+    # Differences instead of a matrix product, which would lose precision far from the origin.
     near = (fixed[:, None] - fixed).square().sum(-1) <= radius**2
     near = near | torch.eye(n, dtype=torch.bool, device=points.device)
     return near if image is None else near & (image[:, None] == image)

@@ -1,7 +1,7 @@
-"""How clearly the gradient of a patch comparison points a keypoint home: signal against noise, over many draws.
+"""Measure how reliably the gradient of a patch comparison points a displaced keypoint back: signal-to-noise over many draws.
 
 Owns: the measurement behind the antialiasing figures.
-Must not: be needed by anything else here.
+Must not: be imported by anything else in the package.
 Read next: ``../functional/patches.py``.
 """
 
@@ -30,11 +30,11 @@ class GradientSignal(NamedTuple):
     snr: float
     """mean / deviation."""
     mean: float
-    """The mean component of the gradient along the displacement, per footprint: positive if descent leads home."""
+    """The mean component of the gradient along the displacement, per footprint: positive if descent leads back."""
     deviation: float
     """Its standard deviation over the draws."""
     right_way: float
-    """The share of draws in which descent leads home at all."""
+    """The share of draws in which descent leads back."""
 
 
 def keypoint_gradient_signal(
@@ -49,21 +49,21 @@ def keypoint_gradient_signal(
     draws: int = 64,
     key: Key | None = None,
 ) -> GradientSignal:
-    """Displace keypoints, compare patches, and ask whether the gradient to the keypoint leads back.
+    """Displace keypoints, compare patches, and measure whether the gradient to the keypoint leads back.
 
-    Each draw places a keypoint in the image, turns its frame at random, and displaces a copy in a random direction d. Both patches,
-    cut from two views of the picture that differ by their own white noise, are standardised; the loss is their mean squared
-    difference, and the gradient to the displaced keypoint is projected on d. The signal-to-noise ratio is the mean of that
-    projection over its standard deviation, pooled over draws and images.
+    Each draw places a keypoint in the image, turns its frame at random, and displaces a copy in a random direction d. The two
+    patches come from two copies of the picture with different white noise, and are standardised. The loss is their mean squared
+    difference, and its gradient to the displaced keypoint is projected on d. The signal-to-noise ratio is the mean of that
+    projection divided by its standard deviation, over all draws and images.
 
     Args:
         images: pictures in [0, 1], of any sizes larger than the footprint; channels are averaged in the loss.
         footprint: the side of a patch in the image, in pixels.
         size: the side of a patch in samples.
         antialias, blur: as for :func:`extract_patches`.
-        displacement: its length, in footprints.
-        noise: standard deviation of each view's own noise.
-        draws: per image.
+        displacement: length of the displacement, in footprints.
+        noise: standard deviation of the noise of each copy.
+        draws: number of draws per image.
         key: decides places, directions and noise; ``Key(0)`` by default.
 
     Returns:
@@ -102,9 +102,9 @@ def _projections(
     draws: int,
     key: Key,
 ) -> Float[Tensor, "draws"]:
-    """The gradient's component along the displacement, for every draw of one image."""
+    """Return the gradient's component along the displacement, for every draw of one image."""
     height, width = image.shape[-2:]
-    # A patch may stick out by a quarter of its side: keypoints near borders are part of life.
+    # A patch may stick out by a quarter of its side, as patches of keypoints near borders do.
     margin = footprint / 4 + length
     if min(height, width) <= 2 * margin:
         raise invalid("images", expected=f"pictures of more than {2 * margin:g} pixels a side", got=(height, width))
@@ -127,11 +127,11 @@ def _projections(
 
 
 def _index(number: int, count: int) -> Tensor:
-    """Rows of one image's own."""
+    """Return row indices that no other image uses."""
     return torch.arange(count, dtype=torch.int64) + (number << 32)
 
 
 def _fields(image: Tensor, number: int, key: Key) -> tuple[Tensor, Tensor]:
-    """Two independent fields of standard normal noise."""
+    """Return two independent fields of standard normal noise."""
     normal = normal_rows(key, _index(number, image.numel()), slot=1)[:, ::2]  # Box-Muller pairs are independent too
     return tuple(normal.to(image.dtype).to(image.device).T.reshape(2, *image.shape).unbind(0))  # type: ignore[return-value]

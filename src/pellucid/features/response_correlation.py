@@ -1,4 +1,4 @@
-"""Responses that rank places alike: correlation of two maps, over what both see.
+"""Losses that make two responses rank places alike: the correlation of two maps over the pixels that both see.
 
 Owns: the consistency of two views' responses, and the imitation of a classical one.
 Must not: warp (``response_windows.py``).
@@ -14,14 +14,14 @@ from pellucid.features.response_windows import SharedView
 __all__ = ["consistency_loss", "imitation_loss"]
 
 _SILENT = 1e-12
-"""Share of variance in squared values below which a map counts as flat."""
+"""A map counts as flat if its variance is a smaller share of its squared values."""
 
 
 def consistency_loss(view: SharedView) -> Float[Tensor, ""]:
-    """One minus the correlation of both views' responses over the pixels that both see: low when they rank places alike.
+    """Return one minus the correlation of both views' responses over the pixels that both see: low when they rank places alike.
 
-    Windows compare places near each other only; this compares all of a view, which is what the choice of the K highest needs. It is
-    0 for smooth responses too: combine it with a loss that asks for peaks.
+    Windowed losses compare only places near each other; this one compares whole views, as the choice of the K highest does. It is 0
+    for smooth responses, too: combine it with a loss that makes peaks.
 
     Args:
         view: both responses in one frame.
@@ -30,7 +30,7 @@ def consistency_loss(view: SharedView) -> Float[Tensor, ""]:
         A scalar from 0 to 2.
 
     Gradient:
-        responses: exact; 0 for flat ones, and for a pair that shares nothing.
+        responses: exact; 0 for flat ones, and for a pair without common pixels.
 
     Example:
         >>> from pellucid.features import consistency_loss, share_view
@@ -42,13 +42,13 @@ def consistency_loss(view: SharedView) -> Float[Tensor, ""]:
 
 
 def imitation_loss(response: Float[Tensor, "b 1 h w"], teacher: Float[Tensor, "b 1 h w"]) -> Float[Tensor, ""]:
-    """One minus the correlation with the signed square root of a teacher's response, which is constant to the gradient.
+    """Return one minus the correlation with the signed square root of a teacher's response, which is a constant target.
 
-    A determinant's highest peaks tower above the rest; under the root the weaker ones, which the K best need too, count as well.
+    The highest peaks of a determinant are far above the others; with the root, weaker peaks count as well, which the K best need.
 
     Args:
-        response: what learns.
-        teacher: of the same shape.
+        response: the learned response.
+        teacher: the teacher's response, of the same shape.
 
     Returns:
         A scalar from 0 to 2.
@@ -76,11 +76,11 @@ def _one_minus_correlation(
         mean = x.sum((-2, -1), keepdim=True) / count
         return weight * (x - mean)
 
-    first, second = (torch.where(counted, x, 0.0) for x in (first, second))  # what nobody sees may be NaN
+    first, second = (torch.where(counted, x, 0.0) for x in (first, second))  # hidden pixels may be NaN
     a, b = centred(first), centred(second)
     size = a.square().sum((1, 2, 3)) * b.square().sum((1, 2, 3))  # b
     power = first.square().sum((1, 2, 3)) * second.square().sum((1, 2, 3))
-    known = ~(size <= _SILENT * power.detach())  # in this form, so that NaN shows
+    known = ~(size <= _SILENT * power.detach())  # negated, so that NaN counts as known and stays visible
     correlation = (a * b).sum((1, 2, 3)) * torch.rsqrt(torch.where(known, size, 1.0))
     pairs = known.sum()
     return torch.where(known, 1 - correlation, 0.0).sum() / torch.where(pairs > 0, pairs, 1)

@@ -1,6 +1,6 @@
 """Response maps of two views in one frame, cut into windows.
 
-Owns: warping a response map into the other view, what both views see, and the cutting.
+Owns: warping a response map into the other view, the mask of pixels that both views see, and cutting windows.
 Must not: compute losses.
 Read next: ``covariant_loss.py``.
 """
@@ -42,7 +42,7 @@ def share_view(
         first: response of the first view.
         second: response of the second view.
         second_from_first: pixels of the first view to pixels of the second.
-        border: pixels along the edges of either view that take no part.
+        border: pixels along the edges of either view that are ignored.
 
     Returns:
         Both responses in the first view, (B, 1, H, W), and which pixels both views see.
@@ -75,7 +75,7 @@ def cut_windows(maps: Float[Tensor, "b 1 h w"] | Bool[Tensor, "b 1 h w"], side: 
 
     Args:
         maps: one map per image.
-        side: of a window, in pixels; at most the side of the map.
+        side: side of a window, in pixels; at most the side of the map.
         offset: (y, x) of the first window; pixels beyond the last whole window on either side are left out.
 
     Returns:

@@ -1,6 +1,6 @@
-"""SIFT and RootSIFT through OpenCV, to compare with.
+"""SIFT and RootSIFT through OpenCV, as baselines.
 
-Owns: calling OpenCV, the packing of octaves its descriptor needs, and the square root.
+Owns: calling OpenCV, packing octaves for its descriptor, and the square root.
 Must not: be needed for training or inference; nothing here has a gradient.
 Read next: ``hardnet.py``.
 """
@@ -20,7 +20,7 @@ _LAYERS, _SIGMA = 3, 1.6
 """OpenCV's (and Lowe's) layers per octave, and blur of the first."""
 
 _OVERSHOOT = 1.0
-"""How far outside of [0, 1] a value may lie and be clipped: more than any filter rings, less than another unit."""
+"""Values up to so far outside of [0, 1] are clipped: filters overshoot by less, and other units by more."""
 
 
 class SiftKeypoints(NamedTuple):
@@ -40,7 +40,7 @@ def detect_sift(image: Shaped[Tensor, "*one h w"], count: int) -> SiftKeypoints:
     """Find up to ``count`` SIFT keypoints.
 
     Args:
-        image: one grey image, uint8 or floating point in [0, 1]; what a filter left a little outside is clipped.
+        image: one grey image, uint8 or floating point in [0, 1]; values a little outside, as filters leave them, are clipped.
         count: how many of the strongest to keep.
 
     Returns:
@@ -86,7 +86,7 @@ def describe_sift(
         root: take the square root of the descriptor of unit sum (RootSIFT), so that Euclidean distance compares histograms.
 
     Returns:
-        float32, a row per keypoint, in their order; 0 for one that OpenCV leaves out.
+        float32, a row per keypoint, in the same order; zeros for keypoints that OpenCV leaves out.
 
     Gradient:
         none.
@@ -122,7 +122,7 @@ def describe_sift(
 
 
 def _packed_octave(size: float) -> int:
-    """The octave and layer of OpenCV's pyramid for a keypoint of this size, packed as OpenCV packs them."""
+    """Return the octave and layer of OpenCV's pyramid for a keypoint of this size, packed like OpenCV's."""
     level = math.log2(max(size, 1e-3) / (2 * _SIGMA))
     octave = max(-1, math.floor(level - 0.5 / _LAYERS))
     layer = min(max(round(_LAYERS * (level - octave)), 1), _LAYERS)
@@ -130,7 +130,7 @@ def _packed_octave(size: float) -> int:
 
 
 def as_bytes(image: Tensor) -> Any:
-    """One grey picture as OpenCV's SIFT wants it, (H, W) uint8; raise for what would turn all black or all white."""
+    """Convert one grey picture to (H, W) uint8 for OpenCV's SIFT; raise for values in another unit."""
     while image.ndim > 2 and image.shape[0] == 1:
         image = image[0]
     if image.ndim != 2:

@@ -1,6 +1,6 @@
-"""Where a window has its maximum, as an average that gradients pass through.
+"""Locate a window's maximum as a weighted average, which gradients pass through.
 
-Owns: the soft-argmax, its temperature and what is held constant in it.
+Owns: the soft-argmax, its temperature, and the constants in its gradient.
 Must not: choose windows.
 Read next: ``keypoints.py``, ``covariant_loss.py``.
 """
@@ -24,12 +24,12 @@ def window_offsets(height: int, width: int, like: Tensor) -> Float[Tensor, "hw 2
 def soft_weights(
     values: Float[Tensor, "*b n"], *, temperature: float, inside: Bool[Tensor, "*#b n"] | None = None
 ) -> Float[Tensor, "*b n"]:
-    """Softmax of values measured in units of their own range, which is a constant to the gradient.
+    """Return the softmax of values in units of their own range, which is a constant in the gradient.
 
     Args:
-        values: responses, in any units: multiplying all by one factor changes nothing.
-        temperature: share of the range (highest minus lowest) that makes a factor e.
-        inside: False marks values that take no part. Where none does, all weights are equal.
+        values: responses, in any units: a common factor changes nothing.
+        temperature: a difference of this share of the range (highest minus lowest) is a factor e in the weights.
+        inside: False marks values that are ignored. If all are ignored, all weights are equal.
 
     Gradient:
         values: exact for a range held constant. Finite on flat windows.
@@ -37,7 +37,7 @@ def soft_weights(
     if not temperature > 0:
         raise invalid("temperature", expected="a positive share of the window's range", got=temperature)
     known = torch.isfinite(values) if inside is None else torch.isfinite(values) & inside
-    known = known | ~known.any(-1, keepdim=True)  # an empty window: its values, made finite below, then count alike
+    known = known | ~known.any(-1, keepdim=True)  # in an empty window, all values count equally
     values = torch.where(torch.isfinite(values), values, 0.0)
     fixed = values.detach()
     top = torch.where(known, fixed, -torch.inf).amax(-1, keepdim=True)
@@ -57,10 +57,10 @@ def soft_argmax(
         windows: responses.
         temperature: see :func:`soft_weights`. At 0.15 and 5x5 a Gaussian peak of sigma 1.5 to 5 px is found to within 0.04 px;
             higher is smoother and pulls to the centre, lower pulls to the nearest pixel.
-        inside: False marks pixels that take no part.
+        inside: False marks pixels that are ignored.
 
     Returns:
-        Pixels, within the window.
+        The offset in pixels, within the window.
 
     Gradient:
         windows: exact for the range (highest minus lowest value) held constant. Finite on flat windows, where the result is the

@@ -1,6 +1,6 @@
-"""Networks on disk: what training leaves behind, and checkpoints others published.
+"""Networks on disk: the weights of finished runs, and checkpoints that others published.
 
-Owns: the files of trained networks, and telling a network's size from its file.
+Owns: the files of trained networks, and reading a network's size from its file.
 Must not: know how it was trained; checkpoints to resume from are ``pellucid.training``'s.
 Read next: ``hardnet.py``.
 """
@@ -30,11 +30,11 @@ N = TypeVar("N", bound=nn.Module)
 
 DESCRIPTOR_FILE: Final = "descriptor.safetensors"
 DETECTOR_FILE: Final = "detector.safetensors"
-"""Their names in the folder of a run."""
+"""Names of the files of weights in the folder of a run."""
 
 
 def save_descriptor(network: HardNet, path: str | os.PathLike[str], **notes: Any) -> Path:
-    """Write the weights (safetensors, the names of the published checkpoints), at once or not at all.
+    """Write the weights (safetensors, with the published checkpoints' names) atomically.
 
     Args:
         network: its weights and running statistics are written.
@@ -152,7 +152,7 @@ def load_detector(path: str | os.PathLike[str]) -> KeypointNet:
 
 
 def _filled(network: N, weights: Mapping[str, Tensor], path: str | os.PathLike[str]) -> N:
-    """Put weights from a file into a network; raise where they do not fit, or are not numbers any more."""
+    """Put weights from a file into a network; raise if they do not fit, or are not finite."""
     kind = type(network).__name__
     try:
         network.load_state_dict(weights)
@@ -166,7 +166,7 @@ def _filled(network: N, weights: Mapping[str, Tensor], path: str | os.PathLike[s
 
 
 def detector_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The notes in a detector's file: its shape, and the settings of its training."""
+    """Return the notes in a detector's file: its shape, and the settings of its training."""
     from safetensors import safe_open
 
     def notes_of(_: BytesIO) -> Any:
@@ -188,7 +188,7 @@ def _detector_file(path: str | os.PathLike[str]) -> Path:
 
 
 def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """The tensors of a safetensors file or a PyTorch checkpoint by name; of a run's folder, those of its descriptor."""
+    """Return the tensors of a safetensors file or a PyTorch checkpoint by name; for a run's folder, its descriptor's."""
     from safetensors.torch import load
 
     file = Path(path)

@@ -1,4 +1,4 @@
-"""What local features are trained and measured on: photographs, pairs of views, patches, and readers of known layouts.
+"""Data to train and measure local features on: photographs, pairs of views, patches, and readers of known layouts.
 
 Owns: the public names of the data.
 Must not: download anything.

@@ -1,6 +1,6 @@
 """Pairs of views of one photograph, related by a known homography, made while training.
 
-Owns: how the two views are drawn, and how much they must overlap.
+Owns: drawing the two views, and the required overlap.
 Must not: resample or change colours itself; the pipeline does.
 Read next: ``../../pipeline/records.py`` for ``record.matrix``; ``patch_pairs.py`` for pairs of patches.
 """
@@ -26,7 +26,7 @@ from pellucid.transforms import RandomAffine, RandomCrop, RandomGamma, RandomGau
 __all__ = ["HomographicPairs", "ViewPairs"]
 
 _GRID: Final = 17
-"""Overlap is counted on a grid of so many points a side."""
+"""Points a side of the grid on which overlap is counted."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class ViewPairs:
     Args:
         first, second: the views.
         second_from_first: pixels of the first view to pixels of the second, float64, exact.
-        first_valid, second_valid: which pixels of each view show the photograph, not what lies beyond its edge.
+        first_valid, second_valid: masks of the pixels of each view that show the photograph, and not its outside.
         overlap: the share of the first view that the second shows.
-        photographs: which photograph each pair shows.
+        photographs: the index of the photograph that each pair shows.
     """
 
     first: Float[Tensor, "b 1 h w"]
@@ -52,22 +52,22 @@ class ViewPairs:
 
 @final
 class HomographicPairs:
-    """Draw pairs of views from photographs: one place, two viewpoints, two lights.
+    """Draw pairs of views from photographs: the same place under two viewpoints and two lights.
 
-    Both views look at the same random window; each is then turned, scaled, shifted and seen in perspective on its own, with its own
-    gamma, gain, blur and noise. Pair i of step s depends on (seed, s, i) alone.
+    Both views show the same random window; each is rotated, scaled, shifted and seen in perspective on its own, with its own
+    gamma, gain, blur and noise. Pair i of step s depends only on (seed, s, i).
 
     Args:
         photographs: grey tensors (1, H, W), for instance an :class:`~pellucid.features.data.ImageFolder`.
         size: side of the views, in pixels; smaller photographs are padded.
-        strength: of the change of viewpoint; 1 pulls corners in by up to a quarter of the side.
-        overlap: accept a pair whose overlap lies in this range.
+        strength: strength of the change of viewpoint; 1 pulls corners in by up to a quarter of the side.
+        overlap: accept pairs whose overlap lies in this range.
         tries: draws per pair; if none is accepted, the one nearest to the range is taken.
         photometric: strength of the change of light, blur and noise; 0 is none.
-        seed: of the draws.
+        seed: seed of the draws.
 
     Gradient:
-        none is kept: these are data.
+        none: the views are data.
     Errors:
         ``InvalidArgument`` for numbers out of range, or no photographs.
 
@@ -113,7 +113,7 @@ class HomographicPairs:
                 RandomGaussianBlur(kernel_size=5, sigma=(0.3, 1.0), p=0.3 * light),
                 RandomGaussianNoise(sigma=(0.0, 0.02 * light)),
             ],
-            canvas="image",  # a view looks at the photograph, not at the crop
+            canvas="image",  # views show the whole photograph, not only the crop
             return_valid=True,
         )
 
@@ -152,7 +152,7 @@ def _share_window(record: Record) -> Record:
 
 
 def _overlap(second_from_first: Float64[Tensor, "b 3 3"], size: int) -> Float64[Tensor, "b"]:
-    """The share of a grid on the first view that falls on the second."""
+    """Return the share of a grid on the first view that falls on the second."""
     at = torch.linspace(0.0, size - 1.0, _GRID, dtype=torch.float64)
     points = torch.stack(torch.meshgrid(at, at, indexing="xy"), -1).reshape(1, -1, 2).expand(len(second_from_first), -1, -1)
     x, y = transform_points(points, second_from_first).unbind(-1)

@@ -1,6 +1,6 @@
-"""Pairs of patches of one place, as a descriptor meets them: cut once from photographs, warped and lit anew at every step.
+"""Pairs of patches of one place, to train a descriptor: extracted once from photographs, warped and lit anew at every step.
 
-Owns: the pool of patches around keypoints, the order in which they are visited, and which of a batch show the same place.
+Owns: the pool of patches around keypoints, the order in which they are visited, and which rows of a batch show the same place.
 Must not: resample or change colours itself; the pipeline does, in one pass over patches small enough for the cache.
 Read next: ``../train/descriptor.py``.
 """
@@ -27,7 +27,7 @@ from pellucid.transforms import CenterCrop, RandomAffine, RandomGamma, RandomGau
 __all__ = ["PatchBatch", "PatchPairs", "PatchPool", "patch_jitter"]
 
 _ROOM: Final = 1.5
-"""Stored patches are so much wider than what a network sees, to turn and shift without leaving them."""
+"""Factor by which stored patches are wider than the network's input, so that rotations and shifts stay inside them."""
 _ZOOMS: Final = (1.0, 0.6)
 """Photographs are searched at these sizes: keypoints of the smaller one are sharper than those of the same size in the larger."""
 
@@ -37,9 +37,9 @@ class PatchPool:
     """Patches around the keypoints of photographs.
 
     Args:
-        patches: (N, 1, S, S) uint8, 1.5 times as wide as what a network sees.
-        photographs: (N,) which photograph each comes from.
-        places: (N, 3) x, y and size of its keypoint, in the photograph's pixels.
+        patches: (N, 1, S, S) uint8, 1.5 times as wide as the network's input.
+        photographs: (N,) the index of each patch's photograph.
+        places: (N, 3) x, y and size of each patch's keypoint, in the photograph's pixels.
     """
 
     patches: UInt8[Tensor, "n 1 s s"]
@@ -61,14 +61,14 @@ class PatchPool:
         """Cut a patch around every SIFT keypoint of every photograph.
 
         Args:
-            photographs: grey; each is asked for once.
-            keypoints: of each photograph at each of two sizes, at most; the strongest.
-            total: of all photographs, at most (a patch takes 2.3 kB): many photographs give fewer each.
-            factor: the side of what a network will see, in keypoint sizes.
-            size: the side of what a network will see, in pixels.
+            photographs: grey; each is read once.
+            keypoints: the largest number of keypoints of each photograph at each of two sizes; the strongest are taken.
+            total: the largest number of patches (2.3 kB each) from all photographs; many photographs give fewer each.
+            factor: the side of the network's input, in keypoint sizes.
+            size: the side of the network's input, in pixels.
 
         Errors:
-            ``InvalidArgument`` where fewer than two keypoints are found in all photographs together. ImportError without OpenCV.
+            ``InvalidArgument`` if fewer than two keypoints are found in all photographs together. ImportError without OpenCV.
         """
         each = max(1, min(keypoints, total // (len(_ZOOMS) * max(1, len(photographs)))))
         parts = []
@@ -95,16 +95,15 @@ class PatchBatch:
 class PatchPairs:
     """Walk through a pool in epochs, each in its own order, and draw two views of every patch.
 
-    Batch s of a run depends on (seed, s) alone: nothing is remembered, so a run may be resumed anywhere. The last batch of an
-    epoch is as short as it comes out.
+    Batch s of a run depends only on (seed, s), so a run may be resumed anywhere. The last batch of an epoch may be shorter.
 
     Args:
         pool: the patches.
-        jitter: draws a view; must turn stored patches into what the network takes.
+        jitter: draws a view; it must turn stored patches into the network's input.
         batch: pairs per step.
-        seed: of order and views.
-        both: draw both views, instead of leaving the anchor as it was cut out.
-        variants: also visit each place mirrored, inverted and both, as if they were places of their own.
+        seed: seed of order and views.
+        both: draw both views; if False, the anchor is the unchanged patch.
+        variants: also visit each place mirrored, inverted and both, as if these were further places.
 
     Errors:
         ``InvalidArgument`` for a batch of fewer than two pairs, or more than the pool has.
@@ -121,7 +120,7 @@ class PatchPairs:
         self.batches_per_epoch = len(pool) // batch + (len(pool) % batch > 1)
 
     def __call__(self, step: int, *, rank: int = 0, ranks: int = 1) -> PatchBatch:
-        """The rank's share of batch ``step``: consecutive rows, their numbers differing by one at most."""
+        """Return the rank's share of batch ``step``: consecutive rows; shares differ by at most one row."""
         epoch, at = divmod(step, self.batches_per_epoch)
         chosen = self._order(epoch)[at * self.batch : (at + 1) * self.batch]
         ids = same_place(self.pool.photographs[chosen], self.pool.places[chosen])
@@ -148,12 +147,12 @@ class PatchPairs:
 
 
 def patch_jitter(size: int = 32, *, geometric: float = 1.0, photometric: float = 1.0) -> Pipeline:
-    """How two views of a place differ: the error of a keypoint's place, size and angle, a tilt, and light, blur and noise.
+    """Return the pipeline that draws a view of a place: errors of a keypoint's position, size and angle, a tilt, light and noise.
 
     Args:
         size: side of the views, in pixels.
-        geometric: strength of the former; 0 is none.
-        photometric: strength of the latter; 0 is none.
+        geometric: strength of position, size, angle and tilt; 0 is none.
+        photometric: strength of light, blur and noise; 0 is none.
     """
     for name, value in (("geometric", geometric), ("photometric", photometric)):
         if not 0 <= value <= 1.5:
@@ -181,17 +180,17 @@ def patch_jitter(size: int = 32, *, geometric: float = 1.0, photometric: float =
 
 
 def same_place(photographs: Int[Tensor, "b"], places: Float[Tensor, "b 3"]) -> Int[Tensor, "b"]:
-    """Number the places of a batch: keypoints of one photograph nearer than half the smaller size, or linked by such, share one.
+    """Number the places of a batch: keypoints of a photograph within half the smaller size, or linked by such, share a number.
 
     Args:
-        photographs: which photograph each keypoint is in.
+        photographs: the index of each keypoint's photograph.
         places: x, y, size.
     """
     centers, sizes = places[:, :2], places[:, 2]
     near = torch.cdist(centers, centers) < 0.5 * torch.minimum(sizes[:, None], sizes).clamp(min=3.0)
     linked: Bool[Tensor, "b b"] = near & (photographs[:, None] == photographs)
     ids = torch.arange(len(places))
-    for _ in range(4):  # lowest number of the neighbourhood, passed on: chains of more than four links are split
+    for _ in range(4):  # each takes its neighbours' lowest number: chains of more than four links are split
         ids = torch.where(linked, ids, len(places)).amin(1)
     return ids
 
@@ -212,7 +211,7 @@ def _cut(picture: Tensor, number: int, zoom: float, keypoints: int, factor: floa
 
 
 def _vary(patches: Tensor, faces: Int[Tensor, "b"]) -> Tensor:
-    """Mirror top to bottom (faces 1, 3); invert and mirror left to right (2, 3): either keeps the main gradient along +x."""
+    """Mirror top to bottom (faces 1, 3); invert and mirror left to right (2, 3): both keep the main gradient along +x."""
     mirrored = torch.where(((faces & 1) > 0)[:, None, None, None], patches.flip(-2), patches)
     return torch.where(((faces & 2) > 0)[:, None, None, None], 255 - mirrored.flip(-1), mirrored)
 

@@ -1,6 +1,6 @@
-"""Photographs to train on: any folder of pictures, or those that scikit-image brings along.
+"""Photographs to train on: any folder of pictures, or those in scikit-image's wheel.
 
-Owns: reading pictures as grey tensors, and which bundled ones may be trained on.
+Owns: reading pictures as grey tensors, and the list of bundled photographs.
 Must not: download, or hold more than one picture of a folder at a time.
 Read next: ``pairs.py``.
 """
@@ -37,12 +37,12 @@ class ImageFolder(Sequence[Tensor]):
     """The pictures of a folder and of the folders in it, in the order of their paths, as grey tensors.
 
     Args:
-        folder: where they are; png, jpg, ppm, pgm, bmp, tif and webp files count, whatever the case of their names. Hidden ones
-            (a name or folder with a dot in front) do not.
-        longest: pictures with a longer side are shrunk to it, in pixels; None keeps them.
+        folder: the folder; png, jpg, ppm, pgm, bmp, tif and webp files count, in upper or lower case. Hidden files (a name or
+            folder that begins with a dot) do not.
+        longest: pictures with a longer side are shrunk to this, in pixels; None keeps them.
         exclude: names (paths within the folder) to leave out.
 
-    A picture is read when it is asked for, every time.
+    A picture is read from disk each time it is indexed.
 
     Errors:
         ``InvalidArgument`` for a path that is no folder, and for a folder without pictures.
@@ -58,7 +58,7 @@ class ImageFolder(Sequence[Tensor]):
             raise invalid("folder", expected="a folder of pictures", got=str(folder))
         files = sorted(path for path in home.rglob("*") if path.suffix.lower() in _SUFFIXES and path.is_file())
         named = {path.relative_to(home).as_posix(): path for path in files}
-        # A name with a dot in front is no picture: macOS leaves ._a.png beside a.png on foreign disks, editors leave more.
+        # Files that begin with a dot are no pictures: macOS writes ._a.png beside a.png on foreign disks, editors write others.
         named = {name: path for name, path in named.items() if not any(part.startswith(".") for part in name.split("/"))}
         for name in exclude:
             if name not in named:
@@ -74,7 +74,7 @@ class ImageFolder(Sequence[Tensor]):
 
     @property
     def digest(self) -> str:
-        """A short hash of names and contents; every file is read once for it."""
+        """A short hash of names and contents; it reads every file once."""
         seen = hashlib.sha256()
         for name, path in zip(self.names, self.paths, strict=True):
             with path.open("rb") as file:
@@ -91,10 +91,10 @@ class ImageFolder(Sequence[Tensor]):
 def bundled_photographs(
     names: Sequence[str] = BUNDLED, *, exclude: Sequence[str] = (), longest: int | None = 800
 ) -> dict[str, Float[Tensor, "1 h w"]]:
-    """The photographs of scikit-image's wheel that anyone may train on, grey, by name.
+    """Return the photographs of scikit-image's wheel that anyone may train on, grey, by name.
 
     Args:
-        names: of :data:`BUNDLED`.
+        names: names among :data:`BUNDLED`.
         exclude: names to hold out.
         longest: a longer side is shrunk to this, in pixels; None keeps the size.
 
@@ -116,7 +116,7 @@ def read_gray(path: str | os.PathLike[str]) -> Float[Tensor, "1 h w"]:
     """Read a picture as (1, H, W) luma in [0, 1], the right way up; grey ones of 16 bits keep their levels.
 
     Errors:
-        ``InvalidArgument`` for a file that is no picture, and for colours of more than 8 bits a channel, of which Pillow gives 8.
+        ``InvalidArgument`` for a file that is no picture, and for colours of more than 8 bits a channel, which Pillow cannot read.
     """
     import numpy as np
 

@@ -1,6 +1,6 @@
 """Sequences of views of a plane with known homographies: HPatches folders, and photographs warped on purpose.
 
-Owns: the layout of an HPatches folder, and making a sequence where there is none.
+Owns: the layout of an HPatches folder, and making sequences from photographs.
 Must not: detect or match anything.
 Read next: ``../evaluation/run.py``.
 """
@@ -39,7 +39,7 @@ class PlanarSequence:
     """Views of one scene; the first is the reference.
 
     Args:
-        name: of the scene.
+        name: the scene's name.
         views: grey pictures (1, H, W) in [0, 1]; sizes may differ.
         view_from_first: for each view the homography (3, 3) from the first view's pixels, float64; the first is the identity.
     """
@@ -50,10 +50,10 @@ class PlanarSequence:
 
 
 def find_sequences(folder: str | os.PathLike[str]) -> list[Path]:
-    """The sequences in a folder: the folder itself if it is one (it has an ``H_1_k``), or else every folder in it that is.
+    """Return the sequences in a folder: the folder itself if it holds an ``H_1_k``, or else every folder in it that does.
 
     Errors:
-        ``InvalidArgument`` where there is none.
+        ``InvalidArgument`` if there is none.
     """
     home = Path(folder)
     if not home.is_dir():
@@ -72,7 +72,7 @@ def read_sequence(folder: str | os.PathLike[str]) -> PlanarSequence:
     """Read a folder with pictures ``1.ppm`` (or pgm, png, jpg) to ``n.ppm`` and text files ``H_1_2`` to ``H_1_n``.
 
     Errors:
-        ``InvalidArgument`` for a missing picture or homography, also where later ones are there, and for a homography that is not
+        ``InvalidArgument`` for a missing picture or homography, also inside the sequence, and for a homography that is not
         nine finite numbers with a finite inverse.
     """
     home = Path(folder)
@@ -96,13 +96,13 @@ def warped_sequences(
     """Make a sequence of each photograph: its middle, and warped views of it, each with its own light, blur and noise.
 
     Views are drawn by a :class:`~pellucid.Pipeline`, so the homography is the record's matrix, exact. All show three quarters of
-    the height and width, so that what comes into view is mostly photograph, too, and not a black border that no camera would see.
+    the height and width, so that moved views mostly show the photograph, and not a black border that no camera would see.
 
     Args:
-        photographs: by name.
-        views: of each, the middle itself among them.
-        strength: of the change of viewpoint: corners are pulled in by up to ``strength`` / 4 of the size.
-        seed: of the draw.
+        photographs: the photographs by name.
+        views: number of views of each, including the middle itself.
+        strength: strength of the change of viewpoint: corners are pulled in by up to ``strength`` / 4 of the size.
+        seed: seed of the draws.
     """
     if views < 2:
         raise invalid("views", expected="at least 2", got=views)

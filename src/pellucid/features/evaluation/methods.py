@@ -1,11 +1,11 @@
-"""What is measured: ways to turn a picture into points and descriptors.
+"""The methods that are measured: ways to turn a picture into points and descriptors.
 
-Owns: the descriptors that stand beside ours (SIFT, RootSIFT, raw pixels, a network that learned nothing) and how ours are run.
+Owns: the baselines (SIFT, RootSIFT, raw pixels, an untrained network), and running trained networks.
 Must not: match or measure.
 Read next: ``protocol.py``.
 
-All descriptors describe the same keypoints, OpenCV's SIFT, so that a row differs from the next by the descriptor alone; only
-:func:`joint_method` brings its own.
+All descriptors describe the same keypoints, OpenCV's SIFT, so that rows differ only by the descriptor; only :func:`joint_method`
+has its own keypoints.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SiftView:
 
     Args:
         image: (1, H, W) in [0, 1].
-        pixels: the same as OpenCV wants it, (H, W) uint8.
+        pixels: the same for OpenCV, (H, W) uint8.
         keypoints: ``cv2.KeyPoint`` objects, the strongest first.
         frames: (N, 2, 3), covering ``factor`` keypoint sizes.
     """
@@ -74,7 +74,7 @@ def describe_patches(
 
 
 def network_method(network: nn.Module) -> Method:
-    """SIFT keypoints described by a network in evaluation mode."""
+    """Return the method that describes SIFT keypoints by a network in evaluation mode."""
     network = network.eval()
 
     def method(view: SiftView) -> Described:
@@ -84,13 +84,13 @@ def network_method(network: nn.Module) -> Method:
 
 
 def joint_method(detector: nn.Module, descriptor: nn.Module, protocol: Protocol, *, scale: float = 16.0) -> Method:
-    """A detector's own keypoints, ``protocol.keypoints`` at most, described by a network: nothing of SIFT is used.
+    """Return the method that describes a detector's own keypoints, at most ``protocol.keypoints``, by a network, without SIFT.
 
     Args:
-        detector: gives a response map.
+        detector: returns a response map.
         descriptor: takes (N, 1, 32, 32).
-        protocol: only its number of keypoints counts.
-        scale: half the side of the patches in pixels, for a detector that learned no scale.
+        protocol: gives the number of keypoints.
+        scale: half the side of the patches in pixels, for a detector without a scale map.
     """
     detector, descriptor = detector.eval(), descriptor.eval()
 
@@ -146,7 +146,7 @@ BASELINES: Final[Mapping[str, Method]] = {"rootsift": _rootsift, "sift": _sift, 
 
 
 def baselines(names: str) -> dict[str, Method]:
-    """The methods of a comma-separated list; an empty one gives none.
+    """Return the baselines named in a comma-separated list, which may be empty.
 
     Errors:
         ``InvalidArgument`` for a name that is not in :data:`BASELINES`.

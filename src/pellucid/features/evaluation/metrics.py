@@ -1,4 +1,4 @@
-"""Numbers that say how good keypoints and matches are, given the true homography.
+"""Measures of the quality of keypoints and matches, given the true homography.
 
 Owns: mutual nearest neighbours, repeatability, matching accuracy, average precision, and the area under an accuracy curve.
 Must not: read files, detect, describe, or estimate homographies.
@@ -29,14 +29,14 @@ class Matches(NamedTuple):
     pairs: Int[Tensor, "m 2"]
     """Index into the first and the second image's keypoints."""
     distances: Float[Tensor, "m"]
-    """Between the two descriptors."""
+    """Distance between the two descriptors."""
 
 
 def mutual_nearest(first: Float[Tensor, "n d"], second: Float[Tensor, "m d"]) -> Matches:
-    """Match each descriptor with its nearest in the other image where each is the other's nearest.
+    """Return the pairs of descriptors that are each other's nearest.
 
     Args:
-        first, second: descriptors of any scale. Ties go to the lower index. One that is not finite matches nothing.
+        first, second: descriptors of any scale. Ties go to the lower index. A descriptor that is not finite matches nothing.
 
     Gradient:
         none for the pairs; distances: exact.
@@ -53,20 +53,20 @@ def mutual_nearest(first: Float[Tensor, "n d"], second: Float[Tensor, "m d"]) ->
         raise invalid("second", expected=f"shape (M, {first.shape[-1]}) as first", got=tuple(second.shape))
     if min(first.shape[0], second.shape[0]) == 0:
         return Matches(torch.zeros(0, 2, dtype=torch.int64), first.new_zeros(0))
-    # Distances up to a term that is the same along each row, then along each column: all the order needs.
+    # Squared distances, by the binomial formula.
     table = second.square().sum(1) - 2 * first @ second.mT + first.square().sum(1)[:, None]  # n m
-    table = torch.where(table.isnan(), torch.inf, table)  # argmin takes NaN for the least: the first pair would always match
-    there, back = table.argmin(1), table.argmin(0)
-    here = torch.arange(len(first), device=first.device)
-    mutual = (back[there] == here) & torch.isfinite(table[here, there])
-    pairs = torch.stack((here, there), 1)[mutual]
+    table = torch.where(table.isnan(), torch.inf, table)  # argmin would take NaN as the smallest
+    nearest, back = table.argmin(1), table.argmin(0)
+    own = torch.arange(len(first), device=first.device)
+    mutual = (back[nearest] == own) & torch.isfinite(table[own, nearest])
+    pairs = torch.stack((own, nearest), 1)[mutual]
     return Matches(pairs, (first[pairs[:, 0]] - second[pairs[:, 1]]).norm(dim=1))
 
 
 def covisible(
     points: Float[Tensor, "n 2"], there_from_here: Float64[Tensor, "3 3"], size: tuple[int, int]
 ) -> tuple[Float64[Tensor, "n 2"], Bool[Tensor, "n"]]:
-    """Where points of one image lie in the other, and which lie on it.
+    """Return where points of one image lie in the other, and which of them lie inside it.
 
     Args:
         points: (x, y), pixel centres.
@@ -80,7 +80,7 @@ def covisible(
 
 
 def nearest_distance(points: Float[Tensor, "n 2"], others: Float[Tensor, "m 2"]) -> Float64[Tensor, "n"]:
-    """From each point to the nearest of the others, in pixels; infinite where there is none, or the point is NaN."""
+    """Return the distance from each point to the nearest other, in pixels; infinite without others, and for NaN points."""
     if len(others) == 0 or len(points) == 0:
         return points.new_full((len(points),), torch.inf, dtype=torch.float64)
     table = torch.cdist(points.double(), others.double(), compute_mode="donot_use_mm_for_euclid_dist")
@@ -94,16 +94,16 @@ def repeatability(
     sizes: tuple[tuple[int, int], tuple[int, int]],
     thresholds: Sequence[float] = (3.0,),
 ) -> list[float]:
-    """The share of keypoints, of both images and seen by both, that the other image repeats within so many of its pixels.
+    """Return the share of the keypoints seen by both images that the other image repeats within a distance.
 
     Args:
         first, second: keypoints (x, y).
         second_from_first: the true homography.
         sizes: (height, width) of both images.
-        thresholds: in pixels of the image a keypoint is sent to.
+        thresholds: distances in pixels of the image that a keypoint is mapped to.
 
     Returns:
-        One share for each threshold; 0 where no keypoint is seen by both.
+        One share for each threshold; 0 if no keypoint is seen by both.
     Source:
         The symmetric definition of DeTone et al., "SuperPoint", CVPRW 2018.
     """
@@ -114,20 +114,20 @@ def repeatability(
 
 
 def accuracy_under(errors: Float[Tensor, "m"], thresholds: Sequence[float]) -> list[float]:
-    """The share of errors of at most each threshold; 0 where there are no errors at all."""
+    """Return the share of errors that are at most each threshold; 0 for an empty list of errors."""
     return [float((errors <= limit).double().mean()) if len(errors) else 0.0 for limit in thresholds]
 
 
 def average_precision(scores: Float[Tensor, "m"], correct: Bool[Tensor, "m"], positives: int) -> float:
-    """Average precision of a ranking: the sum of the precisions at its correct items, over the number of items to retrieve.
+    """Return the average precision of a ranking: the sum of precisions at its correct items, over the number of items to find.
 
     Args:
-        scores: lower ranks first; ties keep their order.
-        correct: which items are right.
-        positives: how many right items a perfect method would have listed, listed or not. NaN where it is 0.
+        scores: items are ranked by rising score; ties keep their order.
+        correct: which items are correct.
+        positives: how many correct items a perfect method would list. The result is NaN if it is 0.
 
     Source:
-        ``sklearn.metrics.average_precision_score`` where everything to find is listed and no two scores are equal.
+        ``sklearn.metrics.average_precision_score``, if all items to find are listed and no two scores are equal.
 
     Example:
         >>> round(average_precision(torch.tensor([0.3, 0.1, 0.2]), torch.tensor([True, True, False]), positives=4), 4)
@@ -141,7 +141,7 @@ def average_precision(scores: Float[Tensor, "m"], correct: Bool[Tensor, "m"], po
 
 
 def area_under_accuracy(errors: Sequence[float], limit: float) -> float:
-    """The area under "share of errors below t", for t from 0 to ``limit``, over ``limit``; infinite errors count as failures.
+    """Return the area under "share of errors below t" for t from 0 to ``limit``, over ``limit``; infinite errors are failures.
 
     It is the mean over errors of max(0, 1 - error / limit), exactly: no bins, no trapezoids.
 

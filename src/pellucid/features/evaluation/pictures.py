@@ -27,7 +27,7 @@ _GAP = 8
 def draw_matches(
     images: tuple[Tensor, Tensor], described: tuple[Described, Described], result: PairResult, *, most: int = 150, caption: str = ""
 ) -> Any:
-    """Draw a pair's matches, an even sample of at most ``most`` of them; the caption goes above.
+    """Draw at most ``most`` of a pair's matches, evenly sampled, below a caption.
 
     Returns:
         A Pillow image.
@@ -58,7 +58,7 @@ def draw_matches(
 
 
 def stack_pictures(pictures: list[Any], path: str | os.PathLike[str]) -> Path:
-    """Write pictures below one another into a PNG, at once or not at all."""
+    """Write pictures below one another into a PNG file, atomically."""
     from PIL import Image
 
     if not pictures:

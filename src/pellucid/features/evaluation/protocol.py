@@ -1,6 +1,6 @@
-"""One pair of images, one method: everything that is measured, in the order it is measured.
+"""The measurement of one method on one pair of images.
 
-Owns: `Protocol` (the numbers that must be fixed for figures to compare) and the measurement of a pair.
+Owns: `Protocol` (the numbers that must be fixed for comparable results) and the measurement of a pair.
 Must not: know which method it measures.
 Read next: ``methods.py``, ``run.py``; docs/features.md states the protocol in prose.
 """
@@ -31,13 +31,13 @@ __all__ = ["Described", "PairResult", "Protocol", "corner_error", "estimate_homo
 
 @dataclass(frozen=True)
 class Protocol:
-    """What must be the same for two figures to be comparable.
+    """The numbers that must be equal for two results to be comparable.
 
     Args:
-        keypoints: how many of the strongest keypoints each image may have.
+        keypoints: the largest number of keypoints in an image; the strongest are taken.
         factor: the side of a patch in units of the keypoint's size (OpenCV's diameter).
         correct: a match is correct within this many pixels of the second image.
-        thresholds: of the matching accuracy, in pixels.
+        thresholds: thresholds of the matching accuracy, in pixels.
         homography: thresholds of the homography's accuracy, in pixels of corner error.
         ransac: inlier threshold of the estimate, in pixels.
     """
@@ -59,13 +59,13 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Described:
-    """What a method made of one image.
+    """A method's keypoints and descriptors of one image.
 
     Args:
         points: (x, y) of its keypoints, pixel centres.
         descriptors: one row each.
         size: the image's (height, width).
-        frames: image_from_patch of what was described; None where a method has none.
+        frames: image_from_patch of the described patches; None if a method has none.
     """
 
     points: Float[Tensor, "n 2"]
@@ -76,7 +76,7 @@ class Described:
 
 @dataclass(frozen=True)
 class PairResult:
-    """What was measured on one pair."""
+    """The measurements on one pair."""
 
     repeatability: list[float]
     matching_accuracy: list[float]
@@ -88,7 +88,7 @@ class PairResult:
     pairs: Tensor
     """(M, 2) indices of the matches, for pictures."""
     right: Tensor
-    """(M,) which of them are correct."""
+    """(M,) a mask of the correct matches."""
 
 
 def measure_pair(
@@ -103,11 +103,10 @@ def measure_pair(
     """Match two described images and compare with the truth.
 
     Matches are mutual nearest neighbours. A match's error is the distance, in the second image, between its second keypoint and
-    where the homography sends its first. Average precision ranks matches by descriptor distance; what there is to find is the
-    number of first keypoints that fall on the second image within ``protocol.correct`` pixels of any keypoint there, whatever
-    the descriptors; so missing matches cost as much as wrong ones. With ``images``, the second point of each match is first
-    refined in them (:func:`pellucid.registration.refine_matches`), where both have frames; if ``agreeing``, matches around which
-    the images do not agree are no matches.
+    its mapped first keypoint. Average precision ranks matches by descriptor distance; the number of items to find is the number of
+    first keypoints that fall within ``protocol.correct`` pixels of any second keypoint, whatever the descriptors, so that missing
+    matches cost as much as wrong ones. With ``images`` and frames of both, the second point of each match is first refined
+    (:func:`pellucid.registration.refine_matches`); if ``agreeing``, matches around which the images do not agree are dropped.
     """
     moved, seen = covisible(first.points, second_from_first, second.size)
     pairs, distances = mutual_nearest(first.descriptors, second.descriptors)
@@ -141,7 +140,7 @@ def estimate_homography(
     """Fit a homography to matches through OpenCV's MAGSAC, from a fixed seed.
 
     Returns:
-        second_from_first, or None for fewer than four matches or where none was found, and the number of inliers.
+        second_from_first, or None for fewer than four matches or if none was found, and the number of inliers.
     """
     import cv2
 
@@ -162,7 +161,7 @@ def estimate_homography(
 def corner_error(
     estimate: Float64[Tensor, "3 3"] | None, second_from_first: Float64[Tensor, "3 3"], size: tuple[int, int]
 ) -> float:
-    """The mean distance, in the second image, between the first image's corners under two homographies; infinite for None."""
+    """Return the mean distance between the first image's corners mapped by two homographies; infinite for None."""
     if estimate is None:
         return float("inf")
     height, width = size

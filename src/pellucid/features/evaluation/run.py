@@ -1,4 +1,4 @@
-"""Methods on sequences: the table.
+"""Measure methods on sequences, and average the results.
 
 Owns: the loops over sequences, pairs and methods, and the averages.
 Must not: print or draw.
@@ -30,12 +30,12 @@ class Row:
 
     Args:
         method: its name.
-        mean_average_precision: of the pairs where there is something to find.
-        matching_accuracy: MMA, by threshold.
-        repeatability: by threshold.
+        mean_average_precision: the mean over pairs with at least one correct match to find.
+        matching_accuracy: mean matching accuracy (MMA), by threshold.
+        repeatability: mean repeatability, by threshold.
         homography: area under the homography's accuracy, by threshold.
         keypoints, matches, correct, inliers: means per pair; keypoints per image.
-        pairs: what was measured on each, by ``sequence/1-k``.
+        pairs: the measurements on each pair, by ``sequence/1-k``.
     """
 
     method: str
@@ -59,7 +59,7 @@ class Report:
     rows: tuple[Row, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; numbers that are not finite become None."""
+        """Return a JSON-ready dict; numbers that are not finite become None."""
         whole: dict[str, Any] = _plain({"pellucid": __version__, **asdict(self)})
         return whole
 
@@ -81,7 +81,7 @@ def evaluate_methods(
         protocol: the default is that of docs/features.md.
         on_pair: called after each pair with sequence, method, k, the two views, their descriptions and the result.
         refine: move the second point of each match to where the pictures agree, before errors are measured.
-        agreeing: with ``refine``, keep the matches around which the pictures do agree, and no others.
+        agreeing: with ``refine``, keep only matches around which the pictures agree.
 
     Errors:
         ``InvalidArgument`` without sequences or methods, and for ``agreeing`` without ``refine``.

@@ -1,6 +1,6 @@
-"""The report as a table: for the terminal and for a page.
+"""The report as a table, for the terminal and for a page.
 
-Owns: which columns are shown, their names and their precision.
+Owns: the choice of columns, their names and their precision.
 Must not: compute.
 Read next: ``run.py``.
 """
@@ -13,7 +13,7 @@ __all__ = ["columns", "markdown_table", "plain_table"]
 
 
 def columns(report: Report) -> list[tuple[str, list[str]]]:
-    """(heading, one text per row) of the columns shown; the JSON has all thresholds."""
+    """Return (heading, one text per row) of the columns; the JSON has all thresholds."""
     rows = report.rows
     shown: list[tuple[str, list[str]]] = [("descriptor", [row.method for row in rows])]
     shown.append(("mAP", [f"{row.mean_average_precision:.4f}" for row in rows]))
@@ -28,7 +28,7 @@ def columns(report: Report) -> list[tuple[str, list[str]]]:
 
 
 def markdown_table(report: Report) -> str:
-    """The table for a page, the best of each column in bold."""
+    """Return the table in Markdown, with the best of each column in bold."""
     shown = columns(report)
     lines = [[heading for heading, _ in shown], ["---"] * len(shown)]
     for i in range(len(report.rows)):
@@ -38,7 +38,7 @@ def markdown_table(report: Report) -> str:
 
 
 def plain_table(report: Report) -> str:
-    """The table in aligned columns for a terminal, or a file that a terminal's output goes to."""
+    """Return the table as plain text in aligned columns."""
     pairs, sequences = len(report.rows[0].pairs), len(report.sequences)
     title = f"{_count(pairs, 'pair')} of {_count(sequences, 'sequence')}, at most {report.protocol.keypoints} keypoints per image"
     shown = columns(report)

@@ -1,6 +1,6 @@
-"""Training a HardNet on pairs of patches: the step.
+"""The training step of a HardNet on pairs of patches.
 
-Owns: what one step does, on one process or many.
+Owns: one step, on one process or many.
 Must not: know how patches are drawn (``../data/patch_pairs.py``) or when to save (``pellucid.training``).
 Read next: ``settings.py``.
 """
@@ -29,14 +29,14 @@ __all__ = ["DescriptorTrainer"]
 
 
 class DescriptorTrainer(Trainer):
-    """Everything a run of the descriptor changes, and the step that changes it.
+    """The state of a descriptor's training, and its step.
 
     Args:
-        settings: of the run.
-        pairs: makes batch s.
-        world: the ranks. Each sees its share of a batch; negatives are sought among the rows of all ranks, and batch statistics
-            are those of all rows, so that the number of ranks changes nothing but rounding (and, with dropout, its draw).
-        device: where the network is.
+        settings: the settings of the run.
+        pairs: makes the batch of a step.
+        world: the ranks. Each has its share of a batch; negatives come from the rows of all ranks, and batch statistics are those
+            of all rows, so that the number of ranks changes only rounding (and the draw of dropout).
+        device: the network's device.
         precision: ``float32`` or ``bfloat16``.
     """
 
@@ -48,7 +48,7 @@ class DescriptorTrainer(Trainer):
     def prepare(
         cls, settings: DescriptorSettings, photographs: Sequence[Tensor], world: World, device: torch.device
     ) -> Callable[[], DescriptorTrainer]:
-        """Cut the patches out of the photographs."""
+        """Extract the patches from the photographs."""
         precision = resolve_precision(settings.precision, device)
         pool = PatchPool.from_photographs(photographs, keypoints=settings.keypoints, factor=settings.factor)
         jitter = patch_jitter(geometric=settings.geometric, photometric=settings.photometric)
@@ -59,7 +59,7 @@ class DescriptorTrainer(Trainer):
     def __init__(self, settings: DescriptorSettings, pairs: PatchPairs, world: World, device: torch.device, precision: str) -> None:
         self.settings, self.pairs, self.world, self.device, self.precision = settings, pairs, world, device, precision
         network = HardNet(width=settings.width, dropout=settings.dropout, statistics=settings.statistics, seed=settings.seed)
-        # Weights in the layout the convolutions want: a quarter less time on a CPU.
+        # Channels-last weights make convolutions a quarter faster on a CPU.
         network = network.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.network = synchronised(network, world)
         self.optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.rate, weight_decay=settings.weight_decay)
@@ -69,19 +69,19 @@ class DescriptorTrainer(Trainer):
 
     @property
     def notes(self) -> dict[str, Any]:
-        """The number format, and how many patches there are."""
+        """The number format, and the number of patches."""
         return {"precision": self.precision, "patches": len(self.pairs.pool)}
 
     @property
     def state(self) -> TrainState:
-        """What a checkpoint holds."""
+        """The content of a checkpoint."""
         modules: dict[str, nn.Module] = {"network": self.network}
         if self.average is not None:
             modules["average"] = self.average
         return TrainState(modules, {"optimizer": self.optimizer, "guard": self.guard})
 
     def save(self, home: Path, notes: Mapping[str, Any]) -> None:
-        """Write the network to use: the average of the last steps if there is one."""
+        """Write the network, or the average of its weights if there is one."""
         save_descriptor(self.network if self.average is None else self.average, home / DESCRIPTOR_FILE, settings=notes)
 
     def step(self, index: int, total: int) -> Mapping[str, float | Tensor]:
@@ -95,7 +95,7 @@ class DescriptorTrainer(Trainer):
             anchors, positives = self.call(patches).chunk(2)
         anchors, positives = (all_gather_rows(rows.contiguous(), self.world) for rows in (anchors, positives))
         ids = all_gather_rows(batch.ids.to(self.device), self.world)
-        # The same loss on every rank: the gathering sums their gradients, the averaging divides by their number.
+        # Every rank has the same loss: gathering sums the ranks' gradients, and averaging divides by their number.
         loss = triplet = hardest_triplet_loss(anchors, positives, ids=ids, margin=self.settings.margin)
         if self.settings.second_order:
             loss = loss + self.settings.second_order * second_order_similarity_loss(anchors, positives, ids=ids)
@@ -116,7 +116,7 @@ class DescriptorTrainer(Trainer):
 
 
 def _distances(anchors: Tensor, positives: Tensor) -> dict[str, Tensor]:
-    """The mean distance of pairs, of hardest wrong pairs, and of all wrong pairs."""
+    """Return the mean distance of pairs, of hardest wrong pairs, and of all wrong pairs."""
     table = torch.cdist(anchors, positives)
     others = table.masked_fill(torch.eye(len(table), dtype=torch.bool, device=table.device), torch.nan)
     return {

@@ -1,7 +1,7 @@
-"""Training a keypoint network on pairs of views: the step.
+"""The training step of a keypoint network on pairs of views.
 
 Owns: the optimiser and its schedule.
-Must not: hold the recipe, which is ``../detector_step.py``'s.
+Must not: hold the recipe, which is in ``../detector_step.py``.
 Read next: ``settings.py``, ``joint.py``.
 """
 
@@ -26,13 +26,13 @@ __all__ = ["DetectorTrainer"]
 
 
 class DetectorTrainer(Trainer):
-    """Everything a run of the detector changes, and the step that changes it.
+    """The state of a detector's training, and its step.
 
     Args:
-        settings: of the run.
+        settings: the settings of the run.
         pairs: makes the views of a step.
-        world: the ranks; each sees its share of the pairs.
-        device: where the network is.
+        world: the ranks; each has its share of the pairs.
+        device: the network's device.
     """
 
     title = "Detector"
@@ -55,12 +55,12 @@ class DetectorTrainer(Trainer):
 
     @property
     def notes(self) -> dict[str, Any]:
-        """How many photographs there are."""
+        """The number of photographs."""
         return {"views": len(self.pairs.photographs)}
 
     @property
     def state(self) -> TrainState:
-        """What a checkpoint holds."""
+        """The content of a checkpoint."""
         return TrainState({"detector": self.network}, {"optimizer": self.optimizer})
 
     def step(self, index: int, total: int) -> Mapping[str, float | Tensor]:

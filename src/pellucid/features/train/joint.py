@@ -1,7 +1,7 @@
-"""Detector and descriptor end to end: keypoints, patches cut with gradients, descriptors, loss, and back to the keypoints.
+"""Train detector and descriptor end to end: the loss on descriptors has gradients to the patches, and so to the keypoints.
 
 Owns: the step through the patches, and its two optimisers.
-Must not: decide which loss reaches what; ``../joint.py`` does.
+Must not: decide which loss reaches which network; ``../joint.py`` does.
 Read next: ``../joint.py``, ``../../functional/patches.py``.
 """
 
@@ -35,18 +35,17 @@ __all__ = ["JointTrainer"]
 
 
 class JointTrainer(Trainer):
-    """Everything a joint run changes, and the step that changes it.
+    """The state of a joint training, and its step.
 
-    The detector answers to two losses: the one it was trained with, and the distance of each pair's descriptors, which reaches its
-    weights through the patches and the keypoints that placed them. The descriptor answers to the triplet loss. Each has its own
-    optimiser.
+    The detector has two losses: the one it was trained with, and the distance of each pair's descriptors, whose gradient reaches
+    its weights through the patches and their keypoints. The descriptor has the triplet loss. Each has its own optimiser.
 
     Args:
-        settings: of the run.
-        detector, descriptor: as pretrained.
+        settings: the settings of the run.
+        detector, descriptor: the pretrained networks.
         pairs: makes the views of a step.
-        world: the ranks; each sees its share of the pairs, negatives come from all.
-        device: where the networks are.
+        world: the ranks; each has its share of the pairs, and negatives come from all.
+        device: the networks' device.
     """
 
     title = "Joint"
@@ -57,7 +56,7 @@ class JointTrainer(Trainer):
     def prepare(
         cls, settings: JointSettings, photographs: Sequence[Tensor], world: World, device: torch.device
     ) -> Callable[[], JointTrainer]:
-        """Draw pairs of views from the photographs, others than the detector was trained on."""
+        """Draw pairs of views from the photographs, different from those that the detector was trained on."""
         size, strength, seed = settings.size, settings.strength, settings.seed + 1
         pairs = view_pairs(photographs, world, batch=settings.batch, size=size, strength=strength, seed=seed)
         return lambda: cls(settings, *_start(settings), pairs, world, device)
@@ -82,7 +81,7 @@ class JointTrainer(Trainer):
 
     @property
     def state(self) -> TrainState:
-        """What a checkpoint holds."""
+        """The content of a checkpoint."""
         return TrainState({"detector": self.detector, "descriptor": self.descriptor}, self.optimizers)
 
     def step(self, index: int, total: int) -> Mapping[str, float | Tensor]:
@@ -107,7 +106,7 @@ class JointTrainer(Trainer):
         total_loss.backward()
         for network in (self.detector, self.descriptor):
             average_gradients(network.parameters(), self.world)
-        # The pair term's gradient passes a sampling grid: a rare steep one must not undo what was learned.
+        # The pair term's gradient passes through a sampling grid: clip it, as a rare steep one could undo the training.
         torch.nn.utils.clip_grad_norm_(self.detector.parameters(), 1.0)
         for optimizer in self.optimizers.values():
             optimizer.step()
@@ -120,14 +119,14 @@ class JointTrainer(Trainer):
         }
 
     def save(self, home: Path, notes: Mapping[str, Any]) -> None:
-        """Write both networks, and into ``before/`` what they were before this stage."""
+        """Write both networks, and their state before this stage into ``before/``."""
         for place, (detector, descriptor) in (("before", _start(self.settings)), ("", (self.detector, self.descriptor))):
             save_detector(detector, home / place / DETECTOR_FILE, patch_scale=self.settings.patch_scale, settings=notes)
             save_descriptor(descriptor, home / place / DESCRIPTOR_FILE, settings=notes)
 
     def _cut(self, first: Tensor, second: Tensor, second_from_first: Tensor) -> _Cut:
-        """Patches around the first view's keypoints, and around where the homography sends them: upright, of one scale, as the
-        detector itself would cut them in either view. Only those that lie inside both are kept.
+        """Extract patches around the first view's keypoints and their places in the second, upright and of one scale, as the
+        detector itself would in either view. Only patches that lie inside both views are kept.
         """
         options = self.settings
         size = (first.shape[-2], first.shape[-1])
@@ -140,15 +139,15 @@ class JointTrainer(Trainer):
         moved = torch.where(kept[..., None, None], moved, 0.0)
         patches = extract_patches(first, detections.frames)[kept]
         targets = extract_patches(second, moved)[kept]
-        if len(patches) < 2:  # nothing in common: a pair of flat patches keeps every rank in step, and teaches nothing
+        if len(patches) < 2:  # no common places: flat patches have no gradient, and keep the ranks' collectives in step
             blank = first.new_zeros(2, 1, 32, 32)
             return _Cut(blank, blank, first.new_zeros(2, 2), torch.zeros(2, dtype=torch.int64, device=first.device))
         pair = torch.arange(len(first), device=first.device)[:, None].expand_as(kept)
         return _Cut(patches, targets, detections.keypoints.points.detach()[kept], pair[kept])
 
     def _triplet(self, anchors: Tensor, positives: Tensor, cut: _Cut) -> Tensor:
-        """The loss over the rows of all ranks; keypoints of one view nearer than half a patch show each other's place."""
-        pair = cut.pair + self.world.rank * self.settings.batch  # no two ranks' pairs have one number
+        """Return the loss over the rows of all ranks; keypoints of a view within half a patch are no negatives of each other."""
+        pair = cut.pair + self.world.rank * self.settings.batch  # unique over all ranks
         gathered = [all_gather_rows(rows.contiguous(), self.world) for rows in (anchors, positives, cut.points, pair)]
         near = near_in_image(gathered[2], gathered[3], radius=0.5 * self.settings.patch_scale)
         return hardest_triplet_loss(gathered[0], gathered[1], not_negative=near)
@@ -166,5 +165,5 @@ class _Cut(NamedTuple):
 
 
 def _start(settings: JointSettings) -> tuple[KeypointNet, HardNet]:
-    """The networks as the stages before left them."""
+    """Load the networks that the stages before have trained."""
     return load_detector(Path(settings.detector)), load_descriptor(Path(settings.descriptor))

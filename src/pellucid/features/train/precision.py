@@ -1,6 +1,6 @@
-"""How a step is computed: number format, memory layout, compilation, and batch statistics across ranks.
+"""The computation of a step: number format, compilation, and batch statistics across ranks.
 
-Owns: what "auto" means on this machine.
+Owns: the meaning of "auto" on this machine.
 Must not: know what is trained.
 Read next: ``descriptor.py``.
 """
@@ -24,7 +24,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def resolve_precision(name: str, device: torch.device) -> str:
-    """``float32`` or ``bfloat16``; ``auto`` takes bfloat16 where the hardware multiplies in it.
+    """Return ``float32`` or ``bfloat16``; ``auto`` takes bfloat16 if the hardware multiplies in it.
 
     Errors:
         ``InvalidArgument`` for another name.
@@ -41,12 +41,12 @@ def resolve_precision(name: str, device: torch.device) -> str:
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[Any]:
-    """The context a forward pass runs in; weights, losses and the optimiser stay in float32."""
+    """Return the context for forward passes; weights, losses and the optimiser stay in float32."""
     return torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bfloat16" else nullcontext()
 
 
 def compiled(network: nn.Module, wanted: bool) -> Callable[..., Any]:
-    """The network, compiled if wanted; its weights and their names stay those of ``network``."""
+    """Return the network, compiled if wanted; it shares the weights of ``network``."""
     return torch.compile(network, dynamic=False) if wanted else network
 
 
@@ -54,7 +54,7 @@ def synchronised(network: M, world: World) -> M:
     """Take batch statistics over all ranks; state dicts fit both networks. With one rank nothing changes."""
     if world.size == 1:
         return network
-    # torch's conversion finds the batch norms; ours needs no GPU and differentiates through the reduction.
+    # torch's conversion finds the batch norms; Pellucid's needs no GPU and differentiates through the reduction.
     whole = convert_batchnorm(nn.SyncBatchNorm.convert_sync_batchnorm(network), statistics_grad="full")
     assert isinstance(whole, type(network))
     return whole

@@ -1,7 +1,7 @@
-"""One run of any kind: pictures, number of steps, loop, curves, and the weights in the end.
+"""One training run of any kind: pictures, number of steps, loop, curves, and the final weights.
 
-Owns: the order of these things, the stages before a joint run, and what a run leaves in its folder: how
-    many steps fit into its minutes, and TensorBoard's log, where that is installed.
+Owns: the order of these, the stages before a joint run, the number of steps that fit into a time, and TensorBoard's log if it is
+    installed.
 Must not: know what a step does; the trainers do.
 Read next: ``descriptor.py``, ``detector.py``, ``joint.py``.
 """
@@ -38,7 +38,7 @@ from pellucid.training.log import plot_curves
 __all__ = ["decide_steps", "picture_notes", "train"]
 
 _LONGEST: Final = 800
-"""Larger photographs are shrunk to this many pixels: enough keypoints, and all pictures of one kind of sharpness."""
+"""Larger photographs are shrunk to this longer side: it gives enough keypoints, and pictures of similar sharpness."""
 
 
 def train(
@@ -49,26 +49,27 @@ def train(
     quiet: bool = False,
     started: float | None = None,
 ) -> Path:
-    """Train what the settings are for, or go on with a run that was interrupted.
+    """Train a descriptor, a detector or both, by the class of the settings, or resume an interrupted run.
 
-    A joint run trains a detector and a descriptor, each on its own, and then both through the patches. Every stage is a run of its
-    own (unless the settings name a finished one), in ``detector/``, ``descriptor/`` and ``joint/``. What the first two made is kept
-    in ``before/``, so that the effect of the third can be measured.
+    A joint run trains a detector and a descriptor, each on its own, and then both through the patches. Every stage is a separate
+    run (unless the settings name a finished one), in ``detector/``, ``descriptor/`` and ``joint/``. The networks of the first two
+    are kept in ``before/``, so that the effect of the third can be measured.
 
     Args:
-        settings: of the run; their class says what is trained.
+        settings: the settings of the run; their class decides what is trained.
         directory: gets the weights (``descriptor.safetensors``, ``detector.safetensors``), ``log.csv``, ``curves.png``,
             ``checkpoints/`` and, where TensorBoard is installed, ``tensorboard/``.
-        resume: go on from the newest checkpoint; False makes an existing one an error.
-        quiet: no progress bar.
-        started: ``time.perf_counter()`` when the budget of ``settings.minutes`` began; by default now, and after the stages before.
+        resume: resume from the newest checkpoint; False makes an existing one an error.
+        quiet: show no progress bar.
+        started: ``time.perf_counter()`` when the budget of ``settings.minutes`` began; by default now. A joint run
+            counts from the end of its earlier stages instead.
 
     Returns:
         The file of the trained weights; for a joint run ``directory``, which holds two.
 
     Errors:
-        ``InvalidArgument`` for settings that do not fit, and a folder that holds another run; ``CollapseError`` where descriptors
-        no longer differ.
+        ``InvalidArgument`` for invalid settings, and for a folder that holds another run; ``CollapseError`` if descriptors no
+        longer differ.
     """
     home, about = Path(directory), asdict(settings)
     trainer_of: type[Trainer] = DescriptorTrainer
@@ -100,10 +101,10 @@ def train(
 
 
 def _pretrained(settings: JointSettings, home: Path, resume: bool, quiet: bool) -> JointSettings:
-    """The settings with the weights to start from: the runs they name, or stages trained now."""
+    """Return the settings with weights to start from: those of the named runs, or of stages trained now."""
     shared = {name: getattr(settings, name) for name in ("photographs", "exclude", "seed", "device", "save_every", "log_every")}
     if settings.detector:
-        load_detector(Path(settings.detector))  # complain before anything is trained
+        load_detector(Path(settings.detector))  # raise before anything is trained
     if settings.descriptor:
         load_descriptor(Path(settings.descriptor))
     if not settings.detector:
@@ -116,19 +117,19 @@ def _pretrained(settings: JointSettings, home: Path, resume: bool, quiet: bool) 
 
 
 def _photographs(settings: FeatureSettings) -> Sequence[Tensor]:
-    """The pictures of a folder, read when they are asked for, or the bundled photographs; without those excluded."""
+    """Return the pictures of a folder, read when indexed, or the bundled photographs, without the excluded ones."""
     if not settings.photographs:
         return list(bundled_photographs(exclude=settings.exclude, longest=_LONGEST).values())
     return ImageFolder(settings.photographs, longest=_LONGEST, exclude=settings.exclude)
 
 
 def picture_notes(photographs: Sequence[Tensor]) -> dict[str, str]:
-    """What a checkpoint remembers of a folder's pictures, so that others under the same names are not taken for them."""
+    """Return a hash of a folder's pictures for the checkpoint, so that other pictures under the same names are detected."""
     return {"pictures": photographs.digest} if isinstance(photographs, ImageFolder) else {}
 
 
 def _agree(number: int, world: World, device: torch.device) -> int:
-    """The first rank's number, on every rank."""
+    """Return the first rank's number on every rank."""
     if world.size == 1:
         return number
     number_on_device = torch.tensor([number], device=device)
@@ -138,7 +139,7 @@ def _agree(number: int, world: World, device: torch.device) -> int:
 
 @contextmanager
 def board(directory: Path, *, wanted: bool) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
-    """Give a function that writes a row of numbers; without TensorBoard, or where ``wanted`` is False, it does nothing."""
+    """Yield a function that writes a row of numbers to TensorBoard; it does nothing without TensorBoard, or if not ``wanted``."""
     writer = _writer(directory) if wanted else None
     if writer is None:
         yield _ignore
@@ -157,7 +158,7 @@ def board(directory: Path, *, wanted: bool) -> Iterator[Callable[[int, Mapping[s
 def _writer(directory: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError:  # not installed, or without what it needs itself
+    except ImportError:  # TensorBoard, or a package it needs, is not installed
         return None
     return SummaryWriter(str(directory / "tensorboard"))
 
@@ -168,20 +169,20 @@ def _ignore(step: int, row: Mapping[str, float]) -> None:
 
 _FILE: Final = "budget.json"
 _RESERVE: Final = 0.97
-"""Share of the time that is planned: saving, logging and a slower second half need the rest."""
+"""Share of the time that steps may take: saving, logging and a slower second half need the rest."""
 
 
 def decide_steps(
     steps: int, minutes: float | None, directory: Path, rehearse: Callable[[], Callable[[int], object]], *, started: float
 ) -> int:
-    """The number of steps of a run.
+    """Return the number of steps of a run.
 
     Args:
-        steps: the number, unless there are
-        minutes: then as many steps as fit into the time since ``started``; the rate is measured with a rehearsal.
-        directory: of the run. The number is written there and read back when the run is resumed, so that the schedule, which ends
-            at the last step, is the same.
-        rehearse: makes a step function on a copy of everything.
+        steps: the number, if ``minutes`` is None.
+        minutes: take as many steps as fit into this time after ``started``; a rehearsal measures the time of a step.
+        directory: the run's folder. The number is written there, and read back on resuming, so that the schedule, which ends at the
+            last step, is the same.
+        rehearse: makes a step function on a copy of all state.
         started: ``time.perf_counter()`` when the command began.
 
     Errors:
@@ -213,7 +214,7 @@ def _kept(file: BytesIO) -> tuple[float, int]:
 
 
 def _seconds_per_step(step: Callable[[int], object], most: float) -> float:
-    """The mean after two steps of warming up: a schedule is met by the mean, not by the best."""
+    """Return the mean time of a step after two steps of warming up; the mean, not the minimum, decides how many steps fit."""
     for index in range(2):
         step(index)
     begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What a run may be told, in a TOML file or on the command line.
+"""The settings of runs, in a TOML file or on the command line.
 
 Owns: names, defaults and ranges.
 Must not: do anything.
@@ -18,12 +18,12 @@ __all__ = ["DescriptorSettings", "DetectorSettings", "FeatureSettings", "JointSe
 
 @dataclass(frozen=True)
 class FeatureSettings(RunSettings):
-    """What every run on photographs may be told.
+    """The settings of every run on photographs.
 
     Args:
-        photographs: a folder of pictures; empty takes scikit-image's photographs.
+        photographs: a folder of pictures; if empty, scikit-image's photographs are used.
         exclude: photographs to hold out.
-        minutes: as many steps as fit into the time, instead of ``steps``.
+        minutes: train as many steps as fit into this time, instead of ``steps``.
         device: ``auto``, ``cpu`` or ``cuda``.
     """
 
@@ -35,23 +35,23 @@ class FeatureSettings(RunSettings):
 
 @dataclass(frozen=True)
 class DescriptorSettings(FeatureSettings):
-    """Training a HardNet.
+    """The settings of training a HardNet.
 
     Args:
         batch: pairs per step, over all ranks together.
-        rate: of Adam, falling to 0 in a straight line.
-        weight_decay: of Adam.
-        width: of the network.
-        dropout: of the network.
-        statistics: what the gradient sees of each patch's mean and deviation.
-        margin: of the triplet loss.
+        rate: learning rate of Adam, which falls linearly to 0.
+        weight_decay: weight decay of Adam.
+        width: width of the network.
+        dropout: dropout of the network.
+        statistics: whether the gradient passes through each patch's mean and deviation: ``detached`` or ``full``.
+        margin: margin of the triplet loss.
         second_order: weight of the second-order similarity; 0 leaves it out.
-        keypoints: per photograph and size, at most.
+        keypoints: largest number of keypoints per photograph and size.
         factor: side of a patch in keypoint sizes.
         geometric, photometric: strength of the jitter between two views.
         both_views: jitter the anchor, too.
-        variants: also train on mirrored and inverted patches, as places of their own.
-        average: of the weights over steps (0 is none): the decay of the moving average that is exported.
+        variants: also train on mirrored and inverted patches, as further places.
+        average: decay of the moving average of the weights, which is then exported; 0 is no average.
         precision: ``auto``, ``float32`` or ``bfloat16`` autocast.
         compile: run the network through torch.compile.
     """
@@ -78,16 +78,16 @@ class DescriptorSettings(FeatureSettings):
 
 @dataclass(frozen=True)
 class DetectorSettings(FeatureSettings):
-    """Training a keypoint network.
+    """The settings of training a keypoint network.
 
     Args:
         batch: pairs of views per step, over all ranks together.
         size: side of the views, in pixels.
-        strength: of the change of viewpoint.
-        rate: of Adam, falling to 0 in a straight line.
-        imitation_weight: of the correlation with the Hessian's response.
-        consistency_weight: of the correlation between the views.
-        orientation, scale: also learn an orientation, a scale.
+        strength: strength of the change of viewpoint.
+        rate: learning rate of Adam, which falls linearly to 0.
+        imitation_weight: weight of the correlation with the Hessian's response.
+        consistency_weight: weight of the correlation between the views.
+        orientation, scale: also learn an orientation, or a scale.
     """
 
     steps: Count = 600
@@ -103,22 +103,22 @@ class DetectorSettings(FeatureSettings):
 
 @dataclass(frozen=True)
 class JointSettings(FeatureSettings):
-    """Training a detector and a descriptor through the patches between them.
+    """The settings of training a detector and a descriptor through the patches between them.
 
     Args:
         detector, descriptor: finished runs (or files of weights) to start from, instead of training them now.
-        detector_steps, descriptor_steps: of the stages before.
-        steps: of the joint stage.
-        minutes: as many joint steps as fit into this time, instead of ``steps``.
+        detector_steps, descriptor_steps: steps of the stages before.
+        steps: steps of the joint stage.
+        minutes: train as many joint steps as fit into this time, instead of ``steps``.
         batch: pairs of views per step, over all ranks together.
         size: side of the views, in pixels.
-        strength: of the change of viewpoint.
-        keypoints: per view.
+        strength: strength of the change of viewpoint.
+        keypoints: keypoints per view.
         patch_scale: half the side of the patches, in pixels.
         pair_weight: weight, for the detector, of the distance between the descriptors of a pair.
-        stop_gradient: let only the first view's patches move.
-        detector_rate, descriptor_rate: of the two optimisers, falling to 0 in a straight line.
-        width: of the descriptor.
+        stop_gradient: pass the pair term's gradient to the first view's patches only.
+        detector_rate, descriptor_rate: learning rate of this network's optimiser, which falls linearly to 0.
+        width: width of the descriptor.
     """
 
     detector: str = ""

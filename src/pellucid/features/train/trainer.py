@@ -1,4 +1,4 @@
-"""What a run steps: the interface of the three trainers.
+"""The interface of the three trainers.
 
 Owns: `Trainer`, and the share of each rank in pairs of views.
 Must not: know what is trained.
@@ -23,35 +23,35 @@ __all__ = ["Trainer", "rank_share", "view_pairs"]
 
 
 class Trainer(ABC):
-    """Everything a run changes, and the step that changes it."""
+    """The state of a run, and its step."""
 
     title: ClassVar[str]
-    """What the progress bar is called."""
+    """The title of the progress bar."""
     panels: ClassVar[Mapping[str, Sequence[str]]]
     """Panels of the plotted curves: title -> columns of the log."""
     folder: ClassVar[str] = ""
-    """Where in the run's folder log and checkpoints are."""
+    """The subfolder for log and checkpoints in the run's folder."""
     file: ClassVar[str] = ""
-    """What the run makes."""
+    """The file of trained weights; empty for several."""
 
     @classmethod
     @abstractmethod
     def prepare(cls, settings: Any, photographs: Sequence[Tensor], world: World, device: torch.device) -> Callable[[], Trainer]:
-        """Read the data; return a function that makes a trainer. It is called twice where the rate of steps must be measured."""
+        """Read the data; return a function that makes a trainer. It is called twice if the time of a step must be measured."""
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What a checkpoint must agree with, beside the settings."""
+        """Facts, beside the settings, that must be equal in a checkpoint to resume from."""
         return {}
 
     @property
     @abstractmethod
     def state(self) -> TrainState:
-        """What a checkpoint holds."""
+        """The content of a checkpoint."""
 
     @abstractmethod
     def step(self, index: int, total: int) -> Mapping[str, float | Tensor]:
-        """Do step ``index`` of ``total`` and say what to log."""
+        """Do step ``index`` of ``total`` and return the numbers to log."""
 
     @abstractmethod
     def save(self, home: Path, notes: Mapping[str, Any]) -> None:
@@ -61,13 +61,13 @@ class Trainer(ABC):
 def view_pairs(
     photographs: Sequence[Tensor], world: World, *, batch: int, size: int, strength: float, seed: int
 ) -> HomographicPairs:
-    """Pairs of views, at least one for each rank."""
+    """Return the pairs of views; raise unless a batch has one for each rank."""
     if world.size > batch:
         raise invalid("batch", expected=f"a pair for each of {world.size} ranks", got=batch)
     return HomographicPairs(photographs, size=size, strength=strength, seed=seed)
 
 
 def rank_share(pairs: HomographicPairs, step: int, batch: int, world: World) -> tuple[ViewPairs, float]:
-    """This rank's pairs of a step, and the weight that makes the mean over ranks the mean over pairs."""
+    """Return this rank's pairs of a step, and the weight by which the mean over ranks becomes the mean over pairs."""
     mine = torch.arange(batch).tensor_split(world.size)[world.rank]
     return pairs(step, len(mine), start=int(mine[0])), len(mine) * world.size / batch
