@@ -21,6 +21,7 @@ from pellucid.core.constants import wide_dtype
 from pellucid.core.tape import is_plain_eager
 from pellucid.kernels.several import Pictures, rows_of
 from pellucid.kernels.threads import elements, run_loop, run_split
+from pellucid.kernels.within import in_memory
 
 __all__ = ["mean_color", "means_of", "pixels_of", "with_mean"]
 
@@ -137,17 +138,12 @@ class _WithMean(torch.autograd.Function):
         count = height * width if ctx.bounds is None else _pixels(ctx.bounds)[:, None]
         share = (to_mean / count).to(ctx.dtype)
         alone = not torch.is_grad_enabled() and is_plain_eager()
-        if alone and to_image is not None and _in_memory(to_image) and to_image.is_contiguous():
+        if alone and to_image is not None and in_memory(to_image) and to_image.is_contiguous():
             return _added(to_image, share, ctx.bounds), None, None
         shares = share[:, :, None, None]
         if ctx.bounds is not None:
             shares = shares * _within(ctx.bounds, height, width)
         return shares.expand(ctx.shape) if to_image is None else to_image + shares, None, None
-
-
-def _in_memory(tensor: Tensor) -> bool:
-    """Whether a tensor has memory; ``torch.autograd.grad(..., is_grads_batched=True)`` sends one without, for many gradients."""
-    return torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.CPU)
 
 
 def _added(image: Tensor, share: Tensor, bounds: Tensor | None) -> Tensor:
