@@ -38,22 +38,22 @@ def plasma(
     while side < max(size):
         side *= 2
     grid = uniform(1) * 0.0
-    wibble: float | Tensor = 100.0
+    most = grid + 1e4  # by how much a mean of four is displaced, at most
     while grid.shape[-1] < side:
-        count = grid.shape[-1]
 
-        def displaced(four: Tensor, count: int = count, wibble: float | Tensor = wibble) -> Tensor:
-            return four / 4.0 + wibble * (2.0 * wibble * uniform(count) - wibble)
+        def displaced(four: Tensor, most: Tensor = most) -> Tensor:
+            return torch.addcmul(0.25 * four - most, uniform(four.shape[-1]), 2.0 * most)
 
         pairs = grid + grid.roll(-1, -2)
         middle = displaced(pairs + pairs.roll(-1, -1))
-        beside = displaced(middle + middle.roll(1, -2) + grid + grid.roll(-1, -1))
-        below = displaced(middle + middle.roll(1, -1) + grid + grid.roll(-1, -2))
+        two = middle + grid
+        beside = displaced(two + middle.roll(1, -2) + grid.roll(-1, -1))
+        below = displaced(two + middle.roll(1, -1) + grid.roll(-1, -2))
         grid = pixel_shuffle(torch.stack((grid, beside, below, middle), 1), 2)[:, 0]  # b 2n 2n
-        wibble = wibble / decay
+        most = most / decay**2
     lowest, highest = grid.amin((-2, -1), keepdim=True), grid.amax((-2, -1), keepdim=True)
     spread = highest - lowest
-    return ((grid - lowest) / torch.where(spread > 0, spread, 1.0))[:, : size[0], : size[1]]
+    return (grid[:, : size[0], : size[1]] - lowest) / torch.where(spread > 0, spread, 1.0)
 
 
 def plasma_of(
@@ -93,7 +93,8 @@ def fog(
     thick = strength[:, None, None, None]
     most = image.amax((1, 2, 3), keepdim=True)
     whole = most + thick
-    return (image + thick * cloud) * (most / torch.where(whole == 0, 1.0, whole))
+    share = most / torch.where(whole == 0, 1.0, whole)
+    return torch.addcmul(share * thick * cloud, image, share)
 
 
 def light(
@@ -115,7 +116,8 @@ def contrast(
     Gradient:
         image, cloud, strength: exact.
     """
-    return 0.5 + (image - 0.5) * (1.0 + strength[:, None, None, None] * (4.0 * cloud - 1.0))
+    scale = 1.0 + strength[:, None, None, None] * (4.0 * cloud - 1.0)
+    return torch.addcmul(0.5 - 0.5 * scale, image, scale)
 
 
 def shadow(
