@@ -9,6 +9,15 @@ from pellucid.kernels.blend.grain import OF_BYTES
 from pellucid.kernels.conversion import as_bytes
 
 LAWS = {
+    "band": (P.RandomShadow(p=1.0), P.RandomShadow((0.0, 1.0), degrees=90.0, p=0.5)),
+    "contrast": (P.RandomPlasmaContrast(p=1.0), P.RandomPlasmaContrast(1.0, p=0.5)),
+    "corner": (P.RandomCornerIllumination(p=1.0), P.RandomCornerIllumination(1.0, p=0.5)),
+    "flare": (P.RandomSunFlare(p=1.0), P.RandomSunFlare(1.0, radius=0.5, p=0.5)),
+    "fog": (P.RandomPlasmaFog(p=1.0), P.RandomPlasmaFog(3.0, p=0.5)),
+    "light": (P.RandomPlasmaBrightness(p=1.0), P.RandomPlasmaBrightness(1.0, p=0.5)),
+    "shadow": (P.RandomPlasmaShadow(p=1.0), P.RandomPlasmaShadow(1.0, (0.0, 1.0), p=0.5)),
+    "slope": (P.RandomLinearIllumination(p=1.0), P.RandomLinearIllumination((-1.0, 1.0), p=0.5)),
+    "spot": (P.RandomSpotIllumination(p=1.0), P.RandomSpotIllumination((-1.0, 1.0), p=0.5)),
     "blocks": (P.RandomDownscale(p=1.0), P.RandomDownscale((0.01, 1.0), p=0.5), P.RandomDownscale(0.02, p=1.0)),
     "rain": (P.RandomRain(p=1.0), P.RandomRain(strength=1.0, density=0.3, length=5.0, slant=90.0, p=0.7)),
     "salt_and_pepper": (P.SaltAndPepper(p=1.0), P.SaltAndPepper(amount=0.7, salt=0.2, p=0.5)),

@@ -22,6 +22,7 @@ from pellucid import functional as F
 from pellucid.corruptions.draws import Draws
 from pellucid.kernels import blend, color, convolve
 from pellucid.kernels.blend import grain
+from pellucid.kernels.blend.lighting import lit
 from pellucid.kernels.blend.plasma import fog, plasma
 from pellucid.kernels.blend.weather import SNOW, snow
 from pellucid.kernels.convolve.lines import along_both, box_matrix, gaussian_matrix, motion, zoomed
@@ -172,7 +173,7 @@ def _draw_fog(draws: Draws, c: tuple[float, float]) -> dict[str, Any]:
 
 
 def _fog(x: Tensor, c: tuple[float, float], cloud: Tensor) -> Tensor:
-    return _unit(fog(x, cloud[:, None], _per_sample(x, c[0])))
+    return _unit(lit(x, *fog(x, cloud[:, None], _per_sample(x, c[0]))))
 
 
 def _brightness(x: Tensor, c: float) -> Tensor:

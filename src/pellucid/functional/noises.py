@@ -23,6 +23,7 @@ from pellucid.functional.images import close_unit, open_unit, open_with
 from pellucid.kernels import blend
 from pellucid.kernels.blend import grain, weather
 from pellucid.kernels.blend import plasma as clouds
+from pellucid.kernels.blend.lighting import Light, lit
 from pellucid.random.key import Key, draw_words, key_for
 from pellucid.transforms.filters import line
 
@@ -310,14 +311,14 @@ def snow(
 def _clouded(
     image: Tensor,
     key: Key,
-    under: Callable[..., Tensor],
+    under: Callable[..., Light],
     numbers: Mapping[str, tuple[Factor, float, float]],
     decay: Factor,
     clip: bool,
 ) -> Tensor:
     def law(image: Tensor, words: Tensor, *found: Tensor) -> Tensor:
         cloud = clouds.plasma_of(words, (image.shape[2], image.shape[3]), found[-1], image.dtype)
-        result = under(image, cloud, *found[:-1])
+        result = lit(image, *under(image, cloud, *found[:-1]))
         return torch.clamp(result, 0.0, 1.0) if clip else result
 
     return _noisy(image, key, law, {**numbers, "decay": (decay, 1.0, 10.0)})

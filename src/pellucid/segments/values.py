@@ -263,9 +263,9 @@ class Grain(NamedTuple):
     """Noise or light, given by the name of its law or by a formula.
 
     Args:
-        law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``fog``, ``light``, ``contrast``, ``shadow``, ``rain``,
-            ``blocks``, ``speckle``, ``snow``, ``rician``, ``labels`` or ``gamma_in_range``; or a function of images (b, c, h, w),
-            the words if there are any, and the numbers.
+        law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``slope``, ``corner``, ``spot``, ``band``, ``flare``, ``fog``,
+            ``light``, ``contrast``, ``shadow``, ``rain``, ``blocks``, ``speckle``, ``snow``, ``rician``, ``labels`` or
+            ``gamma_in_range``; or a function of images (b, c, h, w), the words if there are any, and the numbers.
         words: the two words that key the random field, 32 bits each; None for a formula without one.
         numbers: the law's parameters.
         gate: 1 for samples to which it applies, else 0; None: it applies to all.

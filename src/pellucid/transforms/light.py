@@ -10,14 +10,10 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-
-from pellucid.core.constants import wide_dtype
 from pellucid.random.distributions import Categorical
 from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.transforms.base import Names, drawn
-from pellucid.transforms.noise import Formula, wide
+from pellucid.transforms.noise import Grained
 from pellucid.types import EndClip
 
 __all__ = ["RandomCornerIllumination", "RandomLinearIllumination", "RandomShadow", "RandomSpotIllumination", "RandomSunFlare"]
@@ -26,29 +22,8 @@ _SHARE = drawn(interval, low=0.0, high=1.0)
 _PLACE = drawn(interval, low=-1.0, high=2.0)
 
 
-def _centered(image: Tensor) -> tuple[Tensor, Tensor]:
-    """X and y of pixel centres from the picture's middle, along axes that broadcast."""
-    height, width = image.shape[2], image.shape[3]
-    x, y = (torch.arange(side, dtype=image.dtype, device=image.device) - (side - 1) / 2 for side in (width, height))
-    return x, y[:, None]
-
-
-def _squared_distance(image: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """The squared distance, in pixels, of every pixel from the place (x, y), given in shares of the picture's sides."""
-    across, down = _centered(image)
-    return (across - (wide(x) - 0.5) * image.shape[3]) ** 2 + (down - (wide(y) - 0.5) * image.shape[2]) ** 2
-
-
-def _sloped(image: Tensor, intensity: Tensor, degrees: Tensor) -> Tensor:
-    angle = wide(torch.deg2rad(degrees))
-    x, y = _centered(image)
-    cosine, sine = torch.cos(angle), torch.sin(angle)
-    farthest = 0.5 * (image.shape[3] * cosine.abs() + image.shape[2] * sine.abs())
-    return image * (1.0 + wide(intensity) * (x * cosine - y * sine) / farthest)
-
-
 @dataclass(frozen=True)
-class RandomLinearIllumination(Formula):
+class RandomLinearIllumination(Grained):
     """Let the light grow in one direction: times 1 - intensity at one end of the picture, 1 + intensity at the other.
 
     Args:
@@ -75,19 +50,11 @@ class RandomLinearIllumination(Formula):
 
     like: ClassVar[Names] = {"albumentations": "Illumination"}
     keyed: ClassVar[bool] = False
-    _formula = staticmethod(_sloped)
-
-
-def _cornered(image: Tensor, gain: Tensor, sign: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    x, y, most = wide(x), wide(y), (image.shape[3] - 1, image.shape[2] - 1)
-    across, down = _centered(image)
-    across, down = across / max(most[0], 1) + 0.5, down / max(most[1], 1) + 0.5
-    near = x * across + (1.0 - x) * (1.0 - across) + y * down + (1.0 - y) * (1.0 - down)
-    return image + wide(gain * sign) * 0.5 * near
+    law: ClassVar[str] = "slope"
 
 
 @dataclass(frozen=True)
-class RandomCornerIllumination(Formula):
+class RandomCornerIllumination(Grained):
     """Add light that is strongest in one corner of the picture, and nothing in the opposite one.
 
     Args:
@@ -118,16 +85,11 @@ class RandomCornerIllumination(Formula):
 
     like: ClassVar[Names] = {"kornia": "RandomLinearCornerIllumination"}
     keyed: ClassVar[bool] = False
-    _formula = staticmethod(_cornered)
-
-
-def _spot(image: Tensor, intensity: Tensor, x: Tensor, y: Tensor, sigma: Tensor) -> Tensor:
-    width = wide(sigma) * max(image.shape[2], image.shape[3])
-    return image * (1.0 + wide(intensity) * torch.exp(-0.5 * _squared_distance(image, x, y) / width**2))
+    law: ClassVar[str] = "corner"
 
 
 @dataclass(frozen=True)
-class RandomSpotIllumination(Formula):
+class RandomSpotIllumination(Grained):
     """Brighten or darken about a place: times 1 + intensity there, falling off as a Gaussian.
 
     Args:
@@ -157,22 +119,11 @@ class RandomSpotIllumination(Formula):
 
     like: ClassVar[Names] = {"kornia": "RandomGaussianIllumination"}
     keyed: ClassVar[bool] = False
-    _formula = staticmethod(_spot)
-
-
-def _shaded(image: Tensor, darkness: Tensor, x: Tensor, width: Tensor, degrees: Tensor) -> Tensor:
-    angle = wide(torch.deg2rad(degrees))
-    across, down = _centered(image)
-    side = image.shape[3]
-    beside = (across - (wide(x) - 0.5) * side) * torch.cos(angle) - down * torch.sin(angle)
-    inside = 0.5 * wide(width) * side - beside.abs()
-    # The last bit of torch's sigmoid depends on a number's place in the tensor; rounding from a wider dtype removes that.
-    share = torch.sigmoid((2.0 * inside).to(wide_dtype(image.device))).to(image.dtype)
-    return image * (1.0 - wide(darkness) * share)
+    law: ClassVar[str] = "spot"
 
 
 @dataclass(frozen=True)
-class RandomShadow(Formula):
+class RandomShadow(Grained):
     """Lay the shadow of a post on the picture: a slanted band, whose edges are about two pixels soft.
 
     Args:
@@ -204,25 +155,11 @@ class RandomShadow(Formula):
 
     keyed: ClassVar[bool] = False
     white: ClassVar[bool] = True
-    _formula = staticmethod(_shaded)
-
-
-_GHOSTS = (0.35, 0.5, 0.06), (0.7, 0.35, 0.04), (1.3, 0.4, 0.05), (1.7, 0.3, 0.09)
-"""Reflections in a lens: their place on the line from the sun through the picture's middle, their brightness and their width."""
-
-
-def _flared(image: Tensor, strength: Tensor, x: Tensor, y: Tensor, radius: Tensor) -> Tensor:
-    side = max(image.shape[2], image.shape[3])
-    light = torch.exp(-0.5 * _squared_distance(image, x, y) / (wide(radius) * side) ** 2)
-    for way, bright, size in _GHOSTS:
-        squared = _squared_distance(image, x + way * (0.5 - x), y + way * (0.5 - y)) / (size * side) ** 2
-        light = light + bright * torch.exp(-(squared**2))
-    shown = torch.clamp(wide(strength) * light, 0.0, 1.0)
-    return image + shown * (1.0 - image)
+    law: ClassVar[str] = "band"
 
 
 @dataclass(frozen=True)
-class RandomSunFlare(Formula):
+class RandomSunFlare(Grained):
     """Let the sun shine into the lens: a white glow, and its reflections on the line through the picture's middle.
 
     Args:
@@ -251,4 +188,4 @@ class RandomSunFlare(Formula):
 
     keyed: ClassVar[bool] = False
     white: ClassVar[bool] = True
-    _formula = staticmethod(_flared)
+    law: ClassVar[str] = "flare"

@@ -16,7 +16,7 @@ from torch import Tensor
 from pellucid.core.constants import compute_dtype
 from pellucid.core.slabs import by_slabs
 from pellucid.kernels import curve
-from pellucid.kernels.blend import cpu, gaussian_field, means_of_blocks, plasma, poisson_quantile, weather
+from pellucid.kernels.blend import cpu, gaussian_field, lighting, means_of_blocks, plasma, poisson_quantile, weather
 from pellucid.random.patterns import uniform_field
 from pellucid.segments.values import Grain
 
@@ -113,8 +113,7 @@ def speckle(image: Num[Tensor, "b c h w"], words: Int64[Tensor, "#b 2"], strengt
         image, strength: exact.
     """
     field = uniform_field(words, (image.shape[1], image.shape[2], image.shape[3]), strength.dtype)
-    factor = 1.0 + _each(strength) * (2.0 * field - 1.0)
-    return cpu.lit(image, factor, factor.new_zeros((1, 1, 1, 1))) if image.dtype == torch.uint8 else image * factor
+    return lighting.lit(image, 1.0 + _each(strength) * (2.0 * field - 1.0), None)
 
 
 def shot(
@@ -180,16 +179,23 @@ def _moments(image: Float[Tensor, "b c h w"]) -> tuple[Float[Tensor, "b c 1 1"],
     return mean, torch.linalg.vector_norm(rows, dim=2, keepdim=True) / (image.shape[2] * image.shape[3]) ** 0.5
 
 
-OF_BYTES = ("blocks", "rain", "salt_and_pepper", "snow", "speckle")
-"""Laws that also map bytes to bytes, where no gradient is asked for."""
-
-_UNDER_CLOUDS: Mapping[str, Callable[..., Tensor]] = {
+_LIGHTS: Mapping[str, Callable[..., lighting.Light]] = {
+    "band": lighting.band,
+    "corner": lighting.corner,
+    "flare": lighting.flare,
+    "slope": lighting.slope,
+    "spot": lighting.spot,
+}
+_UNDER_CLOUDS: Mapping[str, Callable[..., lighting.Light]] = {
     "fog": plasma.fog,
     "light": plasma.light,
     "contrast": plasma.contrast,
     "shadow": plasma.shadow,
 }
-"""Functions of a picture and a cloud, by the law's name; the last of a law's numbers is the cloud's decay."""
+"""The light under a cloud, by the law's name; the last of a law's numbers is the cloud's decay."""
+
+OF_BYTES = ("blocks", "rain", "salt_and_pepper", "snow", "speckle", *_LIGHTS, *_UNDER_CLOUDS)
+"""Laws that also map bytes to bytes, where no gradient is asked for."""
 
 
 def grained(segment: Grain, image: Num[Tensor, "b c h w"], impl: str) -> Num[Tensor, "b c h w"]:
@@ -205,6 +211,8 @@ def grained(segment: Grain, image: Num[Tensor, "b c h w"], impl: str) -> Num[Ten
         return blocks(image, numbers[0], impl=impl)
     if segment.law == "gamma_in_range":
         return gamma_in_range(image, *numbers, keeps=bool(segment.most), impl=impl)
+    if segment.law in _LIGHTS:
+        return lighting.lit(image, *_LIGHTS[segment.law](image, *numbers))
     assert segment.words is not None
     _, channels, height, width = image.shape
     if segment.law == "poisson_gaussian":
@@ -216,8 +224,8 @@ def grained(segment: Grain, image: Num[Tensor, "b c h w"], impl: str) -> Num[Ten
         field = gaussian_field(segment.words, (channels, height, width), image.dtype, impl=impl)
         return of_labels(image, field, *numbers)
     if segment.law in _UNDER_CLOUDS:
-        cloud = plasma.plasma_of(segment.words, (height, width), numbers[-1], image.dtype)
-        return _UNDER_CLOUDS[segment.law](image, cloud, *numbers[:-1])
+        cloud = plasma.plasma_of(segment.words, (height, width), numbers[-1], numbers[-1].dtype)
+        return lighting.lit(image, *_UNDER_CLOUDS[segment.law](image, cloud, *numbers[:-1]))
     if segment.law == "snow":
         strength, angle = numbers
         normal = gaussian_field(segment.words, (1, height, width), strength.dtype, impl=impl)[:, 0]

@@ -1,4 +1,4 @@
-"""Clouds, and what lies under them: fog, uneven light, shadow.
+"""Clouds, and the light under them: fog, brightness, contrast, shadow.
 
 Owns: `plasma`, `plasma_of`, `fog`, `light`, `contrast`, `shadow`.
 Must not: draw; fields come from two words per sample.
@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Int64, Num
 from torch import Tensor
 from torch.nn.functional import pixel_shuffle
 
+from pellucid.kernels.blend.lighting import Light
+from pellucid.kernels.conversion import as_colors
 from pellucid.random.patterns import uniform_field
 
 __all__ = ["contrast", "fog", "light", "plasma", "plasma_of", "shadow"]
@@ -82,51 +84,32 @@ def plasma_of(
 _SMALL = 19, 32  # fields of grids up to 32 x 32: the first, and three for each size
 
 
-def fog(
-    image: Float[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], strength: Float[Tensor, "#b"]
-) -> Float[Tensor, "b c h w"]:
-    """Add ``strength`` times the cloud, and darken so that the brightest value would stay what it is.
-
-    Gradient:
-        image, cloud, strength: almost everywhere.
-    """
+def fog(image: Num[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], strength: Float[Tensor, "#b"]) -> Light:
+    """Add ``strength`` times the cloud, and darken so that the brightest value would stay what it is."""
     thick = strength[:, None, None, None]
-    most = image.amax((1, 2, 3), keepdim=True)
+    most = as_colors(image.amax((1, 2, 3), keepdim=True), strength.dtype)
     whole = most + thick
     share = most / torch.where(whole == 0, 1.0, whole)
-    return torch.addcmul(share * thick * cloud, image, share)
+    return share, share * thick * cloud
 
 
-def light(
-    image: Float[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], strength: Float[Tensor, "#b"]
-) -> Float[Tensor, "b c h w"]:
-    """Add from -strength to strength, as the cloud goes from 0 to 1.
-
-    Gradient:
-        image, cloud, strength: exact.
-    """
-    return image + strength[:, None, None, None] * (2.0 * cloud - 1.0)
+def light(image: Num[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], strength: Float[Tensor, "#b"]) -> Light:
+    """Add from -strength to strength, as the cloud goes from 0 to 1."""
+    del image
+    return None, strength[:, None, None, None] * (2.0 * cloud - 1.0)
 
 
-def contrast(
-    image: Float[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], strength: Float[Tensor, "#b"]
-) -> Float[Tensor, "b c h w"]:
-    """Scale the distance from the middle grey, by 1 - strength to 1 + 3 strength as the cloud goes from 0 to 1.
-
-    Gradient:
-        image, cloud, strength: exact.
-    """
+def contrast(image: Num[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], strength: Float[Tensor, "#b"]) -> Light:
+    """Scale the distance from the middle grey, by 1 - strength to 1 + 3 strength as the cloud goes from 0 to 1."""
+    del image
     scale = 1.0 + strength[:, None, None, None] * (4.0 * cloud - 1.0)
-    return torch.addcmul(0.5 - 0.5 * scale, image, scale)
+    return scale, 0.5 - 0.5 * scale
 
 
 def shadow(
-    image: Float[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], darkness: Float[Tensor, "#b"], amount: Float[Tensor, "#b"]
-) -> Float[Tensor, "b c h w"]:
-    """Darken by a share where the cloud is below ``amount``; over a tenth of its range the shadow sets in.
-
-    Gradient:
-        image, darkness: exact. cloud, amount: almost everywhere.
-    """
+    image: Num[Tensor, "b c h w"], cloud: Float[Tensor, "b 1 h w"], darkness: Float[Tensor, "#b"], amount: Float[Tensor, "#b"]
+) -> Light:
+    """Darken by a share where the cloud is below ``amount``; over a tenth of its range the shadow sets in."""
+    del image
     share = torch.clamp((amount[:, None, None, None] - cloud) * 10.0 + 0.5, 0.0, 1.0)
-    return image * (1.0 - darkness[:, None, None, None] * share)
+    return 1.0 - darkness[:, None, None, None] * share, None
