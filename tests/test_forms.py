@@ -129,7 +129,7 @@ def test_lists_of_pictures_with_a_dict_for_each():
 
 
 def test_a_name_in_two_places_and_stale_areas_are_refused():
-    with pytest.raises(InvalidArgument, match="stands in one place"):
+    with pytest.raises(InvalidArgument, match="each key in one place"):
         Pipeline(STEPS)({"image": picture(), "boxes": BOXES, "target": {"boxes": BOXES}})
     with pytest.raises(InvalidArgument, match="Areas change with the boxes"):
         Pipeline(STEPS)((picture(), {"boxes": BOXES, "area": torch.ones(3)}))

@@ -58,7 +58,7 @@ MISTAKES = [
     (lambda: pipe()({"image": X, "boxes": torch.ones(2, 1, 6)}), "batch['boxes']", "shape (2, 1, 6)", "class_labels"),
     (lambda: pipe()({"image": X, "boxes": BOXES[:1].expand(3, 1, 4)}), "batch['boxes']", "shape (3, 1, 4)", "leading axes"),
     (lambda: pipe()({"image": X, "mask": torch.zeros(2, 4, 4)}), "batch['mask']", "got (4, 4)", "Resize it"),
-    (lambda: pipe(drop_invalid=True)({"image": X, "boxes": BOXES}), "drop_invalid", "got a batch", "Pass lists"),
+    (lambda: pipe(drop_invalid=True)({"image": X, "boxes": BOXES}), "drop_invalid", "got a batch", "Pass a list"),
     (lambda: lab(torch.tensor([0, 1])), "batch['labels']", "no num_classes", "num_classes=..."),
     (lambda: lab(["a", "b"], num_classes=3), "batch['labels']", "got list", "passthrough=('labels',)"),
     # pipelines

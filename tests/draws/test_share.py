@@ -260,7 +260,7 @@ def test_one_graph():
         ({"share": {"colours": ["left"]}}, InvalidArgument, "share: expected colour, geometry, or transforms of this pipeline"),
         ({"share": {"colour": ["left"]}, "of": {"boxes": "front"}}, InvalidArgument, "of['boxes']"),
         ({"share": ["left"]}, InvalidType, "share"),
-        ({"only": {"colour": ["left"]}}, InvalidArgument, "only: expected share= beside it"),
+        ({"only": {"colour": ["left"]}}, InvalidArgument, "only: expected share= as well"),
         ({"share": {"colour": []}, "only": {"geometry": "left"}}, InvalidType, "only['geometry']: expected a list of texts"),
         ({"share": {"colour": []}, "only": {9: ["left"]}}, InvalidArgument, "only: expected colour, geometry, or transforms"),
         ({"share": {"colour": []}, "only": {"colour": ["front"]}}, InvalidArgument, "targets={'front': 'image'}"),

@@ -141,9 +141,9 @@ def total_src_from_dst(lowered: Lowered) -> Float[Tensor, "b n n"] | None:
         return total_in_space(lowered)
     total: Tensor | None = None
     for layer in lowered.plan.moving_layers:
-        fix = f"record.step(i) has those of the steps before it; record.params[{layer}] what was drawn for it."
+        fix = f"record.step(i) has the maps of the steps before it; record.params[{layer}] has its drawn values."
         expected = "transforms that show one picture through one map"
-        got = f"one that shows several reads, which have neither one matrix nor an inverse (step {layer})"
+        got = f"one that shows several pictures, which has neither a single matrix nor an inverse (step {layer})"
         raise invalid(f"the map of {type(lowered.plan.steps[layer].transform).__name__}", expected=expected, got=got, fix=fix)
     for group in lowered.plan.groups:
         matrix = lowered.geometry(group).total if isinstance(group, Run) else None

@@ -69,7 +69,7 @@ def apply_targets(
 ) -> Any:
     """Replay a record on a batch, perhaps with a sticker over the images; ``gradient_scale`` is that of the call."""
     if options.drop_invalid and parsed.lead and any(entry.kind.move and not entry.kind.whole for entry in parsed.entries):
-        fix = "Pass lists: rows differ in number then."
+        fix = "Pass a list of pictures: they then have different numbers of rows."
         raise invalid("drop_invalid", expected="one picture, or a list of them", got="a batch", fix=fix)
     untouched = parsed.untouched
     if record.plan.moving_layers:
@@ -453,8 +453,8 @@ def _check_unmoved(plan: Plan, index: int, movers: Iterable[int]) -> None:
     """Raise if one of the ``movers`` moves boxes before a step that reads them."""
     for at in movers:
         if at < index and not exclude(plan.steps, at, index):
-            fix = "Put it first, or into a pipeline of its own, which takes what the first one gives."
-            expected = "a place before all that moves boxes and labels: it draws by those of the batch"
+            fix = "Put it first, or into a pipeline of its own, which takes the first one's result."
+            expected = "a place before all that moves boxes and labels: it reads those of the batch"
             got = f"one after {type(plan.steps[at].transform).__name__}"
             raise invalid(type(plan.steps[index].transform).__name__, expected=expected, got=got, fix=fix)
 

@@ -95,7 +95,7 @@ def _first_clip(plan: Plan) -> Transform | None:
     for (transform, *_), segment in zip(plan.steps, plan.segments, strict=True):
         if transform.units is not None:
             return None
-        # Tone curves always clip; other transforms have an option.
+        # Tone curves without the option `clip` clip always.
         bound = isinstance(segment, CurveSpec) or transform.white
         if getattr(transform, "clip", "end" if bound else "none") != "none":
             return transform

@@ -384,8 +384,8 @@ class Pipeline(nn.Module):
             gradient_scale: as in the call.
             over: (picture, maps): a picture over floating-point images, (C, H, W) or one for each, and the maps from the images'
                 pixels to its own, (B, 3, 3). If the pipeline begins with a warp, that resamples both once, and antialiases the
-                picture. If the first pass is none, has a displacement field, or repeats images at their borders, the picture is
-                pasted before.
+                picture. If it begins with another pass, with a displacement field, or with a warp that repeats images at their
+                borders, the picture is pasted first.
 
         Returns:
             The structure of the batch, augmented.
@@ -874,7 +874,7 @@ class Pipeline(nn.Module):
         if len(settled) > 1:
             fix = "Give the transforms same_on_batch=True, or call with one picture at a time."
             expected = "samples that end in one size here"
-            raise invalid("batch", expected=expected, got=f"draws that decide on {len(settled)}", fix=fix)
+            raise invalid("batch", expected=expected, got=f"draws that decide on {len(settled)} sizes", fix=fix)
         return self._planned(parsed, settled.pop()), *parts
 
     def _key_parts(self, parsed: Parsed, key: Key | None, samples: int, plan: Plan | None = None) -> tuple[Tensor, Tensor, Tensor]:

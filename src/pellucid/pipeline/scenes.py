@@ -203,7 +203,9 @@ def _homeless(key: str, kind: TargetKind | None, pictures: Sequence[str]) -> Inv
     fix = f"Pass of={{{key!r}: {pictures[0]!r}}}, or name it after its picture, such as mask_{pictures[0]}."
     if kind is not None and kind.name in LEADING:
         fix = f"Pass of={{{key!r}: {tuple(pictures[:2])}}}: where it begins, and where it ends."
-    return invalid(f"batch[{key!r}]", expected=f"a target of one of {', '.join(pictures)}", got="a name of none", fix=fix)
+    return invalid(
+        f"batch[{key!r}]", expected=f"a target of one of {', '.join(pictures)}", got="a name that belongs to none", fix=fix
+    )
 
 
 def _kind(key: str, options: Options) -> str:

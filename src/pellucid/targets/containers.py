@@ -114,5 +114,5 @@ def _joined(target: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> tuple[di
 def _merged(outer: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
     for key in inner:
         if key in outer:
-            raise invalid(f"target[{key!r}]", expected="a key that stands in one place", got="it beside the target, too")
+            raise invalid(f"target[{key!r}]", expected="each key in one place", got="it in the batch and in the target")
     return {**outer, **inner}

@@ -392,7 +392,7 @@ def _meeting(before: _Path, step: _Step, rule: str) -> str:
         return "one"
     # As long as rectangles stay upright, clamping to the crop equals clamping to the crop's rectangle in the source.
     held = axial and (step.spec.resamples or resamples) and not exposes
-    # A crop ends half a pixel beyond the centres of its own pixels; these are pixels of the source only if nothing enlarged it.
+    # A crop ends half a pixel beyond the centres of its own pixels, which are the source's only if none were interpolated before.
     filled = step.spec.padding_mode in ("zeros", "constant") and not before.enlarged
     if not before.done and held and (filled or not step.spec.exposes):
         return "one"

@@ -111,8 +111,8 @@ def _read(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *,
 def _check_apart(plan: Plan) -> None:
     """Raise if a step mixes samples, which may differ in size here."""
     for index in plan.moving_layers:
-        fix = "Bring them to one size in a pipeline of their own, and hand its batch to the one that mixes."
-        expected = f"one batch for {type(plan.steps[index].transform).__name__}, which lays several reads over one another"
+        fix = "Bring them to one size in a first pipeline, and pass its batch to a second one that mixes."
+        expected = f"one batch for {type(plan.steps[index].transform).__name__}, which mixes several pictures"
         raise invalid("batch", expected=expected, got="a list of pictures", fix=fix)
 
 
