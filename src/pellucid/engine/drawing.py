@@ -172,7 +172,7 @@ class DrawTape:
         """Compute the inexact values, one column each; ``rows`` begin with the words."""
         known = self._known_of(plan)
         if known.exponents:
-            logs = known.shift + known.scale * ((rows.take(known.words, 1) + 0.5) * 2.0**-32)
+            logs = known.shift + known.scale * (rows.take(known.words, 1) + 0.5)
             return memory(torch.exp(torch.from_numpy(logs)))
         u = torch.from_numpy((rows[:, : self._words] + 0.5) * 2.0**-32)  # same strides as the tensor code's: they may decide a bit
         return np.array([memory(draw.distribution.sample(words_of(draw, u), {})) for draw in self.rounded_of(plan)]).T
@@ -206,7 +206,7 @@ class _Known:
         kinds = [draw.distribution for draw in rounded]
         pairs = [kind.logs().affine() if isinstance(kind, LogUniform) else None for kind in kinds]
         self.exponents = bool(pairs) and None not in pairs  # all of them
-        self.shift, self.scale = np.array(pairs if self.exponents else (), np.float64).reshape(-1, 2).T
+        self.shift, self.scale = np.array(pairs if self.exponents else (), np.float64).reshape(-1, 2).T * [[1.0], [2.0**-32]]
 
 
 def _is_rounded(distribution: Distribution) -> bool:

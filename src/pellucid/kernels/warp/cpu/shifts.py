@@ -7,7 +7,7 @@ Read next: ``moves.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,18 +51,19 @@ def whole(
     windows: np.ndarray[Any, Any] | None,
     mode: int,
     size: Sequence[int],
+    tell: Callable[..., bool] | None = None,
 ) -> Shifts | None:
-    """As `shifts`, for a pass that changes no colour."""
-    from pellucid.kernels.warp.cpu.moves import whole_shifts
+    """As `shifts`, for a pass that changes no colour; ``tell``: the compiled function, if it is at hand."""
+    if tell is None:
+        from pellucid.kernels.warp.cpu.moves import whole_shifts
 
+        tell = whole_shifts
     found = np.empty((len(maps), 6), np.int64)
     windows = _NO_WINDOW[maps.dtype] if windows is None else windows
-    return found if whole_shifts(maps, windows, mode, pictures, size[0], size[1], found) else None
+    return found if tell(maps, windows, mode, pictures, size[0], size[1], found) else None
 
 
 def undone(maps: Shifts) -> Shifts:
     """The inverse maps: which pixel of the result each pixel of the image went to."""
-    a, b, c, d, e, f = maps.T
-    back = np.empty_like(maps)
-    back[:, 0], back[:, 1], back[:, 2], back[:, 3], back[:, 4], back[:, 5] = a, d, -(a * c + d * f), b, e, -(b * c + e * f)
-    return back
+    back = [(a, d, -(a * c + d * f), b, e, -(b * c + e * f)) for a, b, c, d, e, f in maps.tolist()]
+    return np.array(back, np.int64).reshape(-1, 6)
