@@ -194,11 +194,12 @@ def test_a_recipe_keeps_no_plan():
     assert all(plan() is None for plan in made)
 
 
-def test_many_gradients_at_once():
-    batch = torch.rand(2, 3, 5, 5, requires_grad=True)
+@pytest.mark.parametrize("shape", [(2, 3, 5, 5), (3, 5, 5)], ids=str)
+def test_many_gradients_at_once(shape):
+    batch = torch.rand(shape, requires_grad=True)
     pipeline = PIPELINES["affine"]()
     for _ in range(3):
-        out, weights = pipeline(batch, key=P.Key(1)), torch.rand(4, 2, 3, 5, 5)
+        out, weights = pipeline(batch, key=P.Key(1)), torch.rand(4, *shape)
         (many,) = torch.autograd.grad(out, batch, weights, is_grads_batched=True, retain_graph=True)
         assert torch.equal(many[2], torch.autograd.grad(out, batch, weights[2])[0])
 
@@ -278,9 +279,10 @@ def test_so_is_its_gradient(name, monkeypatch):
     assert torch.autograd.gradcheck(lambda x: pipeline(x, key=key), x)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 13, 17), (3, 13, 17)], ids=str)
 @pytest.mark.parametrize("name", ["flip", "affine", "flagship"])
-def test_gradients_of_gradients_by_recipe(name, looking):
-    x, pipeline = torch.rand(2, 3, 13, 17, dtype=torch.float64, requires_grad=True), PIPELINES[name]()
+def test_gradients_of_gradients_by_recipe(name, shape, looking):
+    x, pipeline = torch.rand(shape, dtype=torch.float64, requires_grad=True), PIPELINES[name]()
     for step in range(3):
         found = []
         for call in (pipeline, lambda *given, **named: looking(pipeline, *given, **named)):

@@ -17,6 +17,8 @@ from pellucid import (
     Resize,
 )
 from pellucid.kernels.color import pixels_of, with_mean
+from pellucid.kernels.resize import settled
+from pellucid.kernels.warp.packing import Opened, pack
 from tests.peers import torchvision_functional
 
 TRANSFORMS = {
@@ -299,3 +301,49 @@ def test_two_contrasts_around_a_crop_have_a_mean_each():
     steps = [jitter, RandomCrop(8), jitter, RandomHorizontalFlip()]
     found = Pipeline(steps)(x, key=Key(1, 2))
     torch.testing.assert_close(found, Pipeline(steps, fuse=False)(x, key=Key(1, 2)), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_resize_that_waits_for_its_mean_has_all_gradients_of_the_reference(name):
+    """At once, several together, and gradients of gradients."""
+    x, key, found = photos(torch.float64, 2).requires_grad_(), Key(1, 2), []
+    for impl in ("cpu", "reference"):
+        out = Pipeline([*MADE[name], JITTER, Normalize(0.4, 0.2)], impl=impl)(x, key=key)
+        weights = torch.rand(2, *out.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+        (together,) = torch.autograd.grad(out, x, weights, is_grads_batched=True, retain_graph=True)
+        (again,) = torch.autograd.grad(out, x, weights[1], retain_graph=True)
+        (first,) = torch.autograd.grad(out, x, weights[0], create_graph=True)
+        found.append((*together, again, first, *torch.autograd.grad(first.square().sum(), x)))
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_its_gradient_has_the_same_bits_however_a_sample_comes(name):
+    x, key = torch.rand(5, 3, 240, 190, generator=torch.Generator().manual_seed(2)), Key(1, 2, torch.arange(5))
+    pipeline, before = Pipeline([*MADE[name], JITTER, Normalize(0.4, 0.2)], impl="cpu"), torch.get_num_threads()
+    weights = torch.rand(pipeline(x, key=key).shape, generator=torch.Generator().manual_seed(3))
+
+    def gradient(x, weights, key):
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(pipeline(x, key=key), x, weights)[0]
+
+    wanted = gradient(x, weights, key)
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            assert torch.equal(gradient(x, weights, key), wanted)
+            assert torch.equal(gradient(x[3:4], weights[3:4], Key(1, 2, torch.tensor([3]))), wanted[3:4])
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_one_row_of_colours_does_for_all_samples():
+    x, still = photos(torch.float64).requires_grad_(), torch.tensor([[[1.5, 0.0, 0.25], [0.0, 1.5, 0.25]]], dtype=torch.float64)
+    window, matrix = torch.tensor([[0.0, 0.0, 11.0, 16.0]], dtype=torch.float64), 0.7 * torch.eye(3, dtype=torch.float64)[None]
+    resample = pack(still, size=(11, 8), padding_mode="border", window=window, matrix=matrix, offset=matrix[:, 0])
+    slopes = torch.rand(1, resample.params.shape[1], 3, dtype=torch.float64)
+    each = Opened(resample._replace(params=resample.params.expand(3, -1).contiguous()), slopes.expand(3, -1, -1).contiguous())
+    found = [settled(x, opened, torch.float64) for opened in (Opened(resample, slopes), each)]
+    assert torch.equal(*found)
+    assert torch.equal(*(torch.autograd.grad(out.square().sum(), x)[0] for out in found))

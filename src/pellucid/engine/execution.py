@@ -392,9 +392,8 @@ def _pass_of(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float)
 def _settled(run: Run, lowered: Lowered, image: Tensor | Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
     """Apply a run of crops and resizes first, and then its colours, which need the mean of the resized picture."""
     computed = compute_dtype(image.dtype)
-    samples, channels = image.shape[:2]
-    (before, after), opened = run.halves, lowered.opened(run, (samples, channels), scale, computed)
-    if opened is not None and run.separable and settles(impl, lowered.device) and not needs_grad(image):
+    (before, after), opened = run.halves, lowered.opened(run, image.shape[1], scale, computed)
+    if opened is not None and run.separable and settles(impl, lowered.device):
         return settled(image, opened, dtype)
     moves = lowered.resample(before, None, scale, computed) if opened is None else opened.resample.without_colors()
     made, mean = color.with_mean(_passed(run, image, moves.returning(computed), impl))

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from pellucid.core.tape import Recording, Rows, TapeError
+from pellucid.core.tape import Rows, TapeError
 from pellucid.engine.lowering import Lowered, Openings, Replayed
 from pellucid.engine.lowering.slopes import following
 from pellucid.engine.passes import apply_alone, bend_of, compute_dtype, look_up, paint
@@ -28,7 +28,7 @@ from pellucid.kernels.pixels import copy_of
 from pellucid.kernels.resize import call_of as resize_of
 from pellucid.kernels.resize import settled, settled_of, settles
 from pellucid.kernels.warp import call_of as warp_of
-from pellucid.kernels.warp.packing import Opened, Resample
+from pellucid.kernels.warp.packing import Opened, Recipe, Resample
 from pellucid.segments import Cells, Curve, Layers, Mixture, Patch
 
 __all__ = ["Prepared", "image_pass"]
@@ -40,10 +40,12 @@ class Prepared(NamedTuple):
     Args:
         of_tensors: (draw, pictures) -> the result.
         of_memory: (rows of words, the pictures' flat memory) -> the result's memory; None if the pass has no such function.
+        of_pictures: (rows of words, pictures that need a gradient, a batch or one alone) -> the result; None as before.
     """
 
     of_tensors: Callable[[Replayed, Tensor], Tensor]
     of_memory: Callable[[Rows, Rows], Rows] | None = None
+    of_pictures: Callable[[Rows, Tensor], Tensor] | None = None
 
 
 def image_pass(plan: Plan, drawn: Replayed, image: Shaped[Tensor, "b c h w"], impl: str, dtype: torch.dtype) -> Prepared | None:
@@ -117,27 +119,22 @@ def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.
     places, play = tape.recording.pinned(rows, computed)
     taken = itemgetter(*(-1 if place is None else place for place in places[1:7]))
     of_tensors, of_memory, of_arrays = call
-    if follows:
-        _, opened = _opened(tape.recording, rows, image.shape[1], computed, at_mean=True)
-
-        def after(drawn: Replayed, image: Tensor) -> Tensor:
-            image, mean = with_mean(image, framed and framed(drawn.rows))
-            found, slopes = opened(np.concatenate((drawn.rows, mean.detach().numpy()), 1))
-            tensors = [None if part is None else torch.from_numpy(part) for part in found]
-            tensors[2] = following(mean, torch.from_numpy(found[2]).to(computed), slopes)
-            return of_tensors(image, tensors)
-
-        return Prepared(after)
-    if of_arrays is not None:
-        return Prepared(lambda drawn, image: of_arrays(image, taken([*play(drawn.rows), None])))
+    opened = _opened(lowered, run, image.shape[1], scale, computed) if follows else None
+    if follows and opened is None:
+        return None
 
     def passing(drawn: Replayed, image: Tensor) -> Tensor:
         rows = drawn.rows
         if run.pivot:
             image, mean = with_mean(image, framed and framed(rows))
-            rows = np.concatenate((rows, mean.numpy()), 1)
-        return of_tensors(image, taken([*map(torch.from_numpy, play(rows)), None]))  # place -1, for absent numbers
+            rows = np.concatenate((rows, mean.detach().numpy()), 1)
+        tensors = taken([*map(torch.from_numpy, play(rows)), None])  # place -1, for absent numbers
+        if opened is not None:
+            tensors = *tensors[:2], following(mean, tensors[2], opened[1](drawn.rows)[3]), *tensors[3:]
+        return of_tensors(image, tensors)
 
+    if of_arrays is not None and not follows:
+        return Prepared(passing, None, lambda rows, image: of_arrays(image, taken([*play(rows), None])))
     if of_memory is None:
         return Prepared(passing)
     means = means_of(image) if run.pivot else None
@@ -154,78 +151,39 @@ def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.
 
 def _settling(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float) -> Prepared | None:
     """Prepare a resize with colours that need the mean of the resized picture."""
-    channels, computed = image.shape[1], compute_dtype(image.dtype)
-    tape, rows = lowered.recorded(run, torch.zeros((len(image), channels), dtype=torch.float64, device="cpu"), scale, computed)
-    if not run.separable or not settles(impl, image.device) or tape is None or rows is None:
+    computed = compute_dtype(image.dtype)
+    opened = _opened(lowered, run, image.shape[1], scale, computed) if run.separable and settles(impl, image.device) else None
+    if opened is None:
         return None
-    like, opened = _opened(tape.recording, rows, channels, computed, at_mean=False)
-    if like.prologue or like.epilogue:
-        return None
-    recipe = like.recipe
-    if needs_grad(image):
-        first = lowered.opened(run, (len(rows), channels), scale, computed)
-        return None if first is None else _following(run, first, opened, image, impl, dtype)
+    recipe, told = opened
 
     def passing(drawn: Replayed, image: Tensor) -> Tensor:
-        (maps, edges, colors, *_), slopes = opened(drawn.rows)
-        resample = Resample(recipe, torch.from_numpy(maps), torch.from_numpy(edges), torch.from_numpy(colors))
-        return settled(image, Opened(resample, torch.from_numpy(slopes)), dtype)
+        maps, edges, colors, slopes = map(torch.from_numpy, told(drawn.rows))
+        return settled(image, Opened(Resample(recipe, maps, edges, colors), slopes), dtype)
 
-    settle = settled_of(image, recipe, computed, dtype)
-    if settle is None:
-        return Prepared(passing)
-
-    def in_memory(rows: Rows, flat: Rows) -> Rows:
-        found, slopes = opened(rows)
-        return settle(flat, found[:3], slopes)
-
-    return Prepared(passing, in_memory)
+    of_memory, of_arrays = settled_of(image, recipe, computed, dtype)
+    return Prepared(
+        passing,
+        None if of_memory is None else lambda rows, flat: of_memory(flat, told(rows)),
+        None if of_arrays is None else lambda rows, image: of_arrays(image, told(rows)),
+    )
 
 
 def _opened(
-    recording: Recording, rows: Rows, channels: int, computed: torch.dtype, *, at_mean: bool
-) -> tuple[Resample, Callable[[Rows], tuple[list[Any], Rows]]]:
-    """Return a resample as :meth:`Recording.pinned` does, and a function from rows to its numbers and to the derivative of its
-    colours to the mean. The colours are in float64, at a mean of zero or, with ``at_mean``, at the mean in the rows.
+    lowered: Lowered, run: Run, channels: int, scale: float, computed: torch.dtype
+) -> tuple[Recipe, Callable[[Rows], list[Any]]] | None:
+    """Prepare the numbers of a pass before its mean is known: return its recipe, and a function from rows of words to its map, its
+    window, its colours (float64, at a mean of zero) and their derivative to the mean. None if no tape has them.
     """
-    first, kind = int(at_mean), np.float32 if computed == torch.float32 else np.float64
-    samples, numbers = len(rows), rows.shape[1] - channels
-    like, play = recording.pinned(rows, torch.float64, first + 1 + channels)
-    probes = np.zeros((first + 1 + channels, samples, numbers + channels))
-    probes[first + 1 :, :, numbers:] = np.eye(channels)[:, None]
-
-    def opened(rows: Rows) -> tuple[list[Any], Rows]:
-        given = probes.copy()
-        given[:, :, :numbers] = rows[:, :numbers]
-        if first:
-            given[0] = rows
-        found = play(given.reshape(-1, numbers + channels))
-        every = found[like.params].reshape(first + 1 + channels, samples, -1)
-        arrays = [None if place in (None, like.params) else found[place][:samples].astype(kind) for place in like[1:7]]
-        arrays[2] = every[0]
-        return arrays, (every[first + 1 :] - every[first]).transpose(1, 2, 0)
-
-    return like, opened
-
-
-def _following(
-    run: Run, first: Opened, opened: Callable[[Rows], tuple[list[Any], Rows]], image: Tensor, impl: str, dtype: torch.dtype
-) -> Prepared | None:
-    """Prepare the same for pictures that need a gradient: the resize, then colours with a gradient to the mean of its result."""
-    moves, colors, computed = first.resample.without_colors(), first.resample.without_moves(), compute_dtype(image.dtype)
-    made = torch.empty((*image.shape[:2], *run.size_out), dtype=computed, device="cpu", requires_grad=True)
-    resized, colored = resize_of(impl, image, moves), warp_of(impl, made, colors.to(computed).returning(dtype))
-    resize = None if resized is None else resized.of_arrays
-    if resize is None or colored is None:
+    tape, rows = lowered.opening(run, channels, scale) or (None, None)
+    if tape is None or rows is None:
         return None
-    still, none, color = colors.mapping, moves.params.numpy(), colored.of_tensors
+    (like, slopes), play = tape.recording.pinned(rows, torch.float64)
+    kind = np.float32 if computed == torch.float32 else np.float64
 
-    def passing(drawn: Replayed, image: Tensor) -> Tensor:
-        (maps, edges, numbers, *_), slopes = opened(drawn.rows)
-        made, mean = with_mean(resize(image, (maps, edges, none)))
-        for k, level in enumerate(mean.detach().numpy().T):  # as `Opened.at` adds them up
-            numbers = numbers + slopes[:, :, k] * level[:, None]
-        params = following(mean, torch.from_numpy(numbers).to(computed), slopes)
-        return color(made, (still, None, params, None, None, None))
+    def told(rows: Rows) -> list[Any]:
+        found = play(rows)
+        moves = [None if place is None else found[place].astype(kind) for place in like[1:3]]
+        return [*moves, found[like.params], found[slopes]]
 
-    return Prepared(passing)
+    return None if like.prologue or like.epilogue else (like.recipe, told)

@@ -26,18 +26,18 @@ class InMemory(NamedTuple):
 
     Args:
         forth: (memory of pictures, arrays for the other tensors) -> memory of the result.
-        back: (dense memory of the result's gradient, those arrays) -> memory of the gradient. Where it is None, or returns None,
-            the primitive's own backward computes.
+        back: (dense memory of the result's gradient, the pictures, those arrays) -> memory of the gradient. Where it is None, or
+            returns None, the primitive's own backward computes.
         shape: of the result.
     """
 
     forth: Callable[[Any, Sequence[Any]], Any]
-    back: Callable[[Any, Sequence[Any]], Any] | None
+    back: Callable[[Any, Tensor, Sequence[Any]], Any] | None
     shape: tuple[int, ...]
 
 
 def within(primitive: Primitive, static: tuple[Any, ...], memory: InMemory, image: Tensor, arrays: Sequence[Any]) -> Tensor:
-    """Compute the primitive of a picture, with arrays for its other tensors."""
+    """Compute the primitive of a batch, or of one picture (c h w), with arrays for its other tensors."""
     found: Tensor = _Within.apply(image, primitive, static, memory, arrays)
     return found
 
@@ -62,16 +62,19 @@ class _Within(torch.autograd.Function):
     def forward(ctx: Any, image: Tensor, primitive: Primitive, static: tuple[Any, ...], memory: InMemory, arrays: Any) -> Tensor:
         ctx.save_for_backward(image)
         ctx.kept = primitive, static, memory, arrays
-        return torch.from_numpy(memory.forth(elements(image), arrays)).view(memory.shape)
+        shape = memory.shape if image.dim() == 4 else memory.shape[1:]
+        return torch.from_numpy(memory.forth(elements(image), arrays).reshape(shape))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         (image,), (primitive, static, memory, arrays), grad = ctx.saved_tensors, ctx.kept, grads[0]
         if memory.back is not None and not torch.is_grad_enabled() and is_plain_eager() and in_memory(grad):
-            found = memory.back(elements(grad.contiguous()), arrays)
+            found = memory.back(elements(grad.contiguous()), image, arrays)
             if found is not None:
-                return torch.from_numpy(found).view(image.shape), None, None, None, None
+                return torch.from_numpy(found.reshape(image.shape)), None, None, None, None
+        one = image.dim() == 3
         tensors, given = [torch.from_numpy(part) for part in arrays if part is not None], [part is not None for part in arrays]
         needed = [False] * 3 + [True] + [False] * len(arrays)
-        context = _Context(primitive, static, [image, *tensors], [True, *given], needed)
-        return Explicit.backward(context, grad)[3], None, None, None, None
+        context = _Context(primitive, static, [image[None] if one else image, *tensors], [True, *given], needed)
+        made = Explicit.backward(context, grad[None] if one else grad)[3]
+        return made[0] if one else made, None, None, None, None

@@ -78,6 +78,7 @@ class Recipe:
         (entry,) = parsed.entries
         self.plan, self.samples, self.lead = plan, batch_of(parsed)[0], parsed.lead
         self._last, self._given = entry.channels_last, entry.given
+        self._plain = not (self._last or self._given)  # tensors, channels first
         self._draw, self._options, self._index = tape.draw, options, counted(self.samples).numpy()
         self._shared = options.same_on_batch or any(plan.shared)
         self._dtype = dtype_of_result(plan, options, entry.tensor.dtype)
@@ -116,7 +117,10 @@ class Recipe:
         drawn = self._draw(self.plan, seed, step, index)
         if self._prepared is None:
             return drawn, self._form(self._first(drawn, self._image(batch), batch))
-        of_tensors, in_memory = self._prepared
+        of_tensors, in_memory, of_pictures = self._prepared
+        if of_pictures is not None:
+            made = of_pictures(drawn.rows, batch if self._plain else self._image(batch))
+            return drawn, made if self._plain else self._form(made)
         flat = None if in_memory is None else self._memory(batch)
         if flat is None or in_memory is None:
             return drawn, self._form(of_tensors(drawn, self._image(batch)))

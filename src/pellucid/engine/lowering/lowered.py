@@ -23,7 +23,7 @@ from pellucid.core.tape import Recording, Rows, TapeError, cached_recording, is_
 from pellucid.engine.lowering.compose import Geometry, compose, frame, geometry, unmoved
 from pellucid.engine.lowering.replayed import Replayed, joined
 from pellucid.engine.lowering.segments_of import Segments
-from pellucid.engine.lowering.slopes import play_along, play_open
+from pellucid.engine.lowering.slopes import play_along
 from pellucid.engine.lowering.tapes import Lowering, Params, RunTape, WordsTape
 from pellucid.engine.plan import Plan, Plans, Run, Space, make_plan
 from pellucid.kernels.volume import Block
@@ -206,13 +206,21 @@ class Lowered:
         made: Resample = self._lower(run, ("resample", scale, nearest), function, mean, dtype, follow=True)
         return made._replace(slopes=self.slopes)
 
-    def opened(self, run: Run, shape: tuple[int, int], scale: float, dtype: torch.dtype) -> Opened | None:
-        """Return the run's pass before the mean (of this shape) is known; None without a tape."""
+    def opened(self, run: Run, channels: int, scale: float, dtype: torch.dtype) -> Opened | None:
+        """Return the run's pass before the mean is known; None without a tape, and if the pass has a prologue or an epilogue."""
+        tape = self.opening(run, channels, scale)
+        found: Opened | None = None if tape is None else self._played(tape, torch.float64, Recording.play)
+        if found is None or found.resample.prologue or found.resample.epilogue:
+            return None
+        numbers = found.resample.params
+        return found._replace(resample=found.resample.to(dtype)._replace(params=numbers, slopes=self.slopes))
+
+    def opening(self, run: Run, channels: int, scale: float) -> tuple[Any, Rows | None] | None:
+        """Return the tape of that, in float64, and its inputs; None if there is none."""
         if not self.taped or run.bends:
             return None
-        tape = self.recorded(run, torch.zeros(shape, dtype=torch.float64, device="cpu"), scale, dtype)
-        found: Opened | None = self._played(tape, dtype, partial(play_open, channels=shape[1]))
-        return None if found is None else found._replace(resample=found.resample._replace(slopes=self.slopes))
+        recorded = partial(_of_run, partial(_opened, scale, channels, self.device), run.indices, self.device)
+        return self._tape((run.indices, ("opened", scale, channels)), run.indices, recorded, None)
 
     def recorded(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> tuple[Any, Rows | None]:
         """Return the tape of a run's pass, and its inputs for this draw; None if there is no tape."""
@@ -353,6 +361,20 @@ def _resample(
         prologue=composed.prologue,
         epilogue=composed.epilogue,
     )
+
+
+def _opened(
+    scale: float, channels: int, device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None
+) -> Opened:
+    """Return a pass before its mean is known.
+
+    Its colours are affine in the mean, since contrast's pivot is the mean under the colour maps before it. So the derivative to a
+    channel is the colours at a mean of one unit in it, less those at a mean of zero.
+    """
+    del mean
+    units = torch.eye(channels, dtype=torch.float64, device=device)
+    first, *others = (_resample(scale, None, device, plan, run, segment_of, unit[None]) for unit in (units[0] * 0.0, *units))
+    return Opened(first, torch.stack([other.params - first.params for other in others], 2))
 
 
 def _of_run(

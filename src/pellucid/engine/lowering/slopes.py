@@ -1,6 +1,6 @@
 """The derivative of a tape's result to the one input that depends on the image: its mean colour.
 
-Owns: `play_along` and `play_open`, for recordings of resamples, and `following`, for numbers that a tape gave.
+Owns: `play_along`, for recordings of resamples, and `following`, for numbers that a tape gave.
 Must not: be used for values that are not affine in the mean.
 Read next: ``lowered.py``.
 """
@@ -15,9 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.core.tape import Recording, Rows
-from pellucid.kernels.warp.packing import Opened, Resample
+from pellucid.kernels.warp.packing import Resample
 
-__all__ = ["following", "play_along", "play_open"]
+__all__ = ["following", "play_along"]
 
 
 def play_along(
@@ -31,49 +31,23 @@ def play_along(
         mean: the same mean as a tensor of the graph.
         dtype: of the result.
         mixed: whether samples differ in size.
-    """
-    played, slopes = _probed(recording, rows, mean.shape[1], with_mean=True, mixed=mixed)
-    if slopes is None:
-        return None
-    followed = _Following.apply(mean, played.params.to(dtype), slopes)
-    return played.to(dtype)._replace(params=followed)
-
-
-def play_open(recording: Recording, rows: Rows, channels: int, dtype: torch.dtype, *, mixed: bool = False) -> Opened | None:
-    """Play a recording of resamples whose mean is not known yet; None if they have a prologue or an epilogue.
-
-    Args:
-        recording: returns a `Resample`.
-        rows: its inputs; the last ones, for the mean, are ignored.
-        channels: of the mean.
-        dtype: of the geometry; colours stay in float64.
-        mixed: as in :meth:`pellucid.core.tape.Recording.play`.
-    """
-    played, slopes = _probed(recording, rows, channels, with_mean=False, mixed=mixed)
-    return None if slopes is None else Opened(played.to(dtype)._replace(params=played.params), slopes)
-
-
-def _probed(
-    recording: Recording, rows: Rows, channels: int, *, with_mean: bool, mixed: bool = False
-) -> tuple[Resample, Float[Tensor, "b n c"] | None]:
-    """Return the resample, at its inputs' mean or at a mean of zero, and the derivative of its colours to the mean.
 
     The colours are affine in the mean, since contrast's pivot is the mean after the colour maps before it. So the derivative to a
     channel is constant: the colours at a mean of one unit in that channel, minus the colours at a mean of zero.
     """
-    first = int(with_mean)
-    samples, numbers = rows.shape
-    probes = np.empty((first + 1 + channels, samples, numbers))  # the inputs themselves, a mean of 0, and a unit of each channel
+    channels, (samples, numbers) = mean.shape[1], rows.shape
+    probes = np.empty((2 + channels, samples, numbers))  # the inputs themselves, a mean of 0, and a unit of each channel
     probes[:] = rows
-    probes[first, :, -channels:] = 0.0
-    probes[first + 1 :, :, -channels:] = np.eye(channels)[:, None]
+    probes[1, :, -channels:] = 0.0
+    probes[2:, :, -channels:] = np.eye(channels)[:, None]
     played: Resample = recording.play(probes.reshape(-1, numbers), mixed=mixed)
     if played.prologue or played.epilogue:
-        return played, None
+        return None
     mapping, window, params, _, links, *_ = (None if part is None else part[:samples] for part in played[1:7])
-    every = played.params.unflatten(0, (-1, samples))
-    base, units = every[first], every[first + 1 :]
-    return Resample(played.recipe, mapping, window, params, None, links), (units - base).permute(1, 2, 0)  # type: ignore[arg-type]
+    _, base, *units = played.params.unflatten(0, (-1, samples))
+    slopes = torch.stack([unit - base for unit in units], 2)
+    made = Resample(played.recipe, mapping, window, params, None, links).to(dtype)  # type: ignore[arg-type]
+    return made._replace(params=_Following.apply(mean, made.params, slopes))
 
 
 def following(mean: Float[Tensor, "b c"], numbers: Float[Tensor, "b n"], slopes: Rows) -> Float[Tensor, "b n"]:

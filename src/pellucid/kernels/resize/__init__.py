@@ -8,7 +8,7 @@ Read next: ``reference.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,8 +17,9 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from pellucid.core.tape import is_plain_eager
-from pellucid.kernels.derivatives import forward_mode
+from pellucid.kernels.derivatives import forward_mode, needs_grad
 from pellucid.kernels.dispatch import choose
+from pellucid.kernels.explicit import run
 from pellucid.kernels.primitive import Primitive
 from pellucid.kernels.resize import cpu, reference, triton
 from pellucid.kernels.several import Pictures
@@ -26,9 +27,11 @@ from pellucid.kernels.softened import softened, with_slopes
 from pellucid.kernels.stages.chain import has_curve, has_stages
 from pellucid.kernels.warp import stages_by
 from pellucid.kernels.warp.around import between_stages, blurred_colors, compiled, mixed_after, mixes_many, parts, takes_pictures
-from pellucid.kernels.warp.operators import Compiled, backwards, compiled_call, forwards, without_fills
+from pellucid.kernels.warp.operators import Compiled, backwards, compiled_call, forwards, learning, without_fills
 from pellucid.kernels.warp.packing import Opened, Recipe, Resample
+from pellucid.kernels.warp.reference import warp as warped
 from pellucid.kernels.warp.tangents import has_tangent, tangents
+from pellucid.kernels.within import in_memory
 
 __all__ = ["AVAILABLE", "call_of", "compute", "resize", "settled", "settled_of", "settles"]
 
@@ -72,19 +75,55 @@ def settles(impl: str, device: torch.device) -> bool:
 
 
 def settled(image: Shaped[Tensor, "b c h w"] | Pictures, opened: Opened, dtype: torch.dtype) -> Shaped[Tensor, "b c2 h2 w2"]:
-    """Resize samples, and apply the colours that each resized sample's mean decides, without gradients.
+    """Resize samples, and apply the colours that each resized sample's mean decides. Only the pictures may need a gradient.
 
     Args:
         image: as :func:`resize` takes it.
         opened: the pass.
         dtype: of the result.
     """
-    return cpu.settled(image if image.dtype == torch.uint8 else image.to(opened.resample.mapping.dtype), opened, dtype)
+    (recipe, mapping, window, numbers, *_), slopes = opened
+    if len(slopes) < image.shape[0]:  # one row for all
+        numbers, slopes = (part.expand(image.shape[0], *part.shape[1:]).contiguous() for part in (numbers, slopes))
+    image = image if image.dtype == torch.uint8 else image.to(mapping.dtype)
+    return run(_SETTLED, (recipe, dtype), image, mapping, window, numbers, slopes)
 
 
-def settled_of(image: Tensor, recipe: Recipe, computed: torch.dtype, dtype: torch.dtype) -> Callable[..., Any] | None:
-    """:func:`settled` as a function of memory, `cpu.settled_in_memory`; None where the memory would have to be converted."""
-    return cpu.settled_in_memory(image, recipe, dtype) if {image.dtype, dtype} <= {torch.uint8, computed} else None
+def settled_of(
+    image: Tensor, recipe: Recipe, computed: torch.dtype, dtype: torch.dtype
+) -> tuple[Callable[..., Any] | None, Callable[[Tensor, Sequence[Any]], Tensor] | None]:
+    """Return :func:`settled` as a function of memory and arrays, and as one of pictures that need a gradient and arrays; None if
+    there is no such function.
+    """
+    if not {image.dtype, dtype} <= {torch.uint8, computed}:
+        return None, None
+    memory = cpu.settled_in_memory(image.detach(), recipe, dtype)
+    if not needs_grad(image):
+        return memory.forth, None
+    return None, None if dtype == torch.uint8 else learning(_SETTLED, (recipe, dtype), image, memory)
+
+
+def _settled_again(image: Tensor, mapping: Tensor, window: Tensor, numbers: Tensor, slopes: Tensor, *static: Any) -> Tensor:
+    """Compute the same by the references."""
+    recipe, dtype = static
+    opened = Opened(Resample(recipe, mapping, window, numbers), slopes)
+    made = reference.resize(image, opened.resample.without_colors())
+    colors = opened.at(made.mean((-2, -1), dtype=slopes.dtype)).without_moves().to(mapping.dtype)
+    return warped(made, colors.returning(dtype))
+
+
+def _unsettled(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
+    """Compute the gradient of the pictures."""
+    if is_plain_eager() and in_memory(grad):
+        return cpu.unsettled(grad, *given)
+    *tensors, recipe, dtype, _ = given
+    with torch.enable_grad():
+        image = tensors[0].detach().requires_grad_()
+        made = _settled_again(image, *tensors[1:], recipe, dtype)
+    return *torch.autograd.grad(made, image, grad), *[grad.new_empty((0,))] * 4
+
+
+_SETTLED = Primitive("the settled resize", _settled_again, cpu.settled, cpu.settled, _unsettled, back=cpu.unsettled)
 
 
 def _by_reference(image: Tensor, resample: Resample) -> Tensor:

@@ -6,6 +6,7 @@ Read next: ``../warp/cpu/layout.py``, ``../resize/cpu/layout.py``.
 """
 
 from collections.abc import Callable
+from functools import cache
 from itertools import accumulate
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ __all__ = ["laid"]
 _Rows = TypeVar("_Rows")
 
 
+@cache
 def laid(kind: Callable[..., _Rows], *counts: int, after: int = 0) -> _Rows:
     """Lay out rows name by name, so many for each: where each name's rows begin; the last name says where all of them end."""
     return kind(*accumulate(counts, initial=after))

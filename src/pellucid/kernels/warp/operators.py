@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -30,7 +31,7 @@ from pellucid.kernels.within import InMemory, within
 
 __all__ = [
     *("Compiled", "Gradients", "arguments", "backwards", "compiled_call", "copy_labels", "define", "define_dual"),
-    *("empty_gradients", "forwards", "without_fills"),
+    *("empty_gradients", "forwards", "learning", "without_fills"),
 ]
 
 Gradients = tuple[Tensor, ...]
@@ -156,10 +157,19 @@ def compiled_call(
 
     if not learns:
         return Compiled(call, in_memory)
-    if in_memory is None or math.prod(shape) >= _SMALL or cells_of(image) > 1 or dtype not in (None, image.dtype):
+    if in_memory is None or dtype not in (None, image.dtype):
         return Compiled(call)
-    memory = InMemory(in_memory, undoing(image.detach(), *tensors, *static), shape)
-    return Compiled(call, None, lambda image, arrays: within(primitive, recipe, memory, image, [*arrays[:count], None]))
+    found = learning(primitive, recipe, image, InMemory(in_memory, undoing(image.detach(), *tensors, *static), shape))
+    return Compiled(call, None, found and (lambda image, arrays: found(image, [*arrays[:count], None])))
+
+
+def learning(
+    primitive: Primitive, static: tuple[Any, ...], image: Tensor, memory: InMemory
+) -> Callable[[Tensor, Sequence[Any]], Tensor] | None:
+    """Return `Compiled.of_arrays` for pictures like this one, or None."""
+    if math.prod(memory.shape) >= _SMALL or cells_of(image) > 1:
+        return None
+    return partial(within, primitive, static, memory)
 
 
 def backwards(compute: Callable[..., Gradients]) -> Callable[..., Gradients]:

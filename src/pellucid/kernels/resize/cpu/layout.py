@@ -7,7 +7,14 @@ Read next: ``op.py``.
 
 from typing import Any, NamedTuple
 
-__all__ = ["BackwardRows", "Backwards", "Call", "DualRows", "ForwardRows", "Given", "Room", "Sums", "Tables"]
+__all__ = [
+    *("ALL", "COLORS", "PIXELS", "BackwardRows", "Backwards", "Call", "DualRows", "ForwardRows", "Given", "Room", "Sums", "Tables"),
+]
+
+ALL, PIXELS, COLORS = range(3)
+"""What a call of `settle` does: samples from their pixels to their colours; strips of all samples up to their pixels; or on from
+there.
+"""
 
 
 class Call(NamedTuple):

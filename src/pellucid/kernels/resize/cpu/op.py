@@ -19,17 +19,31 @@ from pellucid.core.compilers.alike import alike
 from pellucid.kernels.explicit import operator
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import turns_of
-from pellucid.kernels.resize.cpu.layout import BackwardRows, Backwards, Call, DualRows, ForwardRows, Given, Room, Sums, Tables
+from pellucid.kernels.resize.cpu.layout import (
+    ALL,
+    COLORS,
+    PIXELS,
+    BackwardRows,
+    Backwards,
+    Call,
+    DualRows,
+    ForwardRows,
+    Given,
+    Room,
+    Sums,
+    Tables,
+)
 from pellucid.kernels.several import Pictures
-from pellucid.kernels.sources import Sources, sources_of
+from pellucid.kernels.sources import Sources, gradient_of, sources_of
 from pellucid.kernels.stages.chain import colors_of, has_curve, is_sharp, of_levels
 from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_loop, run_split, scratch, written
 from pellucid.kernels.warp.layout import MODES
 from pellucid.kernels.warp.operators import empty_gradients
-from pellucid.kernels.warp.packing import Opened, Recipe
+from pellucid.kernels.warp.packing import Recipe
+from pellucid.kernels.within import InMemory
 
-__all__ = ["back", "backward", "direct", "dual", "forward", "prepared", "settled", "settled_in_memory"]
+__all__ = ["back", "backward", "direct", "dual", "forward", "prepared", "settled", "settled_in_memory", "unsettled"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -51,13 +65,18 @@ _KEPT = 1 << 20  # bytes of the memory of a pass that a thread keeps
 
 
 class _Own(threading.local):
-    """The memory of a thread's last pass."""
+    """The memory of a thread's last passes, by what made it."""
 
-    key: Any = None
-    room: Any = None
+    def __init__(self) -> None:
+        self.made: dict[str, tuple[Any, Any]] = {}
 
 
 _own = _Own()
+
+
+def _bytes(value: Any) -> int:
+    """Add up the bytes of the arrays in a nesting of tuples."""
+    return value.nbytes if isinstance(value, np.ndarray) else sum(map(_bytes, value)) if isinstance(value, tuple) else 0
 
 
 class _Call:
@@ -76,7 +95,7 @@ class _Call:
         work = self.work = maps.dtype.type
         self.given = Given(pixels, pictures, maps, windows, params, self.colors)
         self.taps, self.step = _taps(maps, height, width, cubic), max(channels, 4)
-        self.size, self.width = (size[0], size[1]), width
+        self.size, self.source, self.width = (size[0], size[1]), (height, width), width
         steps = int(len(maps) > 1), int(len(windows) > 1), int(len(params) > 1)
         kernel = cubic, mode == MODES["zeros"], is_sharp(flags)
         unit = work(1 / 255 if pixels.dtype == np.uint8 and not of_levels(flags) else 1)
@@ -88,20 +107,46 @@ class _Call:
         *rows, size, options = given
         return cls(sources_of(image), image.shape[1], [part.contiguous().numpy() for part in rows], size, options)
 
-    def room(self, rows: Any, lines: _Array) -> Room:
-        """Memory of a pass with these rows of a strip, and such lines: this thread's last one, where that fits."""
+    def holds(self, maps: _Array) -> bool:
+        """Return whether the tables have room for these maps."""
+        (across, down), per = self.taps, 4 if self.call.cubic else 2
+        for row in maps.tolist():
+            if not (per * abs(row[0]) <= across - 3 and per * abs(row[4]) <= down - 3):
+                return self.taps == _taps(maps, *self.source, self.call.cubic)
+        return True
+
+    def _kept(self, rows: Any, make: Callable[[Any], Any]) -> Any:
+        """Return memory for a pass with these rows of a strip: what this thread made for its last pass, if it fits."""
+        key = rows, self.call, self.taps, self.width, self.colors.channels, self.given.params.shape[1], self.work
+        last, made = _own.made.get(make.__name__, (None, None))
+        if last != key:
+            made = make(rows)
+            if _bytes(made) < _KEPT:
+                _own.made[make.__name__] = key, made
+        return made
+
+    def _room(self, rows: Any) -> Room:
         (height, width), eights = self.size, -(-self.taps[0] // 8) * 8
-        key = rows, self.size, self.taps, self.width, self.rows, self.work
-        if _own.key == key:
-            return _own.room._replace(lines=lines)
         places = tuple([np.empty(n, np.int64) for n in (width, width, height, height)])
         sizes = self.taps[0] * width, width, self.taps[1] * height, height, eights * width
         tables = Tables(*[np.empty(n, self.work) for n in (*sizes, self.taps[1], 4 * self.width + eights)])
         floats = scratch("floats", rows.height * self.rows * width, self.work)
-        room = Room(rows, floats, lines, places, np.empty(width, np.uint64), tables)
-        if floats.nbytes + sum(table.nbytes for table in tables) < _KEPT:
-            _own.key, _own.room = key, room
-        return room
+        return Room(rows, floats, np.empty((0, 0), self.work), places, np.empty(width, np.uint64), tables)
+
+    def room(self, rows: Any, lines: _Array) -> Room:
+        """Return memory for a pass with these rows of a strip and these lines."""
+        found: Room = self._kept(rows, self._room)
+        return found._replace(lines=lines)
+
+    def settling(self) -> tuple[_Array, _Array, _Array, Room]:
+        """Return memory for a sample's pixels, for the sums of its lines and for its colours, and memory for a pass."""
+        own, sums, colors, room = self._kept(ForwardRows(0, 0, 1, 1, 1 + self.wide), self._settling)
+        return own, sums, colors, room._replace(lines=self.lines())
+
+    def _settling(self, rows: ForwardRows) -> tuple[_Array, _Array, _Array, Room]:
+        (height, width), colors = self.size, self.given.params.shape[1]
+        own = scratch("resized", self.strips * self.wide * self.rows * width, self.work)[None]
+        return own, np.empty((1, self.colors.channels, height)), np.empty(colors, self.work), self._room(rows)
 
     def lines(self, count: int = 1) -> _Array:
         """So many lines of zeros."""
@@ -114,16 +159,22 @@ class _Call:
 
     def backwards(self) -> tuple[Call, Room, Backwards]:
         """The numbers of a backward pass, which keeps all lines of a strip and two more, and its memory."""
-        (_, width), colors, later = self.size, self.colors, max(len(self.colors.steps) - 1, 0)
+        colors, later = self.colors, max(len(self.colors.steps) - 1, 0)
         mixed, scratched = colors.outputs if colors.mixes else 0, 4 if self.bends else 1
         gradients = 1, 1, colors.channels, colors.outputs, colors.outputs, scratched
-        rows = laid(BackwardRows, *gradients, colors.channels, mixed, later * colors.outputs)
+        found: tuple[Call, Room, Backwards] = self._kept(
+            laid(BackwardRows, *gradients, colors.channels, mixed, later * colors.outputs), self._backwards
+        )
+        return found
+
+    def _backwards(self, rows: BackwardRows) -> tuple[Call, Room, Backwards]:
+        width = self.size[1]
         call = self.call._replace(line=max(self.call.line, 2 * width + 4))  # a row, and as many taps again
         lines = np.empty((self.rows + 2, self.step * call.line + 7), self.work)
         table = np.empty(4 * (self.taps[0] * width + self.width), self.work)
         low, high, index = np.empty(self.width, np.int64), np.empty(self.width, np.int64), np.empty(self.width, np.uint64)
         sums = np.empty(self.taps[0] * width), np.empty(self.taps[1] * self.size[0])
-        return call, self.room(rows, lines), Backwards(low, high, index, table, *sums)
+        return call, self._room(rows)._replace(lines=lines), Backwards(low, high, index, table, *sums)
 
 
 def _taps(maps: _Array, height: int, width: int, cubic: bool) -> tuple[int, int]:
@@ -186,69 +237,103 @@ def prepared(image: Tensor, *given: Any) -> Callable[[_Array, Sequence[_Array]],
     return call
 
 
-def settled(image: Tensor | Pictures, opened: Opened, dtype: torch.dtype) -> Tensor:
-    """The resized samples in the colours that their own means give, in this dtype.
+def settled(image: Tensor | Pictures, mapping: Tensor, window: Tensor, numbers: Tensor, slopes: Tensor, *static: Any) -> Tensor:
+    """Resize the samples, and apply the colours that their own means decide.
 
     Args:
         image: float32, float64 or uint8, any strides; of several sizes, too.
-        opened: the pass; where it reads is in the dtype in which everything is computed.
-        dtype: of the result.
+        mapping, window: in the dtype in which everything is computed.
+        numbers, slopes: colours at a mean of zero, and what each channel of the mean adds to them, in float64.
+        static: the `Recipe`, and the dtype of the result.
     """
-    recipe, mapping, window, numbers, *_ = opened.resample
-    assert window is not None
+    from pellucid.kernels.resize.cpu.means import settle
+
+    recipe, dtype = static
     size, options, _ = recipe.options(image.shape[1])
     out, turns, rows = _written(image, (image.shape[0], options[3], *size), dtype, levels=False)
     if out.numel():
         call = _Call.of(image, mapping, window, numbers, size, options)
-        _settle(call, call.given, opened.slopes.numpy(), rows, turns)
+        _settle(settle, call, call.given, slopes.numpy(), rows, turns)
     return out
 
 
-def settled_in_memory(image: Tensor, recipe: Recipe, dtype: torch.dtype) -> Callable[[_Array, Sequence[_Array], _Array], _Array]:
-    """`settled` for pictures laid out as this one: (memory, (maps, windows, colours), the colours' slopes) -> memory of the
-    result.
-    """
-    from pellucid.kernels.resize.cpu.means import settle
+def unsettled(grad: Tensor, image: Tensor | Pictures, *given: Any) -> tuple[Tensor, ...]:
+    """Compute the gradient of `settled` to its pictures, which alone may be needed. Arguments and results are as of `back`."""
+    from pellucid.kernels.resize.cpu.means import unsettle
+
+    mapping, window, numbers, slopes, recipe, _, _ = given
+    size, options, _ = recipe.options(image.shape[1])
+    found, none = in_large_pages(gradient_of(image)), mapping.new_empty((0,))
+    if grad.numel():
+        call = _Call.of(image, mapping, window, numbers, size, options)
+        planes = grad.to(mapping.dtype).contiguous().view(len(slopes) * options[3], -1).numpy()
+        _unsettle(unsettle, call, call.given, slopes.numpy(), planes, found.view(-1).numpy())
+    return (found if grad.numel() else found.zero_(), *[none] * 4)
+
+
+def _unsettle(loop: Callable[..., None], call: _Call, given: Given, slopes: _Array, grad: _Array, image: _Array) -> None:
+    """Write the gradient."""
+    (height, width), channels = call.size, call.colors.channels
+
+    def task(start: int, stop: int) -> None:
+        numbers, *room = call.backwards()
+        kept = scratch("resized", 2 * channels * height * width, call.work).reshape(2, -1)
+        sums, colors = np.empty((channels, height)), slopes.shape[1]
+        made = image, kept, sums, np.empty(colors, call.work), np.empty(colors)
+        loop(grad, given, numbers, slopes, call.bends, (True, False, False), *made, *room, start, stop)
+
+    run_split(task, len(slopes), _PIXELS // (height * width) + 1)
+
+
+def settled_in_memory(image: Tensor, recipe: Recipe, dtype: torch.dtype) -> InMemory:
+    """Return `settled` and its backward for the memory of pictures laid out as this one, and arrays for the other tensors."""
+    from pellucid.kernels.resize.cpu.means import settle, unsettle
 
     (batch, channels, height, width), table = image.shape, sources_of(image).table
     size, options, _ = recipe.options(channels)
     turns, kind = turns_of(image, options[3], dtype), torch.empty(0, dtype=dtype, device="cpu").numpy().dtype
     shape = (batch * options[3], size[0] * size[1]) if turns is None else (batch, size[0] * size[1] * options[3])
-    loop = alike(settle)
+    loop, back_loop = alike(settle), alike(unsettle)
     last: _Call | None = None
 
-    def call(flat: _Array, rows: Sequence[_Array], slopes: _Array) -> _Array:
+    def called(flat: _Array, arrays: Sequence[_Array]) -> tuple[_Call, Given]:
         nonlocal last
-        made, one, (maps, windows, params) = np.empty(shape, kind), last, rows
-        if one is None or one.taps != _taps(maps, height, width, options[0] > 2):
-            one = last = _Call(Sources(flat[:0], table, height, width), channels, rows, size, options)
-        _settle(one, Given(flat, table, maps, windows, params, one.colors), slopes, made, turns, loop)
+        one, (maps, windows, params) = last, arrays[:3]
+        if one is None or not one.holds(maps):
+            one = last = _Call(Sources(flat[:0], table, height, width), channels, arrays[:3], size, options)
+        return one, Given(flat, table, maps, windows, params, one.colors)
+
+    def forth(flat: _Array, arrays: Sequence[_Array]) -> _Array:
+        made = np.empty(shape, kind)
+        _settle(loop, *called(flat, arrays), arrays[3], made, turns)
         return made
 
-    return call
+    def back(grad: _Array, image: Tensor, arrays: Sequence[_Array]) -> _Array:
+        found = np.empty(batch * channels * height * width, kind)
+        _unsettle(back_loop, *called(elements(image), arrays), arrays[3], grad.reshape(shape), found)
+        return found
+
+    return InMemory(forth, back, (batch, options[3], *size))
 
 
-def _settle(call: _Call, given: Given, slopes: _Array, out: _Array, turns: Any, loop: Callable[..., None] | None = None) -> None:
+def _settle(loop: Callable[..., None], call: _Call, given: Given, slopes: _Array, out: _Array, turns: Any) -> None:
     """Write the result."""
-    from pellucid.kernels.resize.cpu.means import ALL, COLORS, PIXELS, settle
+    (height, width), batch, numbers = call.size, len(slopes), (given, call.call, slopes, call.bends, out)
 
-    (height, width), channels, work, loop = call.size, call.colors.channels, call.work, loop or settle
-    batch, lay, room = len(slopes), ForwardRows(0, 0, 1, 1, 1 + call.wide), call.strips * call.wide * call.rows * width
+    def room(what: int, kept: _Array | None = None, sums: _Array | None = None) -> tuple[Any, ...]:
+        own, line_sums, colors, memory = call.settling()
+        shared = (own, line_sums) if kept is None else (kept, sums)
+        return *shared, colors, what, call.turns(turns, out), memory
 
-    def task(what: int, kept: _Array, sums: _Array, start: int, stop: int) -> None:
-        numbers = given, call.call, slopes, call.bends, out, kept, sums, np.empty(slopes.shape[1], work), what
-        loop(*numbers, call.turns(turns, out), call.room(lay, call.lines()), start, stop)
-
-    def whole(start: int, stop: int) -> None:
-        task(ALL, scratch("resized", room, work)[None], np.empty((1, channels, height)), start, stop)
-
-    threads = torch.get_num_threads()
-    if threads == 1 or batch >= 2 * threads:
-        run_split(whole, batch, _PIXELS // (height * width) + 1)
+    grain = _PIXELS // (height * width) + 1
+    if batch < 2 * grain or batch >= 2 * torch.get_num_threads():
+        run_loop(loop, batch, grain, *numbers, room=partial(room, ALL))
         return
-    kept, sums = np.empty((batch, room), work), np.empty((batch, channels, height))  # threads share every sample
+    own, sums, *_ = call.settling()  # threads share every sample
+    shared = np.empty((batch, own.shape[1]), call.work), np.empty((batch, *sums.shape[1:]))
     for what in (PIXELS, COLORS):
-        run_split(partial(task, what, kept, sums), batch * call.strips, _PIXELS // (call.rows * width) + 1)
+        grain = _PIXELS // (call.rows * width) + 1
+        run_loop(loop, batch * call.strips, grain, *numbers, room=partial(room, what, *shared))
 
 
 def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:

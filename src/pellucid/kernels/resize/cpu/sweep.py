@@ -20,7 +20,19 @@ from pellucid.kernels.resize.cpu.lines import FEW, across, across_many, add_row,
 from pellucid.kernels.resize.cpu.weights import spread, spread_backward, spread_moved, turn
 from pellucid.kernels.stages.sums import add_rows, load, store
 
-__all__ = ["backward", "dual", "forward", "give", "prepare", "read", "strip_at"]
+__all__ = [
+    "backward",
+    "cover_strip",
+    "dual",
+    "forward",
+    "give",
+    "give_back",
+    "prepare",
+    "read",
+    "strip_at",
+    "turn_across",
+    "uncover",
+]
 
 
 class Sample(NamedTuple):
@@ -287,7 +299,7 @@ def dual(given, change, call, others, moves, out, along, room, moved, start, sto
 
 
 @fused.inlined
-def _turn(call, sample, channels, room, turned, upstream):  # type: ignore[no-untyped-def]
+def turn_across(call, sample, channels, room, turned, upstream):  # type: ignore[no-untyped-def]
     """Transpose a sample's table across. Returns its number of taps, 0 if there are too many."""
     first, count, _, _ = room.places
     n, width = sample.count, call.width
@@ -317,7 +329,7 @@ def _give_down(given, call, sample, v, needs, room, turned, line, to_image):  # 
 
 
 @fused.inlined
-def _give_back(given, call, sample, v, needs, room, turned, taps, to_source, to_image):  # type: ignore[no-untyped-def]
+def give_back(given, call, sample, v, needs, room, turned, taps, to_source, to_image):  # type: ignore[no-untyped-def]
     """Pass a strip's gradient on to the image and to the weights of both axes."""
     width, channels, n = call.width, given.colors.channels, sample.count
     upstream, line, pitch = room.lines[call.strip], room.lines[call.strip + 1], width + taps
@@ -362,7 +374,7 @@ def backward(grad, given, call, bends, needs, sums, room, turned, start, stop): 
     for b in range(start, stop):
         p, to_params = given.params[b * call.param_step], sums.params[b if needs[2] else 0]
         sample = prepare(call, given, b, room, lines)
-        taps = _turn(call, sample, channels, room, turned, room.lines[call.strip])
+        taps = turn_across(call, sample, channels, room, turned, room.lines[call.strip])
         if needs[0]:
             sums.image[sample.own : sample.own + channels * sample.height * sample.width] = one - one
         if needs[1]:
@@ -390,6 +402,6 @@ def backward(grad, given, call, bends, needs, sums, room, turned, start, stop): 
             first_back(colors, p, cover, source, g, to_source, to_params, needs[2])
             if needs[0] or needs[1]:
                 uncover(sample, cover, to_source, channels)
-                _give_back(given, call, sample, v, needs, room, turned, taps, to_source, sums.image)
+                give_back(given, call, sample, v, needs, room, turned, taps, to_source, sums.image)
         if needs[1]:
             _to_map(given, call, b, room, turned, sums)

@@ -273,6 +273,7 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
     """`direct` for pictures laid out as this one, with other numbers: (memory, arrays for the tensors) -> memory of the result.
     None for passes with a field, canvases or a table, and for 16-bit floats.
     """
+    from pellucid.kernels.warp.cpu.moves import whole_shifts
     from pellucid.kernels.warp.cpu.sweep import forward
 
     *tensors, size, options, _, dtype = given
@@ -283,7 +284,7 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
     turns = cells if options[3] == cells else 1
     in_turn, split = (asked._replace(image=in_planes(image)), splitter(image)) if cells > 1 else (asked, None)
     narrow, moving = size[1] <= 2 * _BLOCK, None  # where strips are cut the same for all maps
-    table, levels = sources_of(image).table, of_levels(options[2])
+    table, levels, tell = sources_of(image).table, of_levels(options[2]), alike(whole_shifts)
     if dtype == image.dtype and may_shift(shape, options):
         moving = _mover(table, shape[1], size, cells, image.itemsize, again=True)
     # For passes that move pixels, for those that move none, and for those that move them by parts of pixels.
@@ -300,7 +301,7 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
     def call(flat: Any, arrays: Sequence[Any]) -> Any:
         maps, windows, params, *_ = arrays
         if moving is not None and not (colored and params.any()):
-            whole_maps = whole(table, maps, windows, mode, size)
+            whole_maps = whole(table, maps, windows, mode, size, tell)
             if whole_maps is not None:
                 out = np.empty(math.prod((*shape[:2], *size)), flat.dtype)
                 moving(flat, whole_maps, out)
@@ -329,20 +330,21 @@ def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] 
     return call
 
 
-def undoing(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] | None:
-    """Backward of `prepared` where it moves whole pixels: (dense memory of the result's gradient, its arrays) -> memory of the
-    gradient. None for other passes.
-    """
+def undoing(image: Tensor, *given: Any) -> Callable[[Any, Tensor, Sequence[Any]], Any] | None:
+    """Return the backward of `prepared` where that moves whole pixels, as `InMemory.back`; None for other passes."""
+    from pellucid.kernels.warp.cpu.moves import whole_shifts
+
     *tensors, size, options, _, dtype = given
     if dtype != image.dtype or not may_shift(image.shape, options) or any(part is not None for part in tensors[3:]):
         return None
     shape, table, count = (*image.shape[:2], *size), sources_of(image).table, image.numel()
     dense = sources_of(torch.empty(shape, dtype=dtype, device="cpu")).table
-    moving = _mover(dense, shape[1], image.shape[2:], 1, image.itemsize, again=True)
+    moving, tell = _mover(dense, shape[1], image.shape[2:], 1, image.itemsize, again=True), alike(whole_shifts)
 
-    def call(flat: Any, arrays: Sequence[Any]) -> Any:
+    def call(flat: Any, image: Tensor, arrays: Sequence[Any]) -> Any:
+        del image
         maps, windows, params, *_ = arrays
-        found = None if options[2] & FIRST_MIX and params.any() else whole(table, maps, windows, options[1], size)
+        found = None if options[2] & FIRST_MIX and params.any() else whole(table, maps, windows, options[1], size, tell)
         if found is None:
             return None
         out = np.empty(count, flat.dtype)
