@@ -141,7 +141,8 @@ class Given:
                 if self.options[name] is LOST:
                     raise Cannot(name, "the object does not keep this argument", "its description as plain data")
                 if unread := _unread(self.options[name]):
-                    raise Cannot(f"{name}={unread}", "the file does not spell out its value", f"names={{{str(unread)!r}: ...}}")
+                    nearest = f"names={{{str(unread)!r}: ...}}, or --set {unread}=... on the command line"
+                    raise Cannot(f"{name}={unread}", "the file does not spell out its value", nearest)
                 return plain(self.options[name])
         return default
 
