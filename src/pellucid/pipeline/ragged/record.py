@@ -49,7 +49,7 @@ class RaggedRecord:
 
     @staticmethod
     def of(parts: Sequence[tuple[tuple[int, ...], Record]]) -> RaggedRecord:
-        """Join the records of parts into one record.
+        """Return the record of all samples, joined from the records of parts.
 
         Args:
             parts: each with the places of its samples, as :meth:`parts` gives them.
