@@ -50,3 +50,17 @@ def shapes_checked():
 
     with shape_checks.shapes_checked():
         yield
+
+
+@pytest.fixture(params=["cpu", "triton"])
+def by(request, monkeypatch):
+    """The name of each compiled implementation; Triton's kernels run wherever the tests' tensors are."""
+    if request.param != "triton":
+        yield request.param
+        return
+    from pellucid.kernels import dispatch
+    from tests.kernels.interpreted import interpreting
+
+    monkeypatch.setattr(dispatch, "_runs_on", lambda name, device: True)
+    with interpreting(monkeypatch):
+        yield request.param

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampled import function_of
+
 SECONDS = Path(__file__).parent / "seconds.json"
 WORTH_TELLING = 0.25  # functions cheaper than this are not listed, but for those that make Numba compile for a second
 
@@ -58,13 +60,15 @@ def pytest_runtest_setup(item):
 def pytest_runtest_makereport(item, call):
     report = yield
     if call.when == "teardown":
-        report.user_properties.append(("spent", [now - then for now, then in zip(_spent(), item.stash["started"], strict=True)]))
+        spent = [now - then for now, then in zip(_spent(), item.stash["started"], strict=True)]
+        report.user_properties.append(("spent", (function_of(item), spent)))
     return report
 
 
 def pytest_runtest_logreport(report):
     if report.when == "teardown" and "PYTEST_XDIST_WORKER" not in os.environ:
-        _costs[report.nodeid.partition("[")[0].removeprefix("tests/")].append(dict(report.user_properties)["spent"])
+        name, spent = dict(report.user_properties)["spent"]
+        _costs[name].append(spent)
 
 
 def pytest_sessionfinish(session):

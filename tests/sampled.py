@@ -154,12 +154,19 @@ def _comparable(value: object, place: int) -> Hashable:
     return type(value), value
 
 
+def function_of(item: pytest.Item) -> str:
+    """A test function by its file and name; what Triton's interpreter computes of it (parameter ``by``) is one of its own."""
+    name = item.nodeid.partition("[")[0].removeprefix("tests/")
+    by = item.callspec.params.get("by") if hasattr(item, "callspec") else None
+    return f"{name}[triton]" if by == "triton" else name
+
+
 def mark_long(items: Iterable[pytest.Item], config: pytest.Config) -> None:
     """Mark what the default run leaves out, and tell ``config`` what it takes; cases already slow are not counted."""
     functions: dict[str, dict[str, pytest.Item]] = defaultdict(dict)
     for item in items:
         if not (item.get_closest_marker("slow") or item.get_closest_marker("gpu")):
-            functions[item.nodeid.partition("[")[0].removeprefix("tests/")][item.nodeid] = item
+            functions[function_of(item)][item.nodeid] = item
     config.stash[samples] = {}
     for function, cases in functions.items():
         grid = {name: _parameters(item) for name, item in cases.items()}

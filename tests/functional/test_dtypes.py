@@ -8,8 +8,10 @@ import pellucid
 from pellucid.functional import horizontal_flip, remap, resize, vertical_flip, warp, warp_affine
 from pellucid.functional.opencv import INTERPOLATIONS
 from pellucid.kernels.warp.taps import PADDING_MODES
+from tests.kernels.primitives import placed
 
 IMPLS = ["reference", "cpu"]
+everyone = pytest.mark.parametrize("by", [*IMPLS, "triton"], indirect=True)
 DTYPES = [torch.uint8, torch.float16, torch.bfloat16]
 
 
@@ -30,40 +32,39 @@ FILL = [3.0, 200.4, 300.0]
 @pytest.mark.parametrize("interpolation", [name for name in INTERPOLATIONS if name != "nearest"])
 @pytest.mark.parametrize("padding_mode", PADDING_MODES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("impl", IMPLS)
-def test_the_bits_of_a_cast_before_and_after(impl, dtype, padding_mode, interpolation):
-    image = photo(dtype)
-    options = {"size": (8, 10), "interpolation": interpolation, "padding_mode": padding_mode, "fill": FILL, "impl": impl}
-    assert torch.equal(warp(image, MAPS, **options), narrowed(warp(image.float(), MAPS, **options), dtype))
+@everyone
+def test_the_bits_of_a_cast_before_and_after(by, dtype, padding_mode, interpolation):
+    image, maps = placed((photo(dtype), MAPS), by)
+    options = {"size": (8, 10), "interpolation": interpolation, "padding_mode": padding_mode, "fill": FILL, "impl": by}
+    assert torch.equal(warp(image, maps, **options), narrowed(warp(image.float(), maps, **options), dtype))
 
 
 @pytest.mark.parametrize("channels", [1, 3, 6])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("impl", IMPLS)
-def test_with_any_number_of_channels(impl, dtype, channels):
-    image = photo(dtype, channels)
-    options = {"size": (8, 10), "fill": 30.7, "impl": impl}
-    assert torch.equal(warp(image, MAPS, **options), narrowed(warp(image.float(), MAPS, **options), dtype))
+@everyone
+def test_with_any_number_of_channels(by, dtype, channels):
+    image, maps = placed((photo(dtype, channels), MAPS), by)
+    options = {"size": (8, 10), "fill": 30.7, "impl": by}
+    assert torch.equal(warp(image, maps, **options), narrowed(warp(image.float(), maps, **options), dtype))
 
 
 @pytest.mark.parametrize("relative", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("impl", IMPLS)
-def test_remap(impl, dtype, relative):
-    image = photo(dtype)
+@everyone
+def test_remap(by, dtype, relative):
     x, y = torch.rand(2, 2, 7, 8, generator=torch.Generator().manual_seed(1)) * 9 - 1
-    options = {"relative": relative, "border_value": FILL, "impl": impl}
+    image, x, y = placed((photo(dtype), x, y), by)
+    options = {"relative": relative, "border_value": FILL, "impl": by}
     assert torch.equal(remap(image, x, y, **options), narrowed(remap(image.float(), x, y, **options), dtype))
 
 
-@pytest.mark.parametrize("impl", IMPLS)
-def test_halves_of_levels_are_rounded_to_even(impl):
+@everyone
+def test_halves_of_levels_are_rounded_to_even(by):
     """Fractions of 255 would lose them: a tie is no tie once the sum is rounded."""
-    left, right = torch.meshgrid(torch.arange(256), torch.arange(256), indexing="ij")
-    pairs = torch.stack((left, right), -1).reshape(1, 1, -1, 2).to(torch.uint8)
-    found = warp(pairs, [[1.0, 0, 0.5], [0, 1, 0]], size=(65536, 1), impl=impl)
-    expected = np.rint((left + right).double().numpy() / 2)
-    assert np.array_equal(found.numpy().reshape(256, 256), expected)
+    left, right = (level.ravel()[:: 7 if by == "triton" else 1] for level in np.mgrid[:256, :256])
+    (pairs,) = placed([torch.from_numpy(np.stack((left, right), -1)).to(torch.uint8)[None, None]], by)
+    found = warp(pairs, [[1.0, 0, 0.5], [0, 1, 0]], size=(len(left), 1), impl=by)
+    assert np.array_equal(found.cpu().numpy().ravel(), np.rint((left + right) / 2))
 
 
 @pytest.mark.parametrize("impl", IMPLS)

@@ -1,10 +1,13 @@
 """Running Triton's kernels in tests: on the GPU where there is one, else by Triton's interpreter on CPU tensors."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+
+from pellucid.kernels import dispatch
 
 _PATCHED = set()
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -49,8 +52,8 @@ def _remembered(number):
     return found
 
 
-@pytest.fixture(autouse=True)
-def runs(monkeypatch):
+@contextmanager
+def interpreting(monkeypatch):
     """Skip without Triton. The interpreter computes both sides of every choice, so its NumPy warnings mean nothing.
 
     Its maximum and minimum give NaN where one side is NaN, a device's the other side: here they do as a device's.
@@ -88,3 +91,16 @@ def runs(monkeypatch):
     monkeypatch.setattr(builder, "create_clampf", _clamp)
     with np.errstate(all="ignore"):
         yield
+
+
+@pytest.fixture(autouse=True)
+def runs(monkeypatch):
+    """For files whose tests all run so."""
+    with interpreting(monkeypatch):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def anywhere(monkeypatch):
+    """For files that choose Triton by name: its kernels run on the tests' device."""
+    monkeypatch.setattr(dispatch, "_runs_on", lambda name, device: True)

@@ -6,7 +6,8 @@ import torch
 from pellucid.kernels.codec import jpeg
 from pellucid.kernels.codec.tables import SLOPES, SUBSAMPLINGS
 from tests.compare import within_budget
-from tests.kernels.primitives import Kernel, contract
+
+from .primitives import Kernel
 
 SIZES = ((37, 53), (8, 8), (17, 16), (16, 17), (1, 1), (33, 4), (2, 6), (15, 33), (5, 3), (48, 64))
 
@@ -23,7 +24,7 @@ def pictures(batch=3, channels=3, size=(21, 34), rows=None, dtype=torch.float64,
     return image.to(dtype), torch.rand(rows or batch, generator=generator, dtype=dtype) * 90 + 5
 
 
-CODEC = Kernel(decoded, pictures, "pellucid::cpu_codec", ("4:2:0", "proximity"))
+CODEC = Kernel(decoded, pictures, "codec", ("4:2:0", "proximity"))
 
 
 @pytest.mark.parametrize("slope", SLOPES)
@@ -51,19 +52,6 @@ def test_values_of_numbers_are_those_of_their_bytes(subsampling):
         image, quality = pictures(dtype=dtype)
         ours, theirs = (decoded(image, quality, subsampling=subsampling, impl=impl) for impl in ("cpu", "reference"))
         assert torch.equal(ours, theirs)
-
-
-# Those that ask for a gradient to every tensor, or for an error in forward mode, where this codec is tensor code.
-_OTHERS = {
-    "second_derivatives_go_through_the_reference",
-    "forward_mode_and_nested_transforms_name_the_way_out",
-    "compiles_to_one_graph_that_keeps_the_operator",
-}
-
-
-@pytest.mark.parametrize("check", [c for c in contract if c.__name__ not in _OTHERS], ids=lambda c: c.__name__)
-def test_contract(check):
-    check(CODEC)
 
 
 def test_a_mapped_axis_joins_the_batch():
@@ -95,12 +83,6 @@ def test_half_precision_keeps_the_tensor_code():
     (gradient,) = torch.autograd.grad(decoded(leaf, quality).float().square().sum(), leaf)
     assert gradient.dtype == torch.bfloat16
     assert torch.isfinite(gradient).all()
-
-
-def test_an_empty_batch():
-    image, quality = pictures(batch=0, rows=1)
-    leaf = image.requires_grad_()
-    assert torch.autograd.grad(decoded(leaf, quality).sum(), leaf)[0].shape == image.shape
 
 
 def test_strided_pictures_and_gradients():

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from pellucid.kernels.layers import layers
-from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
+
+from .primitives import Kernel, agree
 
 DOUBLE = torch.float64
 
@@ -32,16 +33,7 @@ def laid(image, offset, opacity, box, maps, plane=None, *, impl="auto", **option
     return layers(image, offset, opacity, box, maps, plane, impl=impl, **given)
 
 
-LAYERS = Kernel(laid, tables, "pellucid::cpu_layers", ([0.3, -0.2, 0.7], False, 2.5, DOUBLE))
-
-
-@pytest.mark.parametrize("check", contract, ids=lambda c: c.__name__)
-def test_contract(check):
-    check(LAYERS)
-
-
-def test_all_gradients_in_slow_mode():
-    slow_gradients(LAYERS, batch=2, size=(3, 4), reads=2)
+LAYERS = Kernel(laid, tables, "layers", ([0.3, -0.2, 0.7], False, 2.5, DOUBLE))
 
 
 @pytest.mark.parametrize("covers", [False, True])
@@ -55,18 +47,12 @@ def test_every_kind_of_table_equals_the_reference_in_double(covers, edge, throug
         plane[:, 2:5] = plane[:, 2:5].round()  # rows with holes, and rows of nothing
         plane[:, 4], plane[:, 5, 3:9] = 1.0, 0.0
 
-    def call(*tensors, impl):
-        floating = iter(tensors[2:])
-        numbers = [next(floating) if part is not None else None for part in (box, maps, plane)]
-        return laid(image_of(tensors), offset, tensors[1], *numbers, impl=impl, edge=edge, covers=covers)
+    def call(image, opacity, *floating, impl):
+        left = iter(floating)
+        numbers = [next(left) if part is not None else None for part in (box, maps, plane)]
+        return laid(image, offset, opacity, *numbers, impl=impl, edge=edge, covers=covers)
 
-    def image_of(tensors):
-        return tensors[0]
-
-    given = [image, opacity, *(part for part in (box, maps, plane) if part is not None)]
-    found = (gradients(call, given, impl=impl) for impl in ("cpu", "reference"))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+    agree(call, [image, opacity, *(part for part in (box, maps, plane) if part is not None)])
 
 
 def whole(batch, maps=True, generator=None):
@@ -132,10 +118,3 @@ def test_nothing_comes_of_nothing(shape):
     )
     assert out.shape == shape
     assert all(not g.any() for g in torch.autograd.grad(out.sum(), (image, opacity)))
-
-
-def test_layouts_in_memory_change_nothing():
-    image, *table = tables(batch=2)
-    expected = laid(image, *table, impl="cpu")
-    assert torch.equal(laid(image.contiguous(memory_format=torch.channels_last), *table, impl="cpu"), expected)
-    assert torch.equal(laid(image.flip(3).flip(3)[:, :, ::1], *table, impl="cpu"), expected)

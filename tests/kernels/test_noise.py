@@ -10,7 +10,8 @@ from pellucid.kernels.blend import gaussian_field, noise, poisson_quantile, refe
 from pellucid.pipeline.explanation import explain
 from pellucid.random import patterns
 from pellucid.types import ImageSpec
-from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
+
+from .primitives import Kernel, agree, both, gradients, placed
 
 
 def noises(batch=2, channels=3, size=(9, 11), rows=None, dtype=torch.float64, seed=0):
@@ -25,64 +26,46 @@ def clipped(*tensors, impl="auto"):
     return noise(*tensors, clip=True, impl=impl)
 
 
-NOISE = Kernel(noise, noises, "pellucid::cpu_noise", (0,))
-CLIPPED = Kernel(clipped, noises, "pellucid::cpu_noise", (1,))
+NOISE = Kernel(noise, noises, "noise", (0,))
+CLIPPED = Kernel(clipped, noises, "noise", (1,))
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 7), (2, 33, 34), (3, 64, 64)])
-def test_the_field_is_the_references_bit_for_bit(shape):
-    words = torch.randint(1 << 32, (5, 2))
-    ours, theirs = (gaussian_field(words, shape, torch.float32, impl=impl) for impl in ("cpu", "reference"))
-    assert torch.equal(ours, theirs)
-    ours, theirs = (gaussian_field(words, shape, torch.float64, impl=impl) for impl in ("cpu", "reference"))
-    torch.testing.assert_close(ours, theirs, rtol=5e-16, atol=0)  # a unit in the square root, and the product after it
+def test_the_field_is_the_references_bit_for_bit(shape, by):
+    (words,) = placed([torch.randint(1 << 32, (5, 2))], by)
+    for dtype, error in ((torch.float32, 0.0), (torch.float64, 5e-16)):  # a unit in the square root, and the product after it
+        ours, theirs = (gaussian_field(words, shape, dtype, impl=impl) for impl in (by, "reference"))
+        torch.testing.assert_close(ours, theirs, rtol=error, atol=0)
 
 
 @pytest.mark.parametrize("clip", [False, True])
 @pytest.mark.parametrize("rows", [1, None])
-def test_noise_and_the_images_gradient_are_the_references_bit_for_bit(clip, rows):
-    tensors = noises(size=(40, 50), rows=rows, dtype=torch.float32)
-    ours, theirs = (gradients(noise, tensors, clip=clip, impl=impl) for impl in ("cpu", "reference"))
-    assert torch.equal(ours[0], theirs[0])
-    assert torch.equal(ours[1], theirs[1])
+def test_noise_and_the_images_gradient_are_the_references_bit_for_bit(clip, rows, by):
+    tensors = noises(size=(20, 31), rows=rows, dtype=torch.float32)
+    values, images, *_ = both(noise, tensors, by, clip=clip)
+    assert torch.equal(*values)
+    assert torch.equal(*images)
+    agree(noise, noises(size=(20, 31), rows=rows), by, clip=clip)
 
 
-@pytest.mark.parametrize("clip", [False, True])
-@pytest.mark.parametrize("rows", [1, None])
-def test_noise_and_its_gradients_equal_the_reference_in_double(clip, rows):
-    tensors = noises(size=(40, 50), rows=rows)
-    for ours, theirs in zip(*(gradients(noise, tensors, clip=clip, impl=impl) for impl in ("cpu", "reference")), strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-15, rtol=1e-12)
-
-
-def test_empty_batches_and_parts_of_the_gradients():
-    image, words, mean, sigma = noises()
-    assert noise(image[:0], words[:0], mean[:0], sigma[:0], impl="cpu").shape == (0, 3, 9, 11)
-    assert gaussian_field(words[:0], (3, 4, 5), torch.float32, impl="cpu").shape == (0, 3, 4, 5)
-    whole = gradients(noise, (image, words, mean, sigma), clip=True, impl="cpu")[1:]
+def test_parts_of_the_gradients_and_other_numbers(by):
+    image, words, mean, sigma = given = placed(noises(), by)
+    whole = gradients(noise, given, clip=True, impl=by)[1:]
     for place in (0, 2, 3):
-        leaves = [t.clone().requires_grad_(i == place) if i != 1 else t for i, t in enumerate((image, words, mean, sigma))]
-        weights = torch.randn(image.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-        (found,) = torch.autograd.grad(noise(*leaves, clip=True, impl="cpu"), leaves[place], weights)
+        leaves = [t.clone().requires_grad_(i == place) if i != 1 else t for i, t in enumerate(given)]
+        weights = torch.randn(image.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64).to(image)
+        (found,) = torch.autograd.grad(noise(*leaves, clip=True, impl=by), leaves[place], weights)
         assert torch.equal(found, whole[max(place - 1, 0)])
+    assert noise(image.half(), words, mean.half(), sigma.half(), impl=by).dtype == torch.float16
+    assert gaussian_field(words[:0], (3, 4, 5), torch.float32, impl=by).shape == (0, 3, 4, 5)
 
 
-def test_the_field_is_an_operator():
-    words = torch.randint(1 << 32, (2, 3, 2))
-    mapped = torch.func.vmap(lambda w: gaussian_field(w, (2, 3, 5), torch.float64, impl="cpu"))(words)
-    assert torch.equal(mapped[1], gaussian_field(words[1], (2, 3, 5), torch.float64, impl="reference"))
-    torch.library.opcheck(torch.ops.pellucid.cpu_gaussian_field.default, (words[0], [2, 3, 5], torch.float64))
-
-
-@pytest.mark.parametrize("kernel", [NOISE, CLIPPED], ids=["plain", "clipped"])
-@pytest.mark.parametrize("check", contract, ids=lambda c: c.__name__)
-def test_contract(kernel, check):
-    check(kernel)
-
-
-@pytest.mark.parametrize("kernel", [NOISE, CLIPPED], ids=["plain", "clipped"])
-def test_gradients_agree_with_finite_differences(kernel):
-    slow_gradients(kernel, size=(3, 4))
+def test_the_field_is_an_operator(by):
+    (words,) = placed([torch.randint(1 << 32, (2, 3, 2))], by)
+    mapped = torch.func.vmap(lambda w: gaussian_field(w, (2, 3, 5), torch.float32, impl=by))(words)
+    assert torch.equal(mapped[1], gaussian_field(words[1], (2, 3, 5), torch.float32, impl="reference"))
+    operator = getattr(torch.ops.pellucid, f"{by}_gaussian_field").default
+    torch.library.opcheck(operator, (words[0], [2, 3, 5], torch.float64))
 
 
 def test_the_pipelines_use_it_and_say_so():

@@ -3,18 +3,12 @@
 import pytest
 import torch
 
-from pellucid.kernels import curve, dispatch
+from pellucid.kernels import curve
 from pellucid.kernels.color.passes import shift_hsv
 from pellucid.kernels.stages.colour import BENT
 
-from .interpreted import DEVICE, runs  # noqa: F401
-from .primitives import gradients
-
-
-@pytest.fixture(autouse=True)
-def anywhere(monkeypatch):
-    """Explicitly chosen, the kernels run on the tests' device."""
-    monkeypatch.setattr(dispatch, "_runs_on", lambda name, device: True)
+from .interpreted import DEVICE, anywhere, runs  # noqa: F401
+from .primitives import agree
 
 
 def bent(name):
@@ -40,9 +34,7 @@ def test_values_and_gradients_are_the_references(name, size, shared):
     image = torch.rand(2, 3, *size, generator=generator, dtype=torch.float64)
     spread = torch.ones(1 if shared else 2, dtype=torch.float64)
     tensors = [image, *(number * spread for number in numbers)]
-    found = (gradients(function, [t.to(DEVICE) for t in tensors], impl=impl) for impl in ("triton", "reference"))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-11)
+    agree(function, tensors, "triton", close=1e-11)
 
 
 def test_other_surrogates_are_the_references_own_and_empty_batches_stay_empty():

@@ -6,7 +6,8 @@ import torch
 from pellucid import HueSaturationValue, Pipeline
 from pellucid.kernels.color import shift_hsv
 from pellucid.kernels.conversion import as_bytes, as_colors
-from tests.kernels.primitives import Kernel, contract, gradients, slow_gradients
+
+from .primitives import Kernel, agree
 
 
 def shifts(batch=2, size=(9, 11), dtype=torch.float64, seed=0, low=0.0):
@@ -21,21 +22,14 @@ def shifted(image, numbers, *, impl="auto"):
     return shift_hsv(image, *numbers.unbind(1), impl=impl)
 
 
-SHIFT = Kernel(shifted, shifts, "pellucid::cpu_shift_hsv")
-
-
-def same(*tensors):
-    found = (gradients(shifted, tensors, impl=impl) for impl in ("cpu", "reference"))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+SHIFT = Kernel(shifted, shifts, "shift_hsv")
 
 
 @pytest.mark.parametrize("columns", [3, 4])
 def test_values_and_gradients_equal_the_reference_in_double(columns):
     image, numbers = shifts(batch=3, size=(47, 53))  # more pixels than a strip
-    same(1.4 * image - 0.2, numbers[:, :columns])
-    same(image, numbers[:1, :columns])
-    assert shifted(image[:0], numbers[:0], impl="cpu").shape == (0, 3, 47, 53)
+    agree(shifted, (1.4 * image - 0.2, numbers[:, :columns]))
+    agree(shifted, (image, numbers[:1, :columns]))
 
 
 @pytest.mark.parametrize("numbers", [(0.0, 0.0, 0.0), (0.1, 0.3, -0.1), (-0.37, -0.2, 0.15), (0.2, -1.0, 0.0), (0.2, 1.0, 1.0)])
@@ -45,7 +39,7 @@ def test_ties_grey_and_black_have_the_references_gradients(numbers):
     image = torch.cartesian_prod(levels, levels, levels).T.reshape(1, 3, 4, 16)
     hue, *rest = numbers
     # No whole sixth of a turn: whether a hue lies on an end or beside it is a matter of rounding.
-    same(image, torch.tensor([[hue + 0.013, *rest, 0.8]], dtype=torch.float64))
+    agree(shifted, (image, torch.tensor([[hue + 0.013, *rest, 0.8]], dtype=torch.float64)))
 
 
 @pytest.mark.parametrize("strange", [torch.nan, torch.inf, -torch.inf])
@@ -59,15 +53,6 @@ def test_what_is_not_a_number_stays_so(strange, dtype):
     for rows in given:
         ours, theirs = (shifted(image, rows, impl=impl) for impl in ("cpu", "reference"))
         assert torch.equal(ours.isnan(), theirs.isnan())
-
-
-@pytest.mark.parametrize("check", contract, ids=lambda c: c.__name__)
-def test_contract(check):
-    check(SHIFT)
-
-
-def test_gradients_agree_with_finite_differences():
-    slow_gradients(SHIFT, size=(3, 4), low=0.2)
 
 
 def test_the_pipeline_uses_it_and_says_so():

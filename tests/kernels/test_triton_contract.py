@@ -2,11 +2,10 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
-from functorch.compile import make_boxed_func
-from torch._dynamo.backends.common import aot_autograd
 
 from pellucid.core import compilers
 from pellucid.errors import ImplementationError
@@ -14,28 +13,19 @@ from pellucid.kernels import dispatch
 from pellucid.kernels.warp.packing import pack
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
 
+from . import test_warp_contract as warps
 from .interpreted import DEVICE, runs  # noqa: F401
+from .primitives import mapped_is_looped, operators_kept, placed, second_derivatives
 from .warps import operands, reference, warp
 from .warps import triton as kernels
 
 
 def example(batch=2, dtype=torch.float32, size=(5, 6)):
-    generator = torch.Generator().manual_seed(3)
-    image = torch.rand(batch, 3, *size, dtype=dtype, generator=generator)
-    strength = torch.tensor([[0.1, 0.1, 2], [0.1, 0.1, 2], [0.001, 0.001, 0]], dtype=dtype)
-    noise = torch.randn(batch, 3, 3, dtype=dtype, generator=generator) * strength
-    return image.to(DEVICE), (torch.eye(3, dtype=dtype) + noise).to(DEVICE)
+    return placed(warps.example(batch, dtype, size), "triton")
 
 
 def jittered(image, src_from_dst, *, function=kernels.warp, **options):
-    count, like = image.shape[0], {"dtype": image.dtype, "device": image.device}
-    mixing = torch.eye(3, **like).repeat(count, 1, 1) * 0.7 + 0.1
-    epilogue = [
-        HueStage(torch.linspace(-0.2, 0.3, count, **like)),
-        ClipStage(),
-        AffineStage(mixing, torch.full((1, 3), -0.5, **like)),
-    ]
-    return function(image, src_from_dst, matrix=mixing, fill=torch.ones(1, 3, **like), epilogue=epilogue, **options)
+    return warps.jittered(image, src_from_dst, function=function, **options)
 
 
 def test_importing_pellucid_does_not_import_triton():
@@ -102,46 +92,32 @@ def test_opcheck(tests):
 
 
 def test_vmap_and_its_gradients():
-    image, src_from_dst = example(1)
-    images = torch.stack((image, image.flip(-1)))
-    maps = torch.stack((src_from_dst, src_from_dst * 1.01))
+    def warped(*given, impl):
+        return kernels.warp(*given, size=(4, 5))
 
-    def loss(x, m):
-        return kernels.warp(x, m, size=(4, 5)).square().sum()
-
-    mapped = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)))(images, maps)
-    shared = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)), in_dims=(None, 0))(image, maps)
-    for lane in range(2):
-        single = torch.func.grad(loss, argnums=(0, 1))(images[lane], maps[lane])
-        assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
-        single = torch.func.grad(loss, argnums=(0, 1))(image, maps[lane])
-        assert all(torch.equal(many[lane], one) for many, one in zip(shared, single, strict=True))
+    image, maps = example(1)
+    for lanes in ((0, 1), (1,)):
+        mapped_is_looped(warped, (image, maps), (image.flip(-1), maps * 1.01), lanes, rtol=0.0)
 
 
 def test_vmap_over_fields():
-    image, src_from_dst = example(1)
-    fields = torch.randn(2, 1, 2, 4, 5, device=DEVICE)
+    def displaced(picture, field, impl):
+        return kernels.warp(picture, maps, size=(4, 5), field=field)
 
-    def loss(x, field):
-        return kernels.warp(x, src_from_dst, size=(4, 5), field=field).square().sum()
+    image, maps = example(1)
+    one, other = torch.randn(2, 1, 2, 4, 5, device=DEVICE)
+    mapped_is_looped(displaced, (image, one), (image, other), (1,), rtol=0.0)
 
-    mapped = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)), in_dims=(None, 0))(image, fields)
-    for lane in range(2):
-        single = torch.func.grad(loss, argnums=(0, 1))(image, fields[lane])
-        assert all(torch.equal(many[lane], one) for many, one in zip(mapped, single, strict=True))
+
+def same_second_derivatives(given, call):
+    for ours, theirs in zip(*(second_derivatives(partial(call, by.warp), given) for by in (kernels, reference)), strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 def test_second_derivatives_with_a_field_go_through_the_reference():
-    image, src_from_dst = example(dtype=torch.float64)
     field = torch.randn(2, 2, 4, 5, dtype=torch.float64, device=DEVICE)
-    leaves = image.requires_grad_(), src_from_dst.requires_grad_(), field.requires_grad_()
-    found = []
-    for function in (kernels.warp, reference.warp):
-        out = function(leaves[0], leaves[1], size=(4, 5), field=leaves[2]).square().sum()
-        first = torch.autograd.grad(out, leaves, create_graph=True)
-        found.append(torch.autograd.grad(sum(f.sin().sum() for f in first), leaves))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs)
+    given = *example(dtype=torch.float64), field
+    same_second_derivatives(given, lambda function, x, at, field: function(x, at, size=(4, 5), field=field))
 
 
 def test_8_bit_results_have_no_gradient():
@@ -152,15 +128,8 @@ def test_8_bit_results_have_no_gradient():
 
 
 def test_second_derivatives_go_through_the_reference():
-    image, src_from_dst = example(dtype=torch.float64)
-    leaves = image.requires_grad_(), src_from_dst.requires_grad_()
-    found = []
-    for function in (kernels.warp, reference.warp):
-        out = jittered(*leaves, size=(4, 5), function=function).square().sum()
-        first = torch.autograd.grad(out, leaves, create_graph=True)
-        found.append(torch.autograd.grad(sum(f.sin().sum() for f in first), leaves))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs)
+    given = example(dtype=torch.float64)
+    same_second_derivatives(given, lambda function, x, at: jittered(x, at, size=(4, 5), function=function))
 
 
 def test_forward_mode_and_second_derivatives_of_functions_raise():
@@ -215,22 +184,9 @@ def test_empty_batches_and_images():
 
 
 def test_one_graph_keeps_the_operator():
-    names = []
-
-    def keep(graph, _):
-        names.extend(str(node.target) for node in graph.graph.nodes)
-        return make_boxed_func(graph.forward)
-
     image, src_from_dst = example()
-    image.requires_grad_()
-    torch._dynamo.reset()
-    backend = aot_autograd(fw_compiler=keep, bw_compiler=keep)
-    compiled = torch.compile(jittered, fullgraph=True, backend=backend)(image, src_from_dst, size=(4, 5))
-    eager = jittered(image, src_from_dst, size=(4, 5))
-    torch.testing.assert_close(compiled, eager)
-    grads = [torch.autograd.grad(out.square().sum(), image)[0] for out in (compiled, eager)]
-    torch.testing.assert_close(*grads)
-    assert [n for n in names if "triton_warp" in n] == ["pellucid.triton_warp.default", "pellucid.triton_warp_backward.default"]
+    kept = operators_kept(lambda x: jittered(x, src_from_dst, size=(4, 5)), [image.requires_grad_()], "triton_warp")
+    assert kept == ["pellucid.triton_warp.default", "pellucid.triton_warp_backward.default"]
 
 
 def test_parameters_alone_have_the_gradients_that_they_have_beside_the_image():

@@ -7,19 +7,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import pellucid
 from pellucid import Key, Pipeline
-from pellucid.kernels import dispatch
 from pellucid.kernels import warp as warps
 from tests.cases import MEAN, STD
 
-from .interpreted import DEVICE, runs  # noqa: F401
+from .interpreted import DEVICE, anywhere, runs  # noqa: F401
 
 MOVING = (pellucid.RandomAffine(degrees=20, translate=(0.1, 0.1)), pellucid.RandomHorizontalFlip())
 COLOURS = (pellucid.ColorJitter(brightness=0.2, saturation=0.2, hue=0.1), pellucid.Normalize(mean=MEAN, std=STD))
-
-
-@pytest.fixture(autouse=True)
-def anywhere(monkeypatch):
-    monkeypatch.setattr(dispatch, "_runs_on", lambda name, device: True)
 
 
 @pytest.mark.parametrize("given", [torch.uint8, torch.bfloat16, torch.float32])

@@ -21,12 +21,12 @@ def example(batch=2, dtype=torch.float32, size=(9, 11)):
     return image, torch.eye(3, dtype=dtype) + noise
 
 
-def jittered(image, src_from_dst, **options):
-    count, dtype = image.shape[0], image.dtype
-    turns = torch.linspace(-0.2, 0.3, count, dtype=dtype)
-    mixing = torch.eye(3, dtype=dtype).repeat(count, 1, 1) * 0.7 + 0.1
-    epilogue = [HueStage(turns), ClipStage(), AffineStage(mixing, torch.full((1, 3), -0.5, dtype=dtype))]
-    return warp(image, src_from_dst, matrix=mixing, fill=torch.ones(1, 3, dtype=dtype), epilogue=epilogue, **options)
+def jittered(image, src_from_dst, *, function=warp, **options):
+    count, like = image.shape[0], {"dtype": image.dtype, "device": image.device}
+    mixing = torch.eye(3, **like).repeat(count, 1, 1) * 0.7 + 0.1
+    turns = HueStage(torch.linspace(-0.2, 0.3, count, **like))
+    epilogue = [turns, ClipStage(), AffineStage(mixing, torch.full((1, 3), -0.5, **like))]
+    return function(image, src_from_dst, matrix=mixing, fill=torch.ones(1, 3, **like), epilogue=epilogue, **options)
 
 
 @pytest.mark.parametrize(
