@@ -104,7 +104,7 @@ class Collate:
         return Drafts(self.pipeline)
 
     def read(self, samples: Sequence[Any]) -> list[Any]:
-        """Decode the samples' pictures to tensors and augment nothing: for workers whose samples a `Prefetcher` augments.
+        """Return the samples with pictures decoded to tensors but not augmented, for a `Prefetcher` to augment.
 
         Args:
             samples: as in the call.

@@ -53,7 +53,7 @@ def from_albumentations(
 def read_albumentations(
     source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
 ) -> Imported:
-    """Import as :func:`from_albumentations`, and return also notes, and a list of missing operations instead of an error.
+    """Return what :func:`from_albumentations` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
         source, size: as for :func:`from_albumentations`.

@@ -63,7 +63,7 @@ def from_kornia(
 def read_kornia(
     source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
 ) -> Imported:
-    """Import as :func:`from_kornia`, and return also notes, and a list of missing operations instead of an error.
+    """Return what :func:`from_kornia` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
         source, size: as for :func:`from_kornia`.

@@ -50,7 +50,7 @@ def from_monai(source: Any, *, match: Match = "nearest") -> Pipeline:
 
 
 def read_monai(source: Any, *, match: Match = "nearest") -> Imported:
-    """Import as :func:`from_monai`, and return also notes, and a list of missing operations instead of an error.
+    """Return what :func:`from_monai` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
         source: as for :func:`from_monai`.
@@ -82,7 +82,7 @@ def from_torchio(source: Any, *, match: Match = "nearest") -> Pipeline:
 
 
 def read_torchio(source: Any, *, match: Match = "nearest") -> Imported:
-    """Import as :func:`from_torchio`, and return also notes, and a list of missing operations instead of an error.
+    """Return what :func:`from_torchio` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
         source: as for :func:`from_torchio`.

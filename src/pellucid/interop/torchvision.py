@@ -66,7 +66,7 @@ def from_torchvision(
 def read_torchvision(
     source: Any, *, match: Match = "nearest", size: tuple[int, int] | None = None, unknown: Unknown = "refuse"
 ) -> Imported:
-    """Import as :func:`from_torchvision`, and return also notes, and a list of missing operations instead of an error.
+    """Return what :func:`from_torchvision` imports, with notes, and with a list of missing operations instead of an error.
 
     Args:
         source, size: as for :func:`from_torchvision`.

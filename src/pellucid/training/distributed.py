@@ -43,7 +43,7 @@ class World:
 
 
 def join_world() -> World:
-    """Join the group that torchrun's environment describes, and return this process's rank and the group's size.
+    """Return this process's rank and the group's size, having joined the group that torchrun's environment describes.
 
     Without torchrun, the process is alone. The backend is NCCL on GPUs, else gloo.
 

@@ -142,7 +142,7 @@ def fit_run(
     about: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Path:
-    """Call :func:`fit` with the steps, the seed and the intervals of the settings, and return its result.
+    """Return the result of :func:`fit` with the steps, the seed and the intervals of the settings.
 
     Args:
         step, state, directory: as for :func:`fit`.

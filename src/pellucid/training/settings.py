@@ -98,7 +98,7 @@ def described(kind: type) -> dict[str, str]:
 def read_settings(
     kind: type[S], path: str | os.PathLike[str] | None = None, origins: Mapping[str, str] | None = None, /, **overrides: Any
 ) -> S:
-    """Make a ``kind`` from its defaults, a TOML file, and overrides that are not None.
+    """Return a ``kind`` made from its defaults, a TOML file, and overrides that are not None.
 
     Args:
         kind: the dataclass.
