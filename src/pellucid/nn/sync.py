@@ -119,7 +119,8 @@ class SyncBatchNorm(PolicyNorm):
         statistics_grad: the gradient policy. ``"detached"`` communicates in the forward pass only.
 
     Gradient:
-        x: exact for the sum of all processes' losses. weight, bias: the local share, which DDP adds up. Second order: yes.
+        x: exact for the sum of all processes' losses. weight, bias: the local share, which DDP reduces like other gradients.
+        Second order: yes.
 
     Errors:
         InvalidArgument for another number of channels, and for a policy that does not exist.
