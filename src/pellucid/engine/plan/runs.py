@@ -72,7 +72,7 @@ class Pending:
             ended = self.closed()
         self._enter(index)
         if isinstance(self._tree.segments[index], WarpSpec):
-            how = self._meeting(index)
+            how = self._joining(index)
             if how == "pass":
                 # Colours after the last warp move to the next warp's run: their clipping and their mean belong to its source.
                 last = next(i for i in reversed(self._indices) if isinstance(self._tree.segments[i], WarpSpec))
@@ -175,7 +175,7 @@ class Pending:
                 path.add(self._step(i), begins=start is not None)
         return path
 
-    def _meeting(self, index: int) -> str:
+    def _joining(self, index: int) -> str:
         """Return how a warp joins the run so far, whichever of the run's steps are open: ``one``, ``canvas`` or ``pass``."""
         tree, step, every = self._tree, self._step(index), self._path
         bent = every.bends + step.spec.bends
@@ -189,15 +189,15 @@ class Pending:
             return "pass" if path.moves or self._turned(choice) else how
         if how == "pass" or not any(tree.exclusive(i, index) for i in self._warps):
             return how
-        late = self._late(index)
-        if how == "canvas" and late is not None and _alike(tree, late, index):
+        reader = self._last_reader(index)
+        if how == "canvas" and reader is not None and _alike(tree, reader, index):
             self._start(index)
             how = "one"
-        elif late is not None and not step.plain:
+        elif reader is not None and not step.plain:
             return "pass"
-        return how if self._shares(index) else "pass"
+        return how if self._keeps_result(index) else "pass"
 
-    def _late(self, index: int) -> int | None:
+    def _last_reader(self, index: int) -> int | None:
         """Return the first reader of the last canvas, if all its readers and all warps after it are alternatives of a step."""
         if not self._starts or not all(self._tree.exclusive(i, index) for i in self._starts[-1]):
             return None
@@ -212,7 +212,7 @@ class Pending:
             self._sums[choice] = any(self._step(i).sums for i in inside if isinstance(self._tree.segments[i], WarpSpec))
         return not self._path.upright and self._sums[choice]
 
-    def _shares(self, index: int) -> bool:
+    def _keeps_result(self, index: int) -> bool:
         """Return whether a warp has the same result in one pass with its alternatives as in a pass without them."""
         tree = self._tree
         others = [i for i in self._telling if tree.exclusive(i, index)]

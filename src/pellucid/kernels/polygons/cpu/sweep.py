@@ -30,7 +30,7 @@ def _rows(low, high, height):  # type: ignore[no-untyped-def]
     """The first row that an edge from ``low`` to ``high`` lies in, and the one behind the last."""
     first = np.int64(np.floor(max(low, 0.0))) if low < height else height
     last = np.int64(np.ceil(min(high, np.float64(height)))) if high > 0.0 else 0
-    return first, max(last, min(first + 1, height)) if high >= 0.0 else 0
+    return first, (max(last, min(first + 1, height)) if high >= 0.0 else 0)
 
 
 @fused
