@@ -40,7 +40,7 @@ def test_each_section_is_run_or_says_that_it_was_not():
     for section in SECTIONS[:-1]:
         assert re.search(r"^Version \d", section, flags=re.MULTILINE)
         assert next(kind for kind, _ in parts(section)) == "python"
-    assert "were not run inside of them" in SECTIONS[-1]
+    assert "have not run inside of these frameworks" in SECTIONS[-1]
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_their_processor_does_the_same(name, tmp_path, monkeypatch):
     [
         ([P.RandomHorizontalFlip()], "RandomHorizontalFlip"),
         ([P.CenterCrop(8), P.Resize(8)], "in this order"),
-        ([P.Resize(8), P.Resize(6)], "stands once"),
+        ([P.Resize(8), P.Resize(6)], "each step once"),
         ([P.CenterCrop(8, fill=0.5)], "fill"),
         ([P.Resize(8, antialias=False)], "antialias"),
     ],

@@ -114,7 +114,7 @@ def test_what_becomes_of_targets_in_another_way_is_said_aloud():
     boxes = {"format": "coco", "max_accept_ratio": 3.0}
     with pytest.warns(UserWarning, match="Targets: .*max_accept_ratio"):
         from_albumentations({"__class_fullname__": "Compose", "transforms": [flip], "bbox_params": boxes})
-    with pytest.warns(UserWarning, match="Targets: .*mirrored border"):
+    with pytest.warns(UserWarning, match="Targets: .*reflected borders"):
         from_albumentations({"__class_fullname__": "Compose", "transforms": [rotate], "bbox_params": {"format": "coco"}})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
