@@ -63,7 +63,7 @@ def test_it_goes_on_and_overwrites_nothing(folder, tmp_path):
     other.mkdir()
     (other / "letter.txt").write_text("dear")
     assert "a folder with files in it" in call(folder, other, "-p", file, code=2)
-    assert "another folder" in call(folder, folder, "-p", file, code=2)
+    assert "neither is nor contains IN" in call(folder, folder, "-p", file, code=2)
     assert (other / "letter.txt").read_text() == "dear"
     assert "Wrote 8 pictures" in call(folder, other, "-p", file, "--overwrite")
     assert not (other / "letter.txt").exists()
