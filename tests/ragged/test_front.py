@@ -11,6 +11,8 @@ import pellucid
 from pellucid import Key, Learnable, Pipeline, Uniform
 from pellucid.pipeline.ragged import calls
 from pellucid.targets.arrays import pixels_of_pillow
+from pellucid.types import ImageSpec
+from tests.cases import CASES
 
 SIZES = ((31, 47), (40, 29), (31, 47), (64, 33), (40, 29))
 JITTER = pellucid.ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1)
@@ -74,6 +76,19 @@ def test_every_sample_is_the_call_with_its_picture_alone(name, dtype):
     result = augment(images, key=KEY)
     assert isinstance(result, torch.Tensor if name in STATIC else list)
     same(result, alone(augment, images))
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not case.square and not case.size], ids=lambda c: repr(c.transform)[:60]
+)
+def test_every_transform_takes_lists(case):
+    augment, images = Pipeline([case.transform]), pictures(sizes=((11, 13), (16, 12), (11, 13)))
+    key = Key(1, 2, torch.tensor([5, 3, 8]))
+    if augment.plan(ImageSpec(3, 11, 13)).moving_layers:  # these want one batch
+        with pytest.raises(pellucid.InvalidArgument, match=r"expected one batch for .*Bring them to one size"):
+            augment(images, key=key)
+    else:
+        same(augment(images, key=key), alone(augment, images, key))
 
 
 def test_the_kind_of_result_does_not_depend_on_the_sizes_that_came():
