@@ -35,7 +35,8 @@ PAGES = {
     "cameras.md": 4,
     "equivariance.md": 1,
     **dict.fromkeys(("functional.md", "corruptions.md", "adversarial-warp.md", "registration.md", "views.md"), 0),
-    **dict.fromkeys(("watermark.md", "distillation.md", "losses.md", "normalization.md", "estimators.md"), 0),
+    **dict.fromkeys(("watermark.md", "distillation.md", "losses.md", "normalization.md"), 0),
+    "estimators.md": 1,
 }
 """With how many printed results stand on each, at least."""
 MADE = {"contributing.md", "architecture.md", "changelog.md", "security.md", "adr/index.md", "gallery/index.md"}
