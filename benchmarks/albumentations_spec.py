@@ -94,7 +94,7 @@ _ROWS: dict[str, P.Transform] = {
     "RandomGridShuffle": P.GridShuffle((3, 3), p=1),
     "RandomResizedCrop": P.RandomResizedCrop(512, antialias=False),
     "RandomRotate90": P.RandomRotation90(p=1),
-    "RandomScale": P.RandomRescale(p=1),
+    "RandomScale": P.RandomRescale(antialias=False, p=1),
     "RandomShadow": P.RandomShadow(p=1),
     "RandomSunFlare": P.RandomSunFlare(p=1),
     "RandomToneCurve": P.RandomToneCurve(p=1),

@@ -264,13 +264,14 @@ class Grain(NamedTuple):
 
     Args:
         law: ``poisson_gaussian``, ``shot``, ``salt_and_pepper``, ``slope``, ``corner``, ``spot``, ``band``, ``flare``, ``fog``,
-            ``light``, ``contrast``, ``shadow``, ``rain``, ``blocks``, ``speckle``, ``snow``, ``rician``, ``labels`` or
+            ``light``, ``contrast``, ``shadow``, ``rain``, ``blocks``, ``glass``, ``speckle``, ``snow``, ``rician``, ``labels`` or
             ``gamma_in_range``; or a function of images (b, c, h, w), the words if there are any, and the numbers.
         words: the two words that key the random field, 32 bits each; None for a formula without one.
         numbers: the law's parameters.
         gate: 1 for samples to which it applies, else 0; None: it applies to all.
         clip: whether to clip to [0, 1].
-        most: the largest rate, for laws that count events; for ``snow`` its severity; for ``gamma_in_range``, whether moments stay.
+        most: the largest rate, for laws that count events; for ``snow`` its severity; for ``glass`` how far it
+            shows pixels from; for ``gamma_in_range``, whether moments stay.
 
     Example:
         >>> from pellucid.segments import Grain

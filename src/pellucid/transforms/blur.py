@@ -87,10 +87,10 @@ class RandomGaussianBlur(Transform):
 
 
 def _gaussian(values: Params, sigma: Tensor, taps: int) -> Tensor:
-    return gated(values, _bell(sigma, taps), _middle(taps, sigma))
+    return gated(values, gaussian_taps(sigma, taps), _middle(taps, sigma))
 
 
-def _bell(sigma: Float[Tensor, "b"], taps: int) -> Float[Tensor, "b k"]:
+def gaussian_taps(sigma: Float[Tensor, "b"], taps: int) -> Float[Tensor, "b k"]:
     """A Gaussian of sum 1."""
     reach = torch.arange(taps, dtype=sigma.dtype, device=sigma.device) - (taps - 1) / 2
     weights = torch.exp(-0.5 * (reach / sigma[:, None]) ** 2)
@@ -177,7 +177,7 @@ class RandomUnsharpMask(Transform):
     lowers_to: ClassVar[SegmentSpec | None] = ConvolveSpec()
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Convolve:
-        bell = _bell(values["sigma"], 2 * math.ceil(3.0 * min(self._fixed["sigma"].span()[1], 10.0)) + 1)
+        bell = gaussian_taps(values["sigma"], 2 * math.ceil(3.0 * min(self._fixed["sigma"].span()[1], 10.0)) + 1)
         return Convolve(bell, bell, gated(values, values["amount"], 0.0), self.clip == "end")
 
 

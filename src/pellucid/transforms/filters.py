@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 from typing import ClassVar
 
 import torch
@@ -20,10 +19,10 @@ from torch import Tensor
 from pellucid.errors import invalid
 from pellucid.random.arguments import whole_number
 from pellucid.random.fields import Chance, Range, interval, symmetric
-from pellucid.random.patterns import uniform_field
 from pellucid.segments import Convolve, ConvolveSpec, Filter, Grain, Median, SegmentSpec
 from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated, slopes
-from pellucid.transforms.noise import Formula, Grained
+from pellucid.transforms.blur import gaussian_taps
+from pellucid.transforms.noise import Grained
 from pellucid.types import ImageSpec, Size
 
 __all__ = [
@@ -33,6 +32,9 @@ __all__ = [
 
 _WIDEST = 63.0
 """The most taps along an axis."""
+
+_SIGMAS = 4.0
+"""Where glass cuts its bell off, as ImageNet-C does."""
 
 _POINTS = 64
 """Samples along a line: a power of two, so that a line without length is one pixel exactly."""
@@ -229,37 +231,17 @@ class RandomAnisotropicBlur(Transform):
         return Filter(gated(values, weights / weights.sum((-2, -1), keepdim=True), _middle(reach)))
 
 
-def _frosted(image: Tensor, words: Tensor, sigma: Tensor, reach: int) -> Tensor:
-    soft = _softened(image, sigma)
-    height, width = image.shape[2], image.shape[3]
-    moves = torch.floor(uniform_field(words, (2, height, width), image.dtype) * (2 * reach + 1)) - reach
-    rows, columns = (torch.arange(side, device=image.device) for side in (height, width))
-    y = torch.clamp(rows[:, None] + moves[:, 0].to(torch.int64), 0, height - 1)
-    x = torch.clamp(columns + moves[:, 1].to(torch.int64), 0, width - 1)
-    taken = (y * width + x).flatten(1)[:, None].expand(-1, image.shape[1], -1)
-    return _softened(soft.flatten(2).expand(len(taken), -1, -1).gather(2, taken).unflatten(2, (height, width)), sigma)
-
-
-def _softened(image: Tensor, sigma: Tensor) -> Tensor:
-    """Blur by a Gaussian; near a border the weights inside the picture add up to 1."""
-    for side in (-2, -1):
-        place = torch.arange(image.shape[side], dtype=image.dtype, device=image.device)
-        weights = torch.exp(-0.5 * ((place[:, None] - place) / sigma[:, None, None]) ** 2)[:, None]
-        weights = weights / weights.sum(-1, keepdim=True)
-        image = weights @ image if side == -2 else image @ weights.mT
-    return image
-
-
 @dataclass(frozen=True)
-class RandomGlassBlur(Formula):
+class RandomGlassBlur(Grained):
     """Look through frosted glass: blur, let every pixel show one near it, and blur again.
 
     Args:
-        sigma: of the blur in pixels, 0.1 to 10: a number, pair, `Learnable` or distribution.
+        sigma: of the blur in pixels, 0.1 to 10: a number, pair, `Learnable` or distribution. The bell ends at four of the largest.
         reach: how many pixels away along each axis the pixel shown may lie, 0 to 16.
 
     Source:
-        albumentations' GlassBlur and ImageNet-C's glass blur, which exchange pixels one after another (`pellucid.corruptions`).
+        albumentations' GlassBlur and ImageNet-C's glass blur, which exchange pixels one after another (`pellucid.corruptions`);
+        borders mirror without repeating the edge pixel, as albumentations'.
 
     Example:
         >>> grey = torch.full((1, 3, 8, 8), 0.5)
@@ -275,13 +257,14 @@ class RandomGlassBlur(Formula):
 
     like: ClassVar[Names] = {"albumentations": "GlassBlur"}
     white: ClassVar[bool] = True
-    _formula = staticmethod(_frosted)
+    law: ClassVar[str] = "glass"
 
     def check(self) -> None:
         object.__setattr__(self, "reach", whole_number("RandomGlassBlur.reach", self.reach, 0, 16))
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
-        return super().lower(values, spec, like)._replace(law=partial(_frosted, reach=self.reach))
+        taps = 2 * math.ceil(_SIGMAS * self._fixed["sigma"].span()[1]) + 1
+        return super().lower(values, spec, like)._replace(numbers=(gaussian_taps(values["sigma"], taps),), most=float(self.reach))
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,13 @@ from pellucid.core.constants import compute_dtype
 from pellucid.core.slabs import by_slabs
 from pellucid.kernels import curve
 from pellucid.kernels.blend import cpu, gaussian_field, lighting, means_of_blocks, plasma, poisson_quantile, weather
+from pellucid.kernels.convolve import separable
 from pellucid.random.patterns import uniform_field
 from pellucid.segments.values import Grain
 
 __all__ = [
-    *("OF_BYTES", "blocks", "gamma_in_range", "grained", "of_labels", "poisson_gaussian", "rician", "salt_and_pepper", "shot"),
-    "speckle",
+    *("OF_BYTES", "blocks", "gamma_in_range", "glass", "grained", "of_labels", "poisson_gaussian", "rician"),
+    *("salt_and_pepper", "shot", "speckle"),
 ]
 
 
@@ -47,6 +48,25 @@ def blocks(image: Num[Tensor, "b c h w"], scale: Float[Tensor, "#b"], *, impl: s
         share = torch.relu(torch.minimum(place + 1.0, high) - torch.maximum(place, low)) / (high - low)
         image = share[:, None] @ image if axis == -2 else image @ share[:, None].mT
     return image if compiled is None else compiled
+
+
+def glass(
+    image: Float[Tensor, "b c h w"], words: Int64[Tensor, "b 2"], bell: Float[Tensor, "#b k"], reach: int, *, impl: str = "auto"
+) -> Float[Tensor, "b c h w"]:
+    """Blur by a bell of odd length, let every pixel show one at most ``reach`` away along each axis, and blur again.
+
+    Gradient:
+        image, bell: exact. words: none.
+    """
+    height, width = image.shape[2:]
+    soft = separable(image, bell, bell, impl=impl)
+    moves = torch.floor(uniform_field(words, (2, height, width), image.dtype) * (2 * reach + 1)).to(torch.int64) - reach
+    rows, columns = (torch.arange(side, device=image.device) for side in (height, width))
+    y = torch.clamp(rows[:, None] + moves[:, 0], 0, height - 1)
+    x = torch.clamp(columns + moves[:, 1], 0, width - 1)
+    taken = (y * width + x).flatten(1)[:, None].expand(-1, image.shape[1], -1)
+    shown = soft.flatten(2).expand(len(taken), -1, -1).gather(2, taken).unflatten(2, (height, width))
+    return separable(shown, bell, bell, impl=impl)
 
 
 def poisson_gaussian(
@@ -226,6 +246,8 @@ def grained(segment: Grain, image: Num[Tensor, "b c h w"], impl: str) -> Num[Ten
     if segment.law in _UNDER_CLOUDS:
         cloud = plasma.plasma_of(segment.words, (height, width), numbers[-1], numbers[-1].dtype)
         return lighting.lit(image, *_UNDER_CLOUDS[segment.law](image, cloud, *numbers[:-1]))
+    if segment.law == "glass":
+        return glass(image, segment.words, numbers[0], int(segment.most), impl=impl)
     if segment.law == "snow":
         strength, angle = numbers
         normal = gaussian_field(segment.words, (1, height, width), strength.dtype, impl=impl)[:, 0]

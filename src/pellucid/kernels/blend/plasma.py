@@ -12,7 +12,6 @@ from collections.abc import Callable
 import torch
 from jaxtyping import Float, Int64, Num
 from torch import Tensor
-from torch.nn.functional import pixel_shuffle
 
 from pellucid.kernels.blend.lighting import Light
 from pellucid.kernels.conversion import as_colors
@@ -41,7 +40,7 @@ def plasma(
         side *= 2
     grid = uniform(1) * 0.0
     most = grid + 1e4  # by how much a mean of four is displaced, at most
-    while grid.shape[-1] < side:
+    while (n := grid.shape[-1]) < side:
 
         def displaced(four: Tensor, most: Tensor = most) -> Tensor:
             return torch.addcmul(0.25 * four - most, uniform(four.shape[-1]), 2.0 * most)
@@ -51,7 +50,8 @@ def plasma(
         two = middle + grid
         beside = displaced(two + middle.roll(1, -2) + grid.roll(-1, -1))
         below = displaced(two + middle.roll(1, -1) + grid.roll(-1, -2))
-        grid = pixel_shuffle(torch.stack((grid, beside, below, middle), 1), 2)[:, 0]  # b 2n 2n
+        even, odd = torch.stack((grid, below), 2), torch.stack((beside, middle), 2)  # columns: b n 2 n
+        grid = torch.stack((even, odd), 1).flatten(2).mT.unflatten(1, (2 * n, n)).flatten(2)  # b 2n 2n
         most = most / decay**2
     lowest, highest = grid.amin((-2, -1), keepdim=True), grid.amax((-2, -1), keepdim=True)
     spread = highest - lowest
