@@ -6,7 +6,7 @@ import torch
 
 from pellucid import ColorJitter, Key, Normalize, Pipeline, RandomAffine, RandomHorizontalFlip
 from pellucid.kernels.color import mean_color
-from pellucid.kernels.warp.cpu.op import _STRIP
+from pellucid.kernels.warp.cpu.call import STRIP
 from tests.cases import MEAN, STD
 
 from .warps import cpu, reference
@@ -59,7 +59,7 @@ def test_mean_colour_of_bytes(layout):
     torch.testing.assert_close(mean_color(layouts(image)["channels last"]), expected, rtol=1e-15, atol=0)
 
 
-@pytest.mark.parametrize("size", [(1, 700), (700, 1), (3, _STRIP - 1), (5, _STRIP // 2), (7, _STRIP // 2 + 1), (2, 2 * _STRIP + 3)])
+@pytest.mark.parametrize("size", [(1, 700), (700, 1), (3, STRIP - 1), (5, STRIP // 2), (7, STRIP // 2 + 1), (2, 2 * STRIP + 3)])
 def test_strips_of_every_shape(size):
     image = torch.rand(2, 3, 20, 30, dtype=torch.float64, requires_grad=True)
     step = torch.tensor(

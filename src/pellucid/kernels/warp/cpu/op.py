@@ -21,18 +21,17 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import HALVES, cells_of, empty_like, in_planes, planes_of, splitter, turns_of
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, own_memory, sources_of
-from pellucid.kernels.stages.chain import FIRST_MIX, colors_of, has_curve, of_levels
+from pellucid.kernels.stages.chain import FIRST_MIX, of_levels
 from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_loop, run_split, scratch, written
 from pellucid.kernels.warp.cpu import layout
+from pellucid.kernels.warp.cpu.call import BLOCK, Asked, Pass, spline_of
 from pellucid.kernels.warp.cpu.shifts import Shifts, may_shift, shifts, undone, whole
-from pellucid.kernels.warp.layout import CANVASES, LINK, MODES
+from pellucid.kernels.warp.layout import LINK
 from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
 
 __all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels", "prepared", "undoing"]
 
-_STRIP = 1024  # pixels that go through all phases together: few enough for a close cache, enough to forget the calls
-_BLOCK = 128  # columns of a wide output finished before the next: what a long turned row reads lies in too many places
 _PIXELS = 1 << 15  # the fewest pixels worth handing to another thread
 _MOVED = 1 << 20  # the fewest bytes, where they are only moved
 _MANY = 512  # from so many pixels on, bytes are looked up faster than computed
@@ -41,145 +40,24 @@ _MANY = 512  # from so many pixels on, bytes are looked up faster than computed
 _STILL = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]  # the identity map
 
 
-class _Asked(NamedTuple):
-    """The arguments of an operator."""
-
-    image: Tensor | Pictures
-    mapping: Tensor
-    window: Tensor | None
-    params: Tensor
-    field: Tensor | None
-    links: Tensor | None
-    table: Tensor | None
-    size: list[int]
-    options: list[int]
-    cubic: float
-
-
-class _Call:
-    """The arguments both compiled functions share, as NumPy arrays without copies, and the scratch memory of a thread."""
-
-    loop: Any = None
-    """The function that computes, where it is called again and again."""
-
-    def __init__(self, asked: _Asked, *, still: bool = False, sources: Sources | None = None) -> None:
-        image, mapping, window, params, field, links, table, size, options, cubic = asked
-        if links is None and table is not None:  # rows are read eight pixels at a time
-            image, sources = _in_rows(image) if isinstance(image, Tensor) else image.each(_in_rows), None
-        pixels, pictures, height, width = sources or sources_of(image, apart=image.dtype != mapping.dtype)
-        batch, channels = image.shape[:2]
-        taps, mode, flags, out_channels, *kinds = options
-        self.out_shape = (batch, out_channels, size[0], size[1])
-        block = size[1] if size[1] <= 2 * _BLOCK or _moves_rows(mapping) else _BLOCK
-        if still:  # all of a picture is one row
-            height, width = 1, height * width
-            pictures[:, -2:] = height, width
-            size, block = [height, width], min(width, _STRIP)
-        rows, blocks = max(1, min(size[0], _STRIP // max(block, 1))), -(-size[1] // max(block, 1))
-        self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
-        work = np.float64 if mapping.dtype == torch.float64 else np.float32
-        self.work, self.colored, self.canvases = work, (flags, channels, out_channels), -1 if links is None else len(kinds)
-        self.colors = colors_of(*self.colored)
-        self.bends = True if has_curve(flags) else None  # where it is None, they are not compiled
-        spread = table is not None and links is None
-        folds = mode > MODES["border"] and window is None and not spread
-        self.cubics = taps == 4 and not spread
-        plain = mapping.shape[1] == 6 and not (folds or self.cubics)
-        # What one staging may need: four numbers a pixel, with the ring and the empty lines; where rules fold, of nine images.
-        tall = wide = 3 if folds else 1
-        self.quads = min(layout.CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
-        self.quads = max(self.quads, 4 * taps * taps * self.strip) if not still else 0  # or those around every pixel of a strip
-        own_fields = field is not None and field.shape[0] > 1 and field.stride(0) != 0
-        windowed, unit = window is not None and window.shape[0] > 1, image.dtype == torch.uint8 and not of_levels(flags)
-        steps = int(mapping.shape[0] > 1), int(windowed), int(params.shape[0] > 1), int(own_fields)
-        sizes, projective = (channels, out_channels, size[0], size[1], taps, mode), mapping.shape[1] == 9
-        call = layout.Call(
-            0, 0, 0, 0, 0, 0, 0, *sizes, projective, *steps, rows, block, blocks, still, cubic, work(1 / 255 if unit else 1)
-        )
-        windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
-        # None where an affine map alone tells what is read: the rest is not compiled.
-        fields = None if plain or links is not None else np.empty((1, 0), work)
-        if field is not None:  # one for all may also come expanded
-            fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
-        rows_of = layout.Rows(pictures, mapping.contiguous().numpy(), windows, params.contiguous().numpy(), self.colors)
-        # None, too, where nothing is antialiased.
-        weights = _weights(table, pictures[:, 5], pictures[:, 8]) if spread and table is not None and table.ndim != 3 else None
-        shapes = table.contiguous().numpy() if spread and table is not None and table.ndim == 3 else None
-        self.image = image  # whose memory the arrays show
-        self.arguments: tuple[Any, ...] = (pixels, call, rows_of, fields, _chain(links, table, kinds, work), weights, shapes)
-
-    def scratch(self, rows: Any, *, gradients: bool) -> tuple[Any, ...]:
-        """The thread's own memory, with these rows of a strip."""
-        work = self.work
-        quad, into = scratch("stage", self.quads, work), scratch("stage's gradient", 2 * self.quads + 8 if gradients else 0, work)
-        index, seen = scratch("index", self.strip, np.int32), scratch("seen", self.strip, np.int32)
-        floats, frame = scratch("floats", rows.height * self.strip, work), scratch("frame", layout.FRAME, np.int64)
-        cubics = scratch("cubics", 16 * self.strip, work) if self.cubics else None
-        return layout.Room(rows, floats, quad, into, index, seen, frame), cubics, self.bends
-
-
-def _chain(links: Tensor | None, control: Tensor | None, kinds: list[int], work: Any) -> layout.Chain | None:
-    """The canvases of a call; ``control``: displacements of the one that bends."""
-    if links is None:
-        return None
-    knots, shape, most = np.zeros((1, 0), work), (0, 0), np.zeros((1, 2), work)
-    if control is not None:
-        from pellucid.kernels.warp.cpu.bends import polynomials
-
-        shape, most = (control.shape[2], control.shape[3]), np.empty((len(control), 2), work)
-        knots = np.empty((len(control), (shape[0] - 3) * 8 * shape[1]), work)
-        given = control.contiguous().numpy()
-        polynomials(given, _spline(kinds), knots, most, np.empty((shape[0], 2 * shape[1]), given.dtype))
-    steps = int(links.shape[0] > 1), int(len(knots) > 1)
-    return layout.Chain(links.contiguous().numpy(), np.array(kinds, np.int64), steps[0], knots, shape, most, steps[1])
-
-
-def _spline(kinds: list[int]) -> np.ndarray[Any, Any]:
-    """The spline of the call's field: the weights of the knots around a cell, by powers of the place in it."""
-    return np.array(next(spline for name, spline in layout.SPLINES.items() if CANVASES[name] in kinds))
-
-
-def _in_rows(image: Tensor) -> Tensor:
-    """The picture with columns that are adjacent in memory, copied if need be."""
-    return image if image.stride(3) == 1 else image.contiguous()
-
-
-def _weights(table: Tensor, *steps: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    """The weights, how many rows and columns they have, which of those a sample uses, and where rows lie in image and gradient."""
-    table = table.contiguous()
-    rows, columns = table.shape[2], table.shape[4]
-    some = (table != 0).transpose(2, 3).flatten(1, 2).any(1)  # b rows columns
-    used = []
-    for axis in (2, 1):
-        seen = some.any(axis).numpy()  # b n
-        used += [seen.argmax(1), seen.shape[1] - seen[:, ::-1].argmax(1)]
-    return table.flatten(1).numpy(), rows, columns, np.stack(used, 1), *(np.arange(rows) * step[:, None] for step in steps)
-
-
-def _moves_rows(mapping: Tensor) -> bool:
-    """Whether every row of the result is one of the image, as it is or reversed."""
-    a, b, c, d, *_ = mapping.numpy().T
-    return mapping.shape[1] == 6 and bool(((abs(a) == 1.0) & (b == 0.0) & (np.floor(c) == c) & (d == 0.0)).all())
-
-
 def _turns_or_scales(maps: Any) -> bool:
     """Whether no map moves whole pixels, judged by its first number: then interleaved pixels are read as they are."""
     return all(first % 1 for first in maps[:, 0].tolist())
 
 
-def _keeps_size(asked: _Asked) -> bool:
+def _keeps_size(asked: Asked) -> bool:
     """Whether a pass has only a map, and a result of the batch's size."""
     image, still = asked.image, asked.window is asked.field is asked.links is asked.table is None
     return still and isinstance(image, Tensor) and tuple(asked.size) == tuple(image.shape[2:])
 
 
-def _may_stay(asked: _Asked) -> bool:
+def _may_stay(asked: Asked) -> bool:
     """Whether a pass may change colours alone, and its pictures have rows that follow one another in memory."""
     image = asked.image
     return isinstance(image, Tensor) and image.stride(2) == image.shape[3] * image.stride(3) and _keeps_size(asked)
 
 
-def _moves_nothing(asked: _Asked) -> bool:
+def _moves_nothing(asked: Asked) -> bool:
     """Whether a pass does change colours alone: its maps are the identity."""
     return _may_stay(asked) and bool((asked.mapping.numpy() == _STILL[: asked.mapping.shape[1]]).all())
 
@@ -187,7 +65,7 @@ def _moves_nothing(asked: _Asked) -> bool:
 def direct(*given: Any) -> Tensor:
     """The operator's kernel, for pictures of several sizes, too."""
     *most, dtype = given
-    asked = _Asked(*most)
+    asked = Asked(*most)
     image, mapping, window, _, *others, table, size, options, _ = asked
     if isinstance(image, Tensor) and _may_look_up(image, size, options) and _keeps_size(asked):
         colored = asked.params.numpy(), options[2], options[3]
@@ -210,7 +88,7 @@ def direct(*given: Any) -> Tensor:
     if isinstance(image, Tensor) and cells > 1 and not lies and (turns == 1 or not still):
         asked = asked._replace(image=in_planes(image, kept=True))
         sources = sources_of(asked.image, apart=image.dtype != mapping.dtype)
-    call = _Call(asked, still=still, sources=sources)
+    call = Pass(asked, still=still, sources=sources)
     how = torch.channels_last if turns > 1 else torch.contiguous_format
     out = in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device, memory_format=how))
     if out.numel():
@@ -219,7 +97,7 @@ def direct(*given: Any) -> Tensor:
     return out
 
 
-def _sweep(call: _Call, arguments: Sequence[Any], turns: int, planes: Any) -> None:
+def _sweep(call: Pass, arguments: Sequence[Any], turns: int, planes: Any) -> None:
     """Run a pass, and write the rows of its result; ``turns``: how many channels are interleaved, or 1."""
     from pellucid.kernels.warp.cpu.sweep import forward
 
@@ -269,65 +147,112 @@ def _arrays(mapping: Tensor, window: Tensor | None, params: Tensor) -> tuple[Any
     return mapping.contiguous().numpy(), None if window is None else window.contiguous().numpy(), params.numpy()
 
 
+class _Reading(NamedTuple):
+    """A pass that is called again and again, and what copies interleaved pictures to planes for it; None if it reads them as they
+    are.
+    """
+
+    call: Pass
+    split: Callable[[Any, Any], None] | None = None
+
+
+class _Prepared:
+    """A pass over pictures laid out as one, called again and again: it makes once what the numbers of a call do not decide.
+
+    They do decide how pixels are read, so each way of reading has a step of its own; the first that applies is the cheapest.
+    """
+
+    def __init__(self, image: Tensor, given: Sequence[Any]) -> None:
+        from pellucid.kernels.warp.cpu.moves import whole_shifts
+
+        *tensors, size, options, _, dtype = given
+        asked, cells = Asked(image, *tensors, *given[6:9]), cells_of(image)
+        self.layout, self.static, self.size = (image.shape, image.stride()), given[6:], size
+        _, self.mode, self.flags, self.channels, *_ = options
+        self.table, self.tell, self.move = sources_of(image).table, alike(whole_shifts), None
+        if dtype == image.dtype and may_shift(image.shape, options):
+            self.move = _mover(self.table, image.shape[1], size, cells, image.itemsize, again=True)
+        self.turns = cells if self.channels == cells else 1
+        self.moving, self.resting, self.parting = self._readings(image, asked)
+        self.still = asked.mapping.numpy().dtype.type(_STILL[: asked.mapping.shape[1]]).tobytes()
+        dense = (image.movedim(1, -1) if cells > 1 else image).is_contiguous()
+        self.looks_up = _may_look_up(image, size, options) and dense
+        self.narrow = size[1] <= 2 * BLOCK  # strips are cut the same for all maps
+        self.rows = image.shape[0] * self.channels // self.turns, size[0] * size[1] * self.turns
+        made = torch.empty(0, dtype=dtype, device="cpu").numpy().dtype
+        self.made = np.dtype(np.int8) if of_levels(self.flags) and dtype == torch.uint8 else made
+
+    def _readings(self, image: Tensor, asked: Asked) -> tuple[_Reading, _Reading | None, _Reading | None]:
+        """The passes that move pixels, that move none, and that move interleaved ones by parts of pixels."""
+        from pellucid.kernels.warp.cpu.sweep import forward
+
+        cells = cells_of(image)
+
+        def reading(*, whole: bool, still: bool = False) -> _Reading:
+            call = Pass(asked if whole else asked._replace(image=in_planes(image)), still=still)
+            call.image, call.arguments, call.loop = asked.mapping, call.arguments[1:], alike(forward)  # it keeps no picture
+            return _Reading(call, None if whole else splitter(image))
+
+        rests = reading(whole=self.turns == cells, still=True) if _may_stay(asked) else None
+        return reading(whole=cells == 1), rests, reading(whole=True) if cells == 3 else None
+
+    def __call__(self, flat: Any, arrays: Sequence[Any]) -> Any:
+        """(Memory, arrays for the tensors) -> memory of the result."""
+        maps, windows, params, *_ = arrays
+        moved = self._moved(flat, maps, windows, params)
+        if moved is not None:
+            return moved
+        stays = self.resting is not None and maps.tobytes() == self.still * len(maps)
+        if stays and self.looks_up and stays_apart(maps, params, self.flags, self.channels):
+            return self._looked_up(flat, params)
+        if not (stays or self.narrow):
+            pictures = torch.from_numpy(flat).as_strided(*self.layout)
+            return elements(direct(pictures, *(None if part is None else torch.from_numpy(part) for part in arrays), *self.static))
+        return self._swept(flat, self._reading_of(maps, stays), maps, windows, params)
+
+    def _moved(self, flat: Any, maps: Any, windows: Any, params: Any) -> Any:
+        """The result of a pass that only moves whole pixels; None of another."""
+        if self.move is None or (self.flags & FIRST_MIX and params.any()):
+            return None
+        shifts = whole(self.table, maps, windows, self.mode, self.size, self.tell)
+        if shifts is None:
+            return None
+        out = np.empty(math.prod((*self.layout[0][:2], *self.size)), flat.dtype)
+        self.move(flat, shifts, out)
+        return out
+
+    def _looked_up(self, flat: Any, params: Any) -> Any:
+        """The result of a pass that only exchanges the levels of bytes."""
+        out = np.empty(self.rows, self.made)
+        by_levels(flat.reshape(len(out), -1), params, self.flags, self.channels, (0,) * self.turns, out)
+        return out.reshape(-1)
+
+    def _reading_of(self, maps: Any, stays: bool) -> _Reading:
+        if stays and self.resting is not None:
+            return self.resting
+        return self.parting if self.parting is not None and _turns_or_scales(maps) else self.moving
+
+    def _swept(self, flat: Any, reading: _Reading, maps: Any, windows: Any, params: Any) -> Any:
+        """The result of any pass, strip by strip."""
+        call, split = reading
+        if split is not None:
+            planes = scratch("planes", self.layout[0].numel(), flat.dtype)
+            split(flat, planes)
+            flat = planes
+        numbers, rows, *others = call.arguments
+        rows = rows._replace(maps=maps, params=params, **({} if windows is None else {"windows": windows}))
+        out = np.empty(self.rows, self.made)
+        _sweep(call, (flat, numbers, rows, *others), self.turns, out)
+        return out.reshape(-1).view(np.uint8) if self.made == np.int8 else out.reshape(-1)
+
+
 def prepared(image: Tensor, *given: Any) -> Callable[[Any, Sequence[Any]], Any] | None:
     """`direct` for pictures laid out as this one, with other numbers: (memory, arrays for the tensors) -> memory of the result.
     None for passes with a field, canvases or a table, and for 16-bit floats.
     """
-    from pellucid.kernels.warp.cpu.moves import whole_shifts
-    from pellucid.kernels.warp.cpu.sweep import forward
-
-    *tensors, size, options, _, dtype = given
-    shape, strides, mode, colored = image.shape, image.stride(), options[1], options[2] & FIRST_MIX
-    if {image.dtype, dtype} & HALVES or any(part is not None for part in tensors[3:]) or 0 in (*shape, *size):
-        return None
-    asked, cells = _Asked(image, *tensors, *given[6:9]), cells_of(image)
-    turns = cells if options[3] == cells else 1
-    in_turn, split = (asked._replace(image=in_planes(image)), splitter(image)) if cells > 1 else (asked, None)
-    narrow, moving = size[1] <= 2 * _BLOCK, None  # where strips are cut the same for all maps
-    table, levels, tell = sources_of(image).table, of_levels(options[2]), alike(whole_shifts)
-    if dtype == image.dtype and may_shift(shape, options):
-        moving = _mover(table, shape[1], size, cells, image.itemsize, again=True)
-    # For passes that move pixels, for those that move none, and for those that move them by parts of pixels.
-    moves, rests = _Call(in_turn), _Call(asked if turns == cells else in_turn, still=True) if _may_stay(asked) else None
-    parts = _Call(asked) if cells == 3 else None
-    for one in filter(None, (moves, rests, parts)):  # they keep no picture
-        one.image, one.arguments = asked.mapping, one.arguments[1:]
-        one.loop = alike(forward)
-    still = tensors[0].numpy().dtype.type(_STILL[: tensors[0].shape[1]]).tobytes()
-    looks_up = _may_look_up(image, size, options) and (image.movedim(1, -1) if cells > 1 else image).is_contiguous()
-    made, count = torch.empty(0, dtype=dtype, device="cpu").numpy().dtype, shape[0] * options[3]
-    rows, made = (count // turns, size[0] * size[1] * turns), np.dtype(np.int8) if levels and dtype == torch.uint8 else made
-
-    def call(flat: Any, arrays: Sequence[Any]) -> Any:
-        maps, windows, params, *_ = arrays
-        if moving is not None and not (colored and params.any()):
-            whole_maps = whole(table, maps, windows, mode, size, tell)
-            if whole_maps is not None:
-                out = np.empty(math.prod((*shape[:2], *size)), flat.dtype)
-                moving(flat, whole_maps, out)
-                return out
-        chosen = rests if rests is not None and maps.tobytes() == still * len(maps) else moves
-        stays = chosen is rests
-        if stays and looks_up and stays_apart(maps, params, options[2], options[3]):
-            out = np.empty(rows, made)
-            by_levels(flat.reshape(len(out), -1), params, options[2], options[3], (0,) * turns, out)
-            return out.reshape(-1)
-        if not (stays or narrow):
-            pictures = torch.from_numpy(flat).as_strided(shape, strides)
-            return elements(direct(pictures, *(None if part is None else torch.from_numpy(part) for part in arrays), *given[6:]))
-        if parts is not None and not stays and _turns_or_scales(maps):
-            chosen = parts
-        elif split is not None and not (stays and turns == cells):
-            planes = scratch("planes", shape.numel(), flat.dtype)
-            split(flat, planes)
-            flat = planes
-        numbers, like, *others = chosen.arguments
-        like = like._replace(maps=maps, params=params, **({} if windows is None else {"windows": windows}))
-        out = np.empty(rows, made)
-        _sweep(chosen, (flat, numbers, like, *others), turns, out)
-        return out.reshape(-1).view(np.uint8) if made == np.int8 else out.reshape(-1)
-
-    return call
+    *tensors, size, _, _, dtype = given
+    beyond = {image.dtype, dtype} & HALVES or any(part is not None for part in tensors[3:]) or 0 in (*image.shape, *size)
+    return None if beyond else _Prepared(image, given)
 
 
 def undoing(image: Tensor, *given: Any) -> Callable[[Any, Tensor, Sequence[Any]], Any] | None:
@@ -357,7 +282,7 @@ def undoing(image: Tensor, *given: Any) -> Callable[[Any, Tensor, Sequence[Any]]
 def back(grad: Tensor, *given: Any) -> Gradients:
     """The backward operator's kernel, for pictures of several sizes, too: their gradients follow one another, part after part."""
     *most, _, needs = given
-    asked = _Asked(*most)
+    asked = Asked(*most)
     image, mapping, window, _, *others, size, options, _ = asked
     alone = needs[0] and not any(needs[1:]) and grad.dtype == image.dtype
     if alone and grad.numel() and all(part is None for part in others) and isinstance(image, Tensor):
@@ -371,7 +296,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
 
     links, table = asked.links, asked.table
     shares = needs[0], needs[1] or needs[2] or needs[5] or needs[6], needs[3], needs[4]
-    call = _Call(asked, still=not (shares[1] or shares[3]) and _moves_nothing(asked))
+    call = Pass(asked, still=not (shares[1] or shares[3]) and _moves_nothing(asked))
     results = empty_gradients(asked[:7], needs)
     for gradient in (*results[1:4], *results[5:]):
         if gradient.numel():
@@ -407,7 +332,7 @@ def back(grad: Tensor, *given: Any) -> Gradients:
 
     run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
     if bends:
-        from_polynomials(tables, _spline(options[4:]), to_table.numpy())
+        from_polynomials(tables, spline_of(options[4:]), to_table.numpy())
     return results
 
 
@@ -418,7 +343,7 @@ def _dual(*given: Any) -> tuple[Tensor, Tensor]:
 
     if by_image is not None and by_image.stride() != image.stride():
         image, by_image = image.contiguous(), by_image.contiguous()
-    call, batch = _Call(_Asked(image, mapping, window, params, field, None, None, size, options, cubic)), image.shape[0]
+    call, batch = Pass(Asked(image, mapping, window, params, field, None, None, size, options, cubic)), image.shape[0]
     out, along = (in_large_pages(torch.empty(call.out_shape, dtype=dtype, device=image.device)) for _ in range(2))
     if out.numel():
         edges, pixels = mapping.new_zeros((1, 4 if window is not None else 0)), size[0] * size[1]
@@ -455,14 +380,14 @@ def copied(image: Tensor | Pictures, *given: Any) -> Tensor:
     bits = _UNSIGNED[image.dtype.itemsize]
     numbers = [1, options[0], 0, image.shape[1], *options[1:]]
     field, control = (field, None) if links is None else (None, field)
-    call = _Call(_Asked(image.view(bits), mapping, window, fills.view(bits), field, links, control, size, numbers, 0.0))
+    call = Pass(Asked(image.view(bits), mapping, window, fills.view(bits), field, links, control, size, numbers, 0.0))
     out = in_large_pages(torch.empty(call.out_shape, dtype=image.dtype, device=image.device))
     pixels, numbers_of, rows_of, fields, chain, *_ = call.arguments
     fields = np.empty((1, 0), call.work) if fields is None else fields  # compiled either way
 
     def task(start: int, stop: int) -> None:
         floats, index = scratch("floats", 10 * size[1], call.work), scratch("labels", size[1], np.int64)
-        cells = scratch("index", size[1] * max(1, min(16, _BLOCK * 64 // max(size[1], 1))), np.int32)
+        cells = scratch("index", size[1] * max(1, min(16, BLOCK * 64 // max(size[1], 1))), np.int32)
         copy_labels(pixels, numbers_of, rows_of, fields, chain, rows, floats, index, cells, start, stop)
 
     if out.numel():
