@@ -12,7 +12,7 @@ from pellucid.kernels.color.sums import wide_sum
 from pellucid.kernels.jit import entry, exact, fused
 from pellucid.kernels.narrow import steps
 from pellucid.kernels.resize.cpu.layout import ALL, COLORS, PIXELS
-from pellucid.kernels.resize.cpu.sweep import cover_strip, give, give_back, prepare, read, strip_at, turn_across, uncover
+from pellucid.kernels.resize.cpu.sweep import cover_strip, give, give_back, prepare, read, turn_across, uncover
 from pellucid.kernels.stages.sums import copy_rows, load
 
 __all__ = ["settle", "unsettle"]
@@ -47,9 +47,43 @@ def _read_strip(given, call, sample, v, room, lines, cover, strip, sums):  # typ
             sums[c, v + row] = wide_sum(strip[c, row * width : (row + 1) * width])
 
 
+@fused
+def _strip_of(kept, call, wide, v, rows):  # type: ignore[no-untyped-def]
+    """The strip from row v of the result on, among a sample's kept pixels, where each strip has room for ``wide`` channels."""
+    here, at = min(call.strip, call.height - v) * call.width, v * wide * call.width
+    return kept[at : at + rows * here].reshape(rows, here)
+
+
+@fused.inlined
+def _keep_pixels(given, call, b, first, last, room, wide, kept, sums):  # type: ignore[no-untyped-def]
+    """Resize the rows first to last of a sample, and keep their pixels and the sum of each."""
+    full, lines = call.strip * call.width, room.lines[:1]
+    sample = prepare(call, given, b, room, lines)
+    for v in range(first, last, call.strip):
+        strip = _strip_of(kept, call, wide, v, given.colors.channels)
+        _read_strip(given, call, sample, v, room, lines, room.floats[full : full + len(strip[0])], strip, sums)
+
+
+@fused.inlined
+def _paint_pixels(given, call, b, first, last, room, wide, kept, p, bends, out, final, turns):  # type: ignore[no-untyped-def]
+    """Apply the colours p to the kept rows first to last of a sample, and write them to the result."""
+    width, colors, full, zero = call.width, given.colors, call.strip * call.width, np.int64(0)
+    for v in range(first, last, call.strip):
+        source = _strip_of(kept, call, wide, v, wide)
+        here = len(source[0])
+        ones, result = room.floats[:here], room.floats[full : full + wide * here].reshape(wide, here)
+        first_whole(colors, p, ones, p.dtype.type(1.0), source, result)
+        place = (b * colors.outputs, v * width, width, width) if turns is None else (zero, zero, width, width)
+        paint(colors, p, bends, ones, result, source, out, place)
+        if turns is not None:
+            give(turns, here, final[b], v * width)
+
+
 @entry
 def settle(given, call, slopes, bends, out, kept, sums, p, what, turns, room, start, stop):  # type: ignore[no-untyped-def]
     """Compute samples start to stop, or so many strips, each some whole rows of a sample, into ``out``.
+
+    The colours need the mean of a whole sample, so its resized pixels are kept until all of its lines are summed.
 
     Args:
         given: whose parameters are each sample's colours at a mean of zero, in float64.
@@ -62,34 +96,18 @@ def settle(given, call, slopes, bends, out, kept, sums, p, what, turns, room, st
         turns: as for `forward`.
         room: whose rows are a strip's ones, and its colours.
     """
-    final, out, zero = out, steps(out if turns is None else turns[1]), np.int64(0)
-    width, height, colors, lines, rows = call.width, call.height, given.colors, room.lines[:1], room.rows
-    channels, wide, full = colors.channels, rows.height - rows.result, call.strip * width
-    strips, ones = (height + call.strip - 1) // call.strip, room.floats[:full]
-    ones[:] = p.dtype.type(1.0)
+    final, out = out, steps(out if turns is None else turns[1])
+    wide, strips = room.rows.height - room.rows.result, (call.height + call.strip - 1) // call.strip
+    room.floats[: call.strip * call.width] = p.dtype.type(1.0)
     start, stop = (start * strips, stop * strips) if what == ALL else (start, stop)
     for b in range(start // strips, (stop + strips - 1) // strips):
-        low, high = max(start - b * strips, 0), min(stop - b * strips, strips)
-        own, lines_of_sums = (kept[0], sums[0]) if what == ALL else (kept[b], sums[b])
+        first, last = max(start - b * strips, 0) * call.strip, min((stop - b * strips) * call.strip, call.height)
+        pixels, lines = (kept[0], sums[0]) if what == ALL else (kept[b], sums[b])
         if what != COLORS:
-            sample = prepare(call, given, b, room, lines)
-            for r in range(b * strips + low, b * strips + high):
-                _, v, count = strip_at(call, r)
-                here, at = count * width, v // call.strip * wide * full
-                strip = own[at : at + channels * here].reshape(channels, here)
-                _read_strip(given, call, sample, v, room, lines, room.floats[full : full + here], strip, lines_of_sums)
+            _keep_pixels(given, call, b, first, last, room, wide, pixels, lines)
         if what != PIXELS:
-            _colors_at(given.params[b], slopes[b], lines_of_sums, np.float64(width * height), p)
-            for r in range(b * strips + low, b * strips + high):
-                _, v, count = strip_at(call, r)
-                here, at = count * width, v // call.strip * wide * full
-                source = own[at : at + wide * here].reshape(wide, here)
-                result = room.floats[full : full + wide * here].reshape(wide, here)
-                first_whole(colors, p, ones[:here], p.dtype.type(1.0), source, result)
-                place = (b * colors.outputs, v * width, width, width) if turns is None else (zero, zero, width, width)
-                paint(colors, p, bends, ones[:here], result, source, out, place)
-                if turns is not None:
-                    give(turns, here, final[b], v * width)
+            _colors_at(given.params[b], slopes[b], lines, np.float64(call.width * call.height), p)
+            _paint_pixels(given, call, b, first, last, room, wide, pixels, p, bends, out, final, turns)
 
 
 @fused.inlined
@@ -110,6 +128,15 @@ def _recoloured(grad, given, call, b, v, bends, p, pixels, room, to_params, to_p
     first_back(colors, p, ones, source, g, to_pixels, to_params, True)
 
 
+@fused
+def _to_mean(to_params, slopes, c):  # type: ignore[no-untyped-def]
+    """The gradient of a channel's mean, from those of the colours that it adds to."""
+    total = 0.0
+    for k in range(len(to_params)):
+        total += to_params[k] * slopes[k, c]
+    return total
+
+
 @entry
 def unsettle(grad, given, call, slopes, bends, needs, image, kept, sums, p, to_params, room, turned, start, stop):  # type: ignore[no-untyped-def]
     """Write to ``image`` the gradients of the samples' pictures, from those of what `settle` makes of them.
@@ -122,36 +149,31 @@ def unsettle(grad, given, call, slopes, bends, needs, image, kept, sums, p, to_p
         to_params: room for the gradients of the colours of one, in float64.
         room: as for `backward`.
     """
-    width, height, colors, lines, rows = call.width, call.height, given.colors, room.lines[: call.strip], room.rows
-    channels, count = colors.channels, np.float64(width * height)
+    width, height, lines, channels = call.width, call.height, room.lines[: call.strip], given.colors.channels
+    count = np.float64(width * height)
     for b in range(start, stop):
         sample = prepare(call, given, b, room, lines)
         taps = turn_across(call, sample, channels, room, turned, room.lines[call.strip])
         image[sample.own : sample.own + channels * sample.height * sample.width] = p.dtype.type(0.0)
         for v in range(0, height, call.strip):
-            first, last = v * width, min(v + call.strip, height) * width
-            pixels = kept[0, channels * first : channels * last].reshape(channels, last - first)
-            _read_strip(given, call, sample, v, room, lines, room.floats[: last - first], pixels, sums)
+            pixels = _strip_of(kept[0], call, channels, v, channels)
+            _read_strip(given, call, sample, v, room, lines, room.floats[: len(pixels[0])], pixels, sums)
         _colors_at(given.params[b], slopes[b], sums, count, p)
         to_params[:] = 0.0
         for v in range(0, height, call.strip):
-            first, last = v * width, min(v + call.strip, height) * width
-            pixels = kept[0, channels * first : channels * last].reshape(channels, last - first)
-            to_pixels = kept[1, channels * first : channels * last].reshape(channels, last - first)
+            pixels = _strip_of(kept[0], call, channels, v, channels)
+            to_pixels = _strip_of(kept[1], call, channels, v, channels)
             _recoloured(grad, given, call, b, v, bends, p, pixels, room, to_params, to_pixels)
         for c in range(channels):
-            total = 0.0
-            for k in range(len(to_params)):
-                total += to_params[k] * slopes[b, k, c]
-            sums[c, 0] = total / count
+            sums[c, 0] = _to_mean(to_params, slopes[b], c) / count
         for v in range(0, height, call.strip):
-            first, last = v * width, min(v + call.strip, height) * width
-            to_pixels = kept[1, channels * first : channels * last].reshape(channels, last - first)
+            to_pixels = _strip_of(kept[1], call, channels, v, channels)
+            here = len(to_pixels[0])
             for c in range(channels):
                 share, row = p.dtype.type(sums[c, 0]), to_pixels[c]
-                for u in range(len(row)):
+                for u in range(here):
                     row[u] += share
-            cover = room.floats[rows.cover * (last - first) : (rows.cover + 1) * (last - first)]
+            cover = room.floats[room.rows.cover * here : (room.rows.cover + 1) * here]
             cover_strip(sample, room.tables, v, width, cover)
             uncover(sample, cover, to_pixels, channels)
             give_back(given, call, sample, v, needs, room, turned, taps, to_pixels, image)
