@@ -15,6 +15,7 @@ from jaxtyping import UInt8
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pellucid.kernels.bytewise.layout import Room
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import in_planes
 from pellucid.kernels.threads import run_split, scratch
@@ -70,7 +71,6 @@ def apply(image: UInt8[Tensor, "b c h w"], operations: Operations) -> UInt8[Tens
 
 def _call(channels: int, height: int, width: int) -> Call:
     """Describe one picture to the copying warp."""
-    steps: dict[str, Any] = dict.fromkeys(("map_step", "window_step", "param_step", "field_step"), 0)
     sizes: dict[str, Any] = {
         "channels": channels,
         "out_channels": channels,
@@ -78,28 +78,23 @@ def _call(channels: int, height: int, width: int) -> Call:
         "out_width": width,
         "block": width,
     }
-    others: dict[str, Any] = {
-        "taps": 1,
-        "mode": MODES["zeros"],
-        "projective": False,
-        "strip": 1,
-        "blocks": 1,
-        "still": False,
-        "cubic": 0.0,
-    }
-    return Call(0, 0, height * width, width, 1, height, width, **sizes, **steps, **others, unit=np.float32(1 / 255))
+    steps: dict[str, Any] = dict.fromkeys(("map_step", "window_step", "param_step", "field_step"), 0)
+    others: dict[str, Any] = {"taps": 1, "mode": MODES["zeros"], "projective": False, "still": False, "cubic": 0.0}
+    others |= {"strip": 1, "blocks": 1, "unit": np.float32(1 / 255)}
+    return Call(0, 0, height * width, width, 1, height, width, **sizes, **steps, **others)
 
 
-def _room(channels: int, height: int, width: int, rows: int) -> tuple[Any, ...]:
-    """A thread's memory: pictures between two operations, those to be mixed, one with a frame, numbers, places, tables, counts."""
-    pixels = height * width
-    return (
+def _room(channels: int, height: int, width: int, rows: int) -> tuple[Room, Any]:
+    """A thread's memory, and that of so many results to be mixed."""
+    pixels, floats = height * width, scratch("lines", 6 * 256 + 32 + width + max(11 * width, 3 * 1024), np.float32)
+    own = Room(
         scratch("bytes", 2 * channels * pixels, np.uint8).reshape(2, channels, pixels),
-        scratch("made", max(rows, 0) * channels * pixels, np.uint8).reshape(max(rows, 0), channels, pixels),
         scratch("plane", 4 * (height + 2) * (width + 2), np.float32),
-        scratch("lines", 6 * 256 + 32 + width + max(11 * width, 3 * 1024), np.float32),
+        *(floats[: 6 * 256].reshape(6, 256), floats[6 * 256 :][:16], floats[6 * 256 + 16 :][:16]),
+        *(floats[6 * 256 + 32 :][:width], floats[6 * 256 + 32 + width :]),
         scratch("places", _LINES * width, np.int32),
         scratch("tables", channels * 256, np.uint8).reshape(channels, 256),
         scratch("counts", channels * 256, np.int64).reshape(channels, 256),
         scratch("parts", 4 * 256, np.int64).reshape(4, 256),
     )
+    return own, scratch("made", max(rows, 0) * channels * pixels, np.uint8).reshape(max(rows, 0), channels, pixels)

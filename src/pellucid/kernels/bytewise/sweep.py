@@ -54,6 +54,7 @@ def _parameters(own, luma, channels, p):  # type: ignore[no-untyped-def]
 
 @fused.noinline
 def _tabled_color(p, channels, unit, tables, values):  # type: ignore[no-untyped-def]
+    """Apply a matrix that is diagonal, and its offset, to the tables."""
     if channels == 3:
         mix_whole(p, 0, 9, unit, tables[0], tables[1], tables[2], values)
     else:
@@ -89,70 +90,89 @@ def _start(tables):  # type: ignore[no-untyped-def]
             tables[c, k] = k
 
 
+@fused
+def _reads_counts(kind, own, channels, tabled):  # type: ignore[no-untyped-def]
+    """Whether an operation reads how often each level of the source occurs."""
+    return (kind == EQUALIZE) | (tabled & ((kind == AUTOCONTRAST) | ((kind == COLOR) & (own[channels * (channels + 1)] != 0.0))))
+
+
+@fused.noinline
+def _tabled(kind, own, source, call, room, known):  # type: ignore[no-untyped-def]
+    """Apply an operation to the tables; returns whether that is all of it: a colour may mix channels, and is left in ``room.p``."""
+    channels = call.channels
+    if kind != COLOR:
+        _tabled_curve(kind, own, source, call.unit, room.tables, room.counts, known, room.values, room.parts)
+        return True
+    pivots = own[channels * (channels + 1)] != 0.0
+    luma = _mean_luma(source, room.tables, room.counts, known) if pivots else 0.0
+    alone = _parameters(own, luma, channels, room.p)
+    if alone:
+        _tabled_color(room.p, channels, call.unit, room.tables, room.values)
+    return alone
+
+
+@fused.noinline
+def _written(kind, own, source, call, picture, room, target):  # type: ignore[no-untyped-def]
+    """Write what an operation that reads several pixels, or all channels, makes of the source."""
+    channels, height, width, unit = call.channels, call.height, call.width, call.unit
+    if kind == NEAREST:
+        fills, flat = room.tables[0][:channels].reshape(1, channels), source.reshape(source.size)
+        fills[:] = 0
+        rows = target.reshape(channels * height, width)
+        copy_plainly(flat, call, picture, room.m[:6].reshape(1, 6), fills, room.ramp, room.cells, rows, 0, height)
+    elif kind == BILINEAR:
+        bilinear(source, room.m, (height, width), unit, room.plane, room.cells, room.lines, room.ramp, target)
+    elif kind == COLOR:
+        colored(source, room.p, unit, room.lines, target)
+    else:
+        for k in range(9):
+            room.p[k] = own[k]
+        sharpened(source, room.p, (height, width), room.lines, target)
+
+
+@fused
+def _rests(kind, own, m):  # type: ignore[no-untyped-def]
+    """Whether an operation is a map, which goes to ``m`` in the precision of pixels, and moves nothing."""
+    if kind != NEAREST and kind != BILINEAR:
+        return False
+    for k in range(6):
+        m[k] = own[k]
+    return moves_nothing(m)
+
+
 @fused.noinline
 def _one(source, call, picture, operations, numbers, room, into):  # type: ignore[no-untyped-def]
-    """Apply all operations to one picture."""
-    spare, plane, floats, cells, tables, counts, parts = room
-    channels, height, width, unit = call.channels, call.height, call.width, call.unit
-    values, p, m = floats[: 6 * 256].reshape(6, 256), floats[6 * 256 : 6 * 256 + 16], floats[6 * 256 + 16 : 6 * 256 + 32]
-    ramp, lines = floats[6 * 256 + 32 : 6 * 256 + 32 + width], floats[6 * 256 + 32 + width :]
-    tabled = known = False
+    """Apply all operations to one picture.
+
+    Those that treat each level by itself wait in the tables, until another reads the picture: one look-up does for all of them.
+    """
+    tabled = known = False  # whether any wait; whether the counts are those of the source
     turn, count = 0, len(operations)
     for o in range(count):
-        kind, at = operations[o, 0], operations[o, 1]
-        own = numbers[at:]
-        luma, alone = 0.0, kind <= EQUALIZE
-        if kind == COLOR:
-            pivots = own[channels * (channels + 1)] != 0.0
-            if pivots and tabled and not known:
-                histograms(source, counts, parts)
-                known = True
+        kind, own = operations[o, 0], numbers[operations[o, 1] :]
+        if not known and _reads_counts(kind, own, call.channels, tabled):
+            histograms(source, room.counts, room.parts)
+            known = True
+        if kind <= EQUALIZE or kind == COLOR:
             if not tabled:
-                _start(tables)
-            if pivots:
-                luma = _mean_luma(source, tables, counts, known)
-            alone = _parameters(own, luma, channels, p)
-        elif alone and not tabled:
-            _start(tables)
-        if alone:
-            if not known and (kind == EQUALIZE or (kind == AUTOCONTRAST and tabled)):
-                histograms(source, counts, parts)
-                known = True
-            if kind == COLOR:
-                _tabled_color(p, channels, unit, tables, values)
-            else:
-                _tabled_curve(kind, own, source, unit, tables, counts, known, values, parts)
-            tabled = True
-            continue
-        if kind in (NEAREST, BILINEAR):
-            for k in range(6):
-                m[k] = own[k]
-            if moves_nothing(m):
+                _start(room.tables)
+            if _tabled(kind, own, source, call, room, known):
+                tabled = True
                 continue
+        if _rests(kind, own, room.m):
+            continue
         if tabled:
-            through(source, tables, spare[turn])
-            source, turn, tabled = spare[turn], 1 - turn, False
-        target, known = (into if o == count - 1 else spare[turn]), False
-        if kind == NEAREST:
-            fills = tables[0][:channels].reshape(1, channels)
-            fills[:] = 0
-            flat, rows = source.reshape(source.size), target.reshape(channels * height, width)
-            copy_plainly(flat, call, picture, m[:6].reshape(1, 6), fills, ramp, cells, rows, 0, height)
-        elif kind == BILINEAR:
-            bilinear(source, m, (height, width), unit, plane, cells, lines, ramp, target)
-        elif kind == COLOR:
-            colored(source, p, unit, lines, target)
-        else:
-            for k in range(9):
-                p[k] = own[k]
-            sharpened(source, p, (height, width), lines, target)
+            through(source, room.tables, room.spare[turn])
+            source, turn, tabled = room.spare[turn], 1 - turn, False
+        target, known = (into if o == count - 1 else room.spare[turn]), False
+        _written(kind, own, source, call, picture, room, target)
         source, turn = target, 1 - turn
         if o == count - 1:
             return
     if tabled:
-        through(source, tables, into)
+        through(source, room.tables, into)
     else:
-        copy_rows(source, into, channels)
+        copy_rows(source, into, call.channels)
 
 
 @entry
@@ -166,13 +186,12 @@ def sweep(images, call, picture, operations, starts, numbers, shares, room, out,
         numbers: (rows, n).
         shares: (b, 1 + k), by which a picture and the results of its k rows are mixed; without columns a picture has one row, whose
             result is written.
-        room: as `_room` in ``__init__.py`` makes it.
+        room: a thread's `Room`, and memory for k results.
     """
-    spare, made, plane, floats, cells, tables, counts, parts = room
+    own, made = room
     rows = shares.shape[1] - 1
     for u in range(call.width):
-        floats[6 * 256 + 32 + u] = u
-    own = (spare, plane, floats, cells, tables, counts, parts)
+        own.ramp[u] = u
     for b in range(start, stop):
         if rows < 0:
             _one(images[b], call, picture, operations[starts[b] : starts[b + 1]], numbers[b], own, out[b])
@@ -180,4 +199,4 @@ def sweep(images, call, picture, operations, starts, numbers, shares, room, out,
         for k in range(rows):
             r = b * rows + k
             _one(images[b], call, picture, operations[starts[r] : starts[r + 1]], numbers[r], own, made[k])
-        blended(images[b], made, shares[b], call.unit, floats, out[b])
+        blended(images[b], made, shares[b], call.unit, own.lines, out[b])
