@@ -10,7 +10,7 @@ import numpy as np
 from pellucid.kernels.jit import entry, exact, fused
 from pellucid.kernels.stages.sums import copy
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, displace, fold, half_up, locate, nearer, rule_of
-from pellucid.kernels.warp.cpu.links import follow
+from pellucid.kernels.warp.cpu.links import Points, follow
 from pellucid.kernels.warp.cpu.strips import at_sample
 
 __all__ = ["copy_labels", "copy_plainly"]
@@ -188,7 +188,8 @@ def copy_labels(img, call, rows, fields, chain, out, floats, index, cells, start
             if fields.size > 0:
                 displace(fields, 2 * b * call.field_step, v * width, width, width, x, y)
         else:  # the ground has one channel, the number of the canvas whose fill shows: edges are hard
-            cut = follow(chain, m, b, v, (height, width), numbers, 1, (ramp, zeros, x, y, w), cells[:width], pairs, lines[5:])
+            points = Points(ramp, zeros, x, y, w)
+            cut = follow(chain, m, b, v, (height, width), numbers, 1, points, cells[:width], pairs, lines[5:])
         top = b * channels * height + v
         if small:  # 32-bit places: more of them fit a vector
             _look(img, call, window, fill[:channels], x, y, cells[:width], out[top:])

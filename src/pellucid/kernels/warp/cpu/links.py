@@ -8,6 +8,8 @@ A strip's chain has rows of its own: the share of the source, a canvas's cover, 
 each canvas the points on it (x, y), the denominator there (0: nowhere) and the share beyond.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from pellucid.kernels.jit import exact, fused, summing
@@ -17,7 +19,7 @@ from pellucid.kernels.warp.cpu.coordinates import displace, locate
 from pellucid.kernels.warp.cpu.layout import ACROSS, DENOMINATOR, DOWN, US, VS, X, Y
 from pellucid.kernels.warp.layout import CANVASES, LINK
 
-__all__ = ["blend", "find", "follow", "trace_back", "unblend", "undivide"]
+__all__ = ["Points", "blend", "find", "follow", "trace_back", "unblend", "undivide"]
 
 _FILLED, _BORDER, _REFLECTION, _HARD = CANVASES["zeros"], CANVASES["border"], CANVASES["reflection"], CANVASES["hard"]
 _BEND, _KINK = CANVASES["bend"], CANVASES["kink"]
@@ -193,6 +195,41 @@ def _begin(own, grounds):  # type: ignore[no-untyped-def]
         own[2 + c, :] = own.dtype.type(0.0)
 
 
+class Points(NamedTuple):
+    """A row of output pixels (us, v + vs), where they read, and what that was divided by."""
+
+    us: Any
+    vs: Any
+    x: Any
+    y: Any
+    w: Any
+
+
+@fused
+def _is_closed(link, kind, frame):  # type: ignore[no-untyped-def]
+    """Whether points lie on a canvas as on the one beyond, whose ends are ``frame``: a closed gate."""
+    same = (link[LINK - 4] == frame[0]) & (link[LINK - 3] == frame[1]) & (link[LINK - 2] == frame[2]) & (link[LINK - 1] == frame[3])
+    return same & (kind < _BEND) and _unmoved(link)
+
+
+@fused
+def _onto(link, kind, frame, x, y, w):  # type: ignore[no-untyped-def]
+    """Map points from the canvas beyond, whose ends are ``frame``, onto the next. Returns whether any has no image."""
+    held = abs(frame[0]) + abs(frame[1]) + abs(frame[2]) + abs(frame[3]) < x.dtype.type(np.inf)  # all points lie on a canvas
+    if held and kind >= _BEND and _unmoved(link):
+        w[:] = x.dtype.type(1.0)
+        return False
+    return _project(link[: LINK - 4], x, y, w)
+
+
+@fused
+def _fill(cover, fills, own):  # type: ignore[no-untyped-def]
+    """Lay a canvas's fill, as far as it shows, on the ground."""
+    for c in range(len(fills)):
+        if fills[c] != fills.dtype.type(0.0):
+            _lay(cover, fills[c], own[2 + c])
+
+
 @fused.noinline
 def follow(chain, m, b, v, size, fills, grounds, points, index, pairs, own):  # type: ignore[no-untyped-def]
     """Where output pixels read the source, and by how much; the rest is ``fills`` of the canvases.
@@ -204,52 +241,40 @@ def follow(chain, m, b, v, size, fills, grounds, points, index, pairs, own):  # 
         chain: the call's; ``m`` is the sample's map of the source from the first canvas.
         size: (height, width) of the output.
         fills: of the canvases one after the other, ``grounds`` channels each.
-        points: (us, vs, x, y, w): the output pixels (us, v + vs), where they read, and what that was divided by.
+        points: the `Points`, whose last three rows are written.
         index, pairs: scratch of ``bend``.
         own: the rows of the strip's chain.
     """
-    us, vs, x, y, w = points
-    cast = x.dtype.type
-    zero, far = cast(0.0), cast(np.inf)
+    x, y, w, cast = points.x, points.y, points.w, points.x.dtype.type
     share, cover, canvases, cut = own[0], own[1], len(chain.kinds), False
     links, keeps = chain.links[b * chain.step], len(own) > 2 + grounds
     if keeps:
         _begin(own, grounds)
-    _copy(us, vs, v, x, y)
-    x0, y0, x1, y1 = zero, zero, cast(size[1] - 1), cast(size[0] - 1)
+    _copy(points.us, points.vs, v, x, y)
+    frame = cast(0.0), cast(0.0), cast(size[1] - 1), cast(size[0] - 1)
     for k in range(canvases - 1, -1, -1):
         window, kind = links[k, LINK - 4 :], chain.kinds[k]
-        same = (window[0] == x0) & (window[1] == y0) & (window[2] == x1) & (window[3] == y1) & (kind < _BEND)
-        if same and not keeps and _unmoved(links[k]):  # a closed gate: the points lie here as on the canvas beyond
+        if not keeps and _is_closed(links[k], kind, frame):
             continue
-        lost, held = False, abs(x0) + abs(y0) + abs(x1) + abs(y1) < far  # whether all points lie on a canvas
-        if held and kind >= _BEND and _unmoved(links[k]):
-            w[:] = cast(1.0)
-        else:
-            lost = _project(links[k, : LINK - 4], x, y, w)
+        lost = _onto(links[k], kind, frame, x, y, w)
         if keeps:
             _keep(x, y, w, share, own[2 + grounds + 4 * k :])
-        if kind >= _BEND:
-            if lost:
-                if not (cut or keeps):
-                    _begin(own, grounds)
+        bends, holds = kind >= _BEND, kind == _BORDER and not lost
+        cuts = lost if bends else not holds and (kind == _REFLECTION or _beyond(x, y, w, window, keeps) > cast(0.0))
+        if cuts and not (cut or keeps):
+            _begin(own, grounds)
+        cut |= cuts
+        if bends:
+            if cuts:
                 _known(x, y, w, share)
-                cut = True
             bend(chain.control[b * chain.control_step], chain.knots, kind == _KINK, window, x, y, index, pairs)
-            x1 = cast(np.nan)  # no canvas
-            continue
-        x0, y0, x1, y1 = window[0], window[1], window[2], window[3]
-        if kind == _BORDER and not lost:
-            _hold(x, y, window)
-        elif kind == _REFLECTION or _beyond(x, y, w, window, keeps) > zero:
-            if not (cut or keeps):
-                _begin(own, grounds)
-            cut = True
+        elif cuts:
             _cross(x, y, w, cover, window, kind)
             _share_out(share, cover)
-            for c in range(grounds):
-                if fills[k * grounds + c] != zero:
-                    _lay(cover, fills[k * grounds + c], own[2 + c])
+            _fill(cover, fills[k * grounds : (k + 1) * grounds], own)
+        elif holds:
+            _hold(x, y, window)
+        frame = window[0], window[1], cast(np.nan) if bends else window[2], window[3]  # nan: what bends is no canvas
     if keeps or not _unmoved(m):
         _project(m, x, y, w)
     if cut:
@@ -276,7 +301,7 @@ def find(call, m, fills, fields, chain, spot, strip):  # type: ignore[no-untyped
             displace(fields, 2 * b * call.field_step, at, spot.width, call.out_width, rows[X], rows[Y])
         return False
     size, grounds = (call.out_height, call.out_width), call.out_channels if len(fills) > 0 else 0
-    points = rows[US], rows[VS], rows[X], rows[Y], rows[DENOMINATOR]
+    points = Points(rows[US], rows[VS], rows[X], rows[Y], rows[DENOMINATOR])
     return follow(chain, m, b, v, size, fills, grounds, points, strip.index, rows[ACROSS:US].reshape(-1), strip.own)
 
 
