@@ -30,8 +30,7 @@ except ImportError:  # a Numba that has moved it; `parts_work` tells
     JITCodeLibrary = object
 
 __all__ = [
-    *("entry", "exact", "fused", "inlined", "noinline", "number", "parts_work", "pick", "rank", "sign", "sources", "summing"),
-    *("wide", "without_refcount"),
+    *("entry", "exact", "fused", "number", "parts_work", "pick", "rank", "sign", "sources", "summing", "without_refcount"),
 ]
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.kernels.jit import entry, fused, noinline, summing, without_refcount
+from pellucid.kernels.jit import entry, fused, summing
 from pellucid.kernels.volume.cpu.eights import add, bend, meet, tilt
 
 __all__ = ["Call", "elect", "pick", "sample", "unsample"]
@@ -62,10 +62,9 @@ class Call(NamedTuple):
     places: Any
 
 
-@fused
+@fused.noinline
 def _blend(numbers, first, weights, step, line, into):  # type: ignore[no-untyped-def]
     """Blend four lines, from the ``first`` on, of each of three grids, ``step`` numbers apart, into one."""
-    noinline()
     for c in range(3):
         at = c * step + first * line
         p, q, r, s = numbers[at:], numbers[at + line :], numbers[at + 2 * line :], numbers[at + 3 * line :]
@@ -73,10 +72,9 @@ def _blend(numbers, first, weights, step, line, into):  # type: ignore[no-untype
             into[c * line + k] = weights[0] * p[k] + weights[1] * q[k] + weights[2] * r[k] + weights[3] * s[k]
 
 
-@fused
+@fused.noinline
 def _unblend(numbers, first, weights, step, line, into):  # type: ignore[no-untyped-def]
     """The adjoint of :func:`_blend`: add ``into`` to the gradient of ``numbers``."""
-    noinline()
     for c in range(3):
         for i in range(4):
             at = c * step + (first + i) * line
@@ -84,26 +82,23 @@ def _unblend(numbers, first, weights, step, line, into):  # type: ignore[no-unty
                 numbers[at + k] += weights[i] * into[c * line + k]
 
 
-@fused
+@fused.noinline
 def _straight(p, x, s, at):  # type: ignore[no-untyped-def]
-    noinline()
     for u in range(len(at)):
         at[u] = p * x[u] + s
 
 
-@fused
+@fused.noinline
 def _bent(line, size, first, basis, width, at, o, stride):  # type: ignore[no-untyped-def]
-    noinline()
     weights, into, columns = basis.reshape(-1), at.reshape(-1), basis.shape[1]
     for u in range(0, width, 8):
         k = first[u]
         bend(line, size, k, first[min(u + 7, width - 1)] + 4 - k, weights, u, columns, into, o + u, stride)
 
 
-@fused
+@fused.noinline
 def _locate(call, b, z, y, rows, enters, spline, at):  # type: ignore[no-untyped-def]
     """Compute where some rows' voxels read; ``enters``: the rows before were of another slice."""
-    noinline()
     m, width, (gd, gh, gw), (plane, line) = call.maps[b % len(call.maps)], call.size[2], call.grid, spline
     t, (before, above, _) = b % len(call.basis), call.first_voxel
     if gw > 0 and enters:
@@ -117,10 +112,9 @@ def _locate(call, b, z, y, rows, enters, spline, at):  # type: ignore[no-untyped
             _bent(line, gw, call.first[2][t], call.basis[t], width, at, r * width, at.shape[1])
 
 
-@fused
+@fused.noinline
 def _nearest(at, axis, border, place, seen):  # type: ignore[no-untyped-def]
     """The nearest voxel along an axis, and whether the block holds it."""
-    noinline()
     length, corner, held = axis
     last, least, most = np.float64(length - 1), np.float64(corner), np.float64(corner + held - 1)
     for u in range(len(at)):
@@ -131,10 +125,9 @@ def _nearest(at, axis, border, place, seen):  # type: ignore[no-untyped-def]
         place[u], seen[u] = np.int32(low - least if inside else 0.0), np.int32(1) if inside else np.int32(0)
 
 
-@fused
+@fused.noinline
 def _taps(at, axis, border, place, low, high):  # type: ignore[no-untyped-def]
     """Along an axis the first of two voxels, and their weights: 1 less the distance, 0 from a distance of 1 on, and 0 for NaN."""
-    noinline()
     cast, (length, corner, held) = low.dtype.type, axis
     zero, one, last = cast(0.0), cast(1.0), np.float64(length - 1)
     least, reach = np.float64(corner), one if held > 1 else zero  # of one voxel the second counts nothing
@@ -155,10 +148,9 @@ def _taps(at, axis, border, place, low, high):  # type: ignore[no-untyped-def]
         place[u] = np.int32(base - least)
 
 
-@fused
+@fused.noinline
 def _slopes(at, axis, border, place, down, up):  # type: ignore[no-untyped-def]
     """The slopes of both weights of :func:`_taps` in the coordinate, taken from the right."""
-    noinline()
     cast, (length, corner, held) = down.dtype.type, axis
     zero, one, last, reach = cast(0.0), cast(1.0), np.float64(length - 1), 1.0 if held > 1 else -1.0
     for u in range(len(at)):
@@ -168,18 +160,16 @@ def _slopes(at, axis, border, place, down, up):  # type: ignore[no-untyped-def]
         up[u] = (-one if share >= 1.0 else one) if moves & (share >= 0.0) & (share < 1.0 + reach) else zero
 
 
-@fused
+@fused.noinline
 def _join(i, j, k, shape, base):  # type: ignore[no-untyped-def]
-    noinline()
     kind = base.dtype.type
     tall, wide = kind(shape[1]), kind(shape[2])
     for u in range(len(base)):
         base[u] = (kind(k[u]) * tall + kind(j[u])) * wide + kind(i[u])
 
 
-@fused
+@fused.noinline
 def _hide(seen, base):  # type: ignore[no-untyped-def]
-    noinline()
     for u in range(len(base)):
         base[u] = base[u] if (seen[0, u] & seen[1, u] & seen[2, u]) != 0 else -1
 
@@ -211,9 +201,8 @@ def _find(call, at, count, room, slopes):  # type: ignore[no-untyped-def]
     _join(whole[0, :count], whole[1], whole[2], call.shape, base[:count])
 
 
-@fused
+@fused.noinline
 def _read(x, row, step, base, floats, rest, out):  # type: ignore[no-untyped-def]
-    noinline()
     weights, stride, whole = floats.reshape(-1), floats.shape[1], len(out) // 8 * 8
     for u in range(0, whole, 8):
         meet(x, base, u, row, step, weights, stride, out, u)
@@ -242,10 +231,9 @@ def _rows(call):  # type: ignore[no-untyped-def]
     return max(1, min(_VOXELS // call.size[2], call.size[1]))
 
 
-@fused
+@fused.noinline
 def _copied(call, b, z, y, rows, out):  # type: ignore[no-untyped-def]
     """Some rows of a sample whose map moves whole voxels along the axes, or mirrors them."""
-    noinline()
     m, (depth, height, line), wide, width = call.maps[b % len(call.maps)], call.shape, call.held[2], call.size[2]
     (before, above, left), (front, over, beside) = call.first_voxel, call.corner
     step = np.int64(m[0])
@@ -267,7 +255,6 @@ def _copied(call, b, z, y, rows, out):  # type: ignore[no-untyped-def]
 @entry
 def sample(call, out, start, stop):  # type: ignore[no-untyped-def]
     """Compute the slices start <= r < stop of all samples' outputs, one after the other."""
-    call, out = without_refcount((call, out))
     (depth, height, width), most = call.size, _rows(call)
     spline, at, room = _room(call, out.dtype, most)
     steps, rest = _steps(call), np.empty(8, out.dtype)
@@ -284,9 +271,8 @@ def sample(call, out, start, stop):  # type: ignore[no-untyped-def]
                 _read(call.image[b, c], *steps, room[2], room[0], rest, out[b, c, into : into + rows * width])
 
 
-@fused
+@fused.noinline
 def _pick(x, base, out):  # type: ignore[no-untyped-def]
-    noinline()
     zero = out.dtype.type(0)
     for u in range(len(out)):
         found = x[np.uint64(max(base[u], 0))]
@@ -296,7 +282,6 @@ def _pick(x, base, out):  # type: ignore[no-untyped-def]
 @entry
 def pick(call, out, start, stop):  # type: ignore[no-untyped-def]
     """Do as :func:`sample` with the nearest voxels, which may have any dtype."""
-    call, out = without_refcount((call, out))
     (depth, height, width), most = call.size, _rows(call)
     spline, at, room = _room(call, np.float32, most)
     for r in range(start, stop):
@@ -312,10 +297,9 @@ def pick(call, out, start, stop):  # type: ignore[no-untyped-def]
                 _pick(call.image[b, c], room[2], out[b, c, into : into + rows * width])
 
 
-@fused
+@fused.noinline
 def _vote(x, row, step, base, floats, each, votes):  # type: ignore[no-untyped-def]
     """Add the weights of the voxels around each point of a row to their labels' shares in the output voxel of that point."""
-    noinline()
     labels, shares, many = votes
     for u in range(len(many) * each):
         o = u // each
@@ -331,10 +315,9 @@ def _vote(x, row, step, base, floats, each, votes):  # type: ignore[no-untyped-d
                 shares[o, slot] += share
 
 
-@fused
+@fused.noinline
 def _elect(votes, points, out):  # type: ignore[no-untyped-def]
     """The label with the greatest share, of equal ones the least; the share missing to ``points`` counts for label 0."""
-    noinline()
     labels, shares, many = votes
     for o in range(len(out)):
         best, most = labels[o, 0], points - shares[o, 1 : many[o]].sum()
@@ -348,7 +331,6 @@ def _elect(votes, points, out):  # type: ignore[no-untyped-def]
 @entry
 def elect(call, points, out, start, stop):  # type: ignore[no-untyped-def]
     """Write the label that each voxel of a coarser lattice shows most of; ``points`` (z, y, x) voxels of the call make one."""
-    call, out = without_refcount((call, out))
     (depth, height, width), (deep, tall, wide) = call.size, points
     depth, height, width = depth // deep, height // tall, width // wide
     spline, at, room = _room(call, np.float64, 1)
@@ -366,37 +348,33 @@ def elect(call, points, out, start, stop):  # type: ignore[no-untyped-def]
                 _elect(votes, deep * tall * wide, out[b, c, (z * height + y) * width :][:width])
 
 
-@fused
+@fused.noinline
 def _drop(g, base, t):  # type: ignore[no-untyped-def]
     """The adjoint of :func:`_pick`."""
-    noinline()
     for u in range(len(g)):
         if base[u] >= 0:
             t[np.uint64(base[u])] += g[u]
 
 
-@fused
+@fused.noinline
 def _add(g, row, step, base, floats, count, t):  # type: ignore[no-untyped-def]
     """The adjoint of :func:`_read`."""
-    noinline()
     weights, stride = floats.reshape(-1), floats.shape[1]
     for u in range(0, count, 8):
         add(t, base, u, row, step, weights, stride, g)
 
 
-@fused
+@fused.noinline
 def _tilt(x, g, row, step, base, floats, count, into):  # type: ignore[no-untyped-def]
     """Add the gradient times the slopes."""
-    noinline()
     weights, stride, sums = floats.reshape(-1), floats.shape[1], into.reshape(-1)
     for u in range(0, count, 8):
         tilt(x, base, u, row, step, weights, stride, g, sums)
 
 
-@summing
+@summing.noinline
 def _sums(g):  # type: ignore[no-untyped-def]
     """Sums of g times x, and of g."""
-    noinline()
     with_x = alone = 0.0
     for u in range(len(g)):
         with_x += np.float64(g[u]) * np.float64(u)
@@ -404,19 +382,17 @@ def _sums(g):  # type: ignore[no-untyped-def]
     return with_x, alone
 
 
-@summing
+@summing.noinline
 def _product(g, weights):  # type: ignore[no-untyped-def]
-    noinline()
     total = 0.0
     for u in range(len(g)):
         total += np.float64(g[u]) * weights[u]
     return total
 
 
-@fused
+@fused.noinline
 def _unlocate(call, b, z, y, rows, g, spline, needs, to_map, to_control):  # type: ignore[no-untyped-def]
     """Add the gradient of some rows' coordinates to those of the map and of the spline's numbers."""
-    noinline()
     (needs_map, needs_control), width, (gd, gh, gw), (plane, line) = needs[1:], call.size[2], call.grid, spline
     t, (before, above, left) = b % len(call.basis), call.first_voxel
     spans, basis = call.spans[t], call.basis[t]
@@ -442,7 +418,6 @@ def _unlocate(call, b, z, y, rows, g, spline, needs, to_map, to_control):  # typ
 @entry
 def unsample(call, grad, nearest, needs, to_image, to_map, to_control, start, stop):  # type: ignore[no-untyped-def]
     """Gradients of the samples start <= b < stop; ``needs`` is (image, map, control). They are added to memory that holds zeros."""
-    call, grad, to_image, to_map, to_control = without_refcount((call, grad, to_image, to_map, to_control))
     (depth, height, width), most = call.size, _rows(call)
     slopes, steps = (needs[1] or needs[2]) and not nearest, _steps(call)
     spline, at, room = _room(call, grad.dtype, most)
