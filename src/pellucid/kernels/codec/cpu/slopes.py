@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from pellucid.kernels.codec.cpu.blocks import LANES, transform, untransform
-from pellucid.kernels.codec.cpu.sweep import repeat_edges
+from pellucid.kernels.codec.cpu.sweep import HIGH, LOW, enlarge, halve, limited, repeat_edges
 from pellucid.kernels.codec.tables import SLOPES, SPREAD
 from pellucid.kernels.jit import entry, fused
 
@@ -24,7 +24,6 @@ _LUMA, _BLUE, _RED = 0, 1, 2  # planes that go into blocks; then the slopes of t
 _DECODED = 3  # to 5: planes that come out of blocks, unclipped; then their gradients
 _SHOWN = 6  # and 7: colour differences at full size; then their gradients, halved along the rows
 _SHARES = 8  # and 9: the gradients of colour differences at full size
-_LOW, _HIGH = -128, 127
 PROXIMITY, CUBIC = SLOPES.index("proximity"), SLOPES.index("cubic")
 _TO_YCC = tuple(x / 65536 for x in (19595, 38470, 7471, 11059, 21709, 32768, 27439, 5329))
 _TO_RGB = tuple(x / 65536 for x in (91881, 22554, 46802, 116130))
@@ -37,6 +36,14 @@ _EXP = tuple(
 def _clipped(x, slope, low, high):  # type: ignore[no-untyped-def]
     """The slope where ``x`` is between the ends, else 0."""
     return slope if (x >= low) & (x <= high) else type(slope)(0.0)
+
+
+@fused.noinline
+def _clip(x, slopes, height, width, low, high, out):  # type: ignore[no-untyped-def]
+    """`_clipped`, for a plane."""
+    for v in range(height):
+        for u in range(width):
+            out[v, u] = _clipped(x[v, u], slopes[v, u], low, high)
 
 
 @fused.noinline
@@ -135,20 +142,6 @@ def _fold_edges(grad, height, width, rows, columns):  # type: ignore[no-untyped-
 
 
 @fused.noinline
-def _halve(plane, height, width, down, into):  # type: ignore[no-untyped-def]
-    """Means of pairs (or of two by two), as in ``sweep.py``, in place."""
-    columns, share = (width + 15) // 16 * 8, plane.dtype.type(0.5 / down)
-    repeat_edges(plane, height, width, height, 2 * columns)
-    for y in range((height + down - 1) // down):
-        upper, lower, means = plane[y * down], plane[min(y * down + 1, height - 1)], into[y]
-        for x in range(columns):
-            total = upper[2 * x] + upper[2 * x + 1]
-            if down == 2:
-                total += lower[2 * x] + lower[2 * x + 1]
-            means[x] = share * total
-
-
-@fused.noinline
 def _spread(grad, height, width, down, into):  # type: ignore[no-untyped-def]
     """The adjoint of ``_halve``."""
     columns, share = (width + 15) // 16 * 8, grad.dtype.type(0.5 / down)
@@ -162,41 +155,11 @@ def _spread(grad, height, width, down, into):  # type: ignore[no-untyped-def]
             row[width - 1] += row[x]
 
 
-@fused
-def _limited(x, low, high):  # type: ignore[no-untyped-def]
-    return min(max(x, low), high)
-
-
-@fused.noinline
-def _enlarge(halves, height, width, down, plane, line):  # type: ignore[no-untyped-def]
-    """Three parts of the nearest sample and one of the next nearest, per axis, as in ``sweep.py``; of clipped samples."""
-    cast = plane.dtype.type
-    low, high, three, part = cast(_LOW), cast(_HIGH), cast(3.0), cast(0.0625 if down == 2 else 0.25)
-    rows, columns = (height + down - 1) // down, (width + 1) // 2
-    for y in range(height):
-        near, row = halves[y // down], plane[y]
-        if columns <= 2:
-            for x in range(width):
-                row[x] = _limited(near[x // 2], low, high)
-            continue
-        if down == 2:
-            far = halves[max(y // 2 - 1, 0)] if y % 2 == 0 else halves[min(y // 2 + 1, rows - 1)]
-            for x in range(columns):
-                line[x + 1] = three * _limited(near[x], low, high) + _limited(far[x], low, high)
-        else:
-            for x in range(columns):
-                line[x + 1] = _limited(near[x], low, high)
-        line[0], line[columns + 1] = line[1], line[columns]
-        for x in range(columns):
-            row[2 * x] = part * (three * line[x + 1] + line[x])
-            row[2 * x + 1] = part * (three * line[x + 1] + line[x + 2])
-
-
 @fused.noinline
 def _gathered(grad, height, width, down, wait, halves):  # type: ignore[no-untyped-def]
     """The adjoint of ``_enlarge``: the gradient of the samples that ``halves`` holds, in their place."""
     cast = grad.dtype.type
-    low, high, three, zero, part = cast(_LOW), cast(_HIGH), cast(3.0), cast(0.0), cast(0.0625 if down == 2 else 0.25)
+    low, high, three, zero, part = cast(LOW), cast(HIGH), cast(3.0), cast(0.0), cast(0.0625 if down == 2 else 0.25)
     rows, columns = (height + down - 1) // down, (width + 1) // 2
     for y in range(height):
         row, line = grad[y], wait[y]
@@ -236,7 +199,7 @@ def _colors_back(grad, planes, blue, red):  # type: ignore[no-untyped-def]
         blue, red: the planes of colour differences as they are shown, clipped or not.
     """
     cast = grad.dtype.type
-    low, high = cast(_LOW), cast(_HIGH)
+    low, high = cast(LOW), cast(HIGH)
     p, q, s, t = _TO_RGB
     ra, ga, gb, ba = cast(p), cast(q), cast(s), cast(t)
     for y in range(grad.shape[1]):
@@ -244,7 +207,7 @@ def _colors_back(grad, planes, blue, red):  # type: ignore[no-untyped-def]
         luma, cb, cr = planes[_DECODED, y], planes[blue, y], planes[red, y]
         to_blue, to_red = planes[_SHARES, y], planes[_SHARES + 1, y]
         for x in range(len(reds)):
-            light, b, r = _limited(luma[x], low, high), _limited(cb[x], low, high), _limited(cr[x], low, high)
+            light, b, r = limited(luma[x]), limited(cb[x]), limited(cr[x])
             to_r = _clipped(light + ra * r, reds[x], low, high)
             to_g = _clipped(light - ga * b - gb * r, greens[x], low, high)
             to_b = _clipped(light + ba * b, blues[x], low, high)
@@ -283,28 +246,23 @@ def slopes(kind, grad, image, steps, down, across, out, planes, tiles, line, sta
     """
     channels, height, width = image.shape[1:]
     cast = image.dtype.type
-    low, high, zero, one = cast(_LOW), cast(_HIGH), cast(0.0), cast(1.0)
+    low, high, zero, one = cast(LOW), cast(HIGH), cast(0.0), cast(1.0)
     rows, columns = ((height + down - 1) // down, (width + 15) // 16 * 8) if across == 2 else (height, width)
     for b in range(start, stop):
         table = steps[b if len(steps) > 1 else 0]
         _planes_of(image[b], planes)
         _through(kind, planes[_LUMA], height, width, table[0], planes[_DECODED], tiles)
         if channels == 1:
-            for y in range(height):
-                row = planes[_DECODED, y]
-                for x in range(width):
-                    row[x] = _clipped(row[x], grad[b, 0, y, x], low, high)
+            _clip(planes[_DECODED], grad[b, 0], height, width, low, high, planes[_DECODED])
             _back(planes[_LUMA], planes[_DECODED], height, width, tiles[0])
-            for y in range(height):
-                for x in range(width):
-                    out[b, 0, y, x] = _clipped(image[b, 0, y, x], planes[_DECODED, y, x], zero, one)
+            _clip(image[b, 0], planes[_DECODED], height, width, zero, one, out[b, 0])
             continue
         for c in range(1, 3):
             if across == 2:
-                _halve(planes[c], height, width, down, planes[c])
+                halve(planes[c], height, width, down, planes[c])
             _through(kind, planes[c], rows, columns, table[1], planes[_DECODED + c], tiles)
             if across == 2:
-                _enlarge(planes[_DECODED + c], height, width, down, planes[_SHOWN - 1 + c], line)
+                enlarge(planes[_DECODED + c], height, width, down, planes[_SHOWN - 1 + c], line)
         shown = _SHOWN if across == 2 else _DECODED + 1
         _colors_back(grad[b], planes, shown, shown + 1)
         _back(planes[_LUMA], planes[_DECODED], height, width, tiles[0])
@@ -316,8 +274,6 @@ def slopes(kind, grad, image, steps, down, across, out, planes, tiles, line, sta
                 _back(planes[c], decoded, rows, columns, tiles[0])
                 _spread(decoded, height, width, down, shares)
             else:
-                for y in range(height):
-                    for x in range(width):
-                        decoded[y, x] = _clipped(decoded[y, x], shares[y, x], low, high)
+                _clip(decoded, shares, height, width, low, high, decoded)
                 _back(planes[c], decoded, height, width, tiles[0])
         _to_image(image[b], planes, _SHARES if across == 2 else _DECODED + 1, out[b])

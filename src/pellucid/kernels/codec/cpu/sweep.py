@@ -1,6 +1,6 @@
 """The codec's loops, in 32-bit integers, one sample after the other.
 
-Owns: `round_trip`: what ``reference.compress`` computes.
+Owns: `round_trip`: what ``reference.compress`` computes; halving and enlarging, of floats too.
 Must not: know of tensors; everything comes as contiguous arrays.
 Read next: ``../reference.py``.
 """
@@ -8,9 +8,12 @@ Read next: ``../reference.py``.
 import numpy as np
 
 from pellucid.kernels.codec.cpu.blocks import LANES, transform, untransform
-from pellucid.kernels.jit import entry, exact
+from pellucid.kernels.jit import entry, exact, fused
 
-__all__ = ["repeat_edges", "round_trip"]
+__all__ = ["HIGH", "LOW", "enlarge", "halve", "limited", "repeat_edges", "round_trip"]
+
+LOW, HIGH = -128, 127
+"""The range of samples, counted from its middle."""
 
 _MIDDLE = np.int32(128)  # subtracted from all levels in planes
 
@@ -92,10 +95,16 @@ def _to_rgb(planes, out):  # type: ignore[no-untyped-def]
             _write(blue, x, luma[x] + (np.int32(116130 * b + 32768) >> 16))
 
 
-@exact.noinline
-def _halve(plane, height, width, down, into):  # type: ignore[no-untyped-def]
+@fused
+def _rounds(plane):  # type: ignore[no-untyped-def]
+    """Whether a plane's numbers are whole and rounded as libjpeg rounds, not floats: decided while compiling."""
+    return plane.dtype.type(0.5) == plane.dtype.type(0.0)
+
+
+@fused.noinline
+def halve(plane, height, width, down, into):  # type: ignore[no-untyped-def]
     """Means of pairs (or of two by two); the last row is its own partner, the last column repeats to whole blocks."""
-    columns, two = (width + 15) // 16 * 8, np.int32(down)
+    columns, two, share = (width + 15) // 16 * 8, np.int32(down), plane.dtype.type(0.5 / down)
     repeat_edges(plane, height, width, height, 2 * columns)
     for y in range((height + down - 1) // down):
         upper, lower, means = plane[y * down], plane[min(y * down + 1, height - 1)], into[y]
@@ -103,30 +112,45 @@ def _halve(plane, height, width, down, into):  # type: ignore[no-untyped-def]
             total = upper[2 * x] + upper[2 * x + 1]
             if down == 2:
                 total += lower[2 * x] + lower[2 * x + 1]
-            means[x] = np.int32(total + (np.int32(x) & np.int32(1)) + two - np.int32(1)) >> two
+            if _rounds(plane):
+                means[x] = np.int32(np.int32(total) + (np.int32(x) & np.int32(1)) + two - np.int32(1)) >> two
+            else:
+                means[x] = share * total
 
 
-@exact.noinline
-def _enlarge(halves, height, width, down, plane, line):  # type: ignore[no-untyped-def]
+@fused
+def limited(x):  # type: ignore[no-untyped-def]
+    """A decoded sample, counted from the middle of its range, within it; whole ones are so already."""
+    return min(max(x, type(x)(LOW)), type(x)(HIGH)) if type(x)(0.5) > type(x)(0.0) else x
+
+
+@fused.noinline
+def enlarge(halves, height, width, down, plane, line):  # type: ignore[no-untyped-def]
     """Three parts of the nearest sample and one of the next nearest, per axis."""
-    rows, columns = (height + down - 1) // down, (width + 1) // 2
+    cast, rows, columns = plane.dtype.type, (height + down - 1) // down, (width + 1) // 2
     bits, even, odd = (np.int32(4), np.int32(8), np.int32(7)) if down == 2 else (np.int32(2), np.int32(1), np.int32(2))
+    three, part = cast(3.0), cast(0.0625 if down == 2 else 0.25)
     for y in range(height):
         near, row = halves[y // down], plane[y]
         if columns <= 2:
             for x in range(width):
-                row[x] = near[x // 2]
+                row[x] = limited(near[x // 2])
             continue
         if down == 2:
             far = halves[max(y // 2 - 1, 0)] if y % 2 == 0 else halves[min(y // 2 + 1, rows - 1)]
             for x in range(columns):
-                line[x + 1] = 3 * near[x] + far[x]
+                line[x + 1] = three * limited(near[x]) + limited(far[x])
         else:
-            line[1 : columns + 1] = near[:columns]
+            for x in range(columns):
+                line[x + 1] = limited(near[x])
         line[0], line[columns + 1] = line[1], line[columns]
         for x in range(columns):
-            row[2 * x] = np.int32(3 * line[x + 1] + line[x] + even) >> bits
-            row[2 * x + 1] = np.int32(3 * line[x + 1] + line[x + 2] + odd) >> bits
+            if _rounds(plane):
+                row[2 * x] = np.int32(3 * line[x + 1] + line[x] + even) >> bits
+                row[2 * x + 1] = np.int32(3 * line[x + 1] + line[x + 2] + odd) >> bits
+            else:
+                row[2 * x] = part * (three * line[x + 1] + line[x])
+                row[2 * x + 1] = part * (three * line[x + 1] + line[x + 2])
 
 
 @entry
@@ -159,7 +183,7 @@ def round_trip(image, steps, down, across, out, planes, tile, line, start, stop)
             if across == 1:
                 _blocks(planes[c], height, width, table[1], tile)
             else:
-                _halve(planes[c], height, width, down, planes[c + 2])
+                halve(planes[c], height, width, down, planes[c + 2])
                 _blocks(planes[c + 2], (height + down - 1) // down, (width + 15) // 16 * 8, table[1], tile)
-                _enlarge(planes[c + 2], height, width, down, planes[c], line)
+                enlarge(planes[c + 2], height, width, down, planes[c], line)
         _to_rgb(planes, out[b])
