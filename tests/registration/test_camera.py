@@ -10,7 +10,7 @@ from torch.autograd.functional import jacobian
 from pellucid import LensDistortion, Pipeline
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.registration import fit_camera
-from pellucid.registration.camera import _Frame, _linearised, _rendered
+from pellucid.registration.camera import _Frame, _linearised, _Pictures, _rendered
 
 HEIGHT, WIDTH = 80, 96
 UNIT = math.hypot(HEIGHT - 1, WIDTH - 1) / 2
@@ -125,7 +125,7 @@ def test_normal_equations_are_those_of_autograd():
     weights = torch.rand(1, 1, 10, 12, generator=random, dtype=torch.float64)
     values = torch.tensor([0.97, 0.05, -0.02, 0.01, 0.6, -0.4, -0.2, -0.05, 0.9, 0.8, 0.7], dtype=torch.float64)
     frame = _Frame((10, 12), (16, 18), (20, 24))
-    found = _linearised(ideal, seen, weights, values, frame)
+    found = _linearised(_Pictures(ideal, seen, weights), values, frame)
     rows = jacobian(lambda v: _rendered(ideal, v, frame, frame.size), values)  # b c h w n
     residual = _rendered(ideal, values, frame, frame.size) - seen
     share = (weights / (2 * weights.sum())).expand_as(seen)  # every pixel reads inside of the larger picture

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.core.constants import pinned
@@ -189,28 +190,27 @@ def fit_camera(
     whole_number("steps", steps, 1, 1 << 16)
     if finite_number("tolerance", tolerance) <= 0:
         raise invalid("tolerance", expected="a number > 0, in pixels", got=tolerance)
-    ideal, seen, weights = _read(ideal, seen, mask)
-    size, ideal_size = (seen.shape[-2], seen.shape[-1]), (ideal.shape[-2], ideal.shape[-1])
+    pictures = _read(ideal, seen, mask)
     fixed = {*_NAMES[1 + radial : 4], *_NAMES[6 + vignetting : 8], *(() if gamma else ("gamma",)), *(() if blur else ("blur",))}
-    values = torch.tensor([_START.get(name, 0.0) for name in _NAMES], dtype=torch.float64, device=seen.device)
+    values = torch.tensor([_START.get(name, 0.0) for name in _NAMES], dtype=torch.float64)
     if start is not None:
         if not isinstance(start, Camera):
             raise wrong_type("start", expected="a Camera that fit_camera found", got=repr(start))
         values = start._values(values)
     names = tuple(name for name in _NAMES if name not in fixed)
-    problem = _problem(ideal, seen, weights)
+    problem = _problem(pictures)
     with torch.no_grad():
         history: list[tuple[Size, float]] = []
-        levels = 1 + max(0, round(math.log2(min(size) / _COARSEST)))
-        found = _Found(values, False, torch.eye(len(names), dtype=torch.float64, device=seen.device), math.nan, 0.0, 0.0)
+        levels = 1 + max(0, round(math.log2(min(pictures.size) / _COARSEST)))
+        found = _Found(values, False, torch.eye(len(names), dtype=torch.float64), math.nan, 0.0, 0.0)
         for level in range(levels - 1, -1, -1) if not problem else ():
             here = tuple(name for name in names if level == 0 or name not in ("blur", "gamma", "v1", "v2", "k3"))
-            found = _descended(ideal, seen, weights, found.values, here, level, steps, tolerance, history)
+            found = _descended(pictures, found.values, here, level, steps, tolerance, history)
             if not bool(torch.isfinite(found.values).all()):
                 problem = "no camera was found: the parameters diverged"
                 found = replace(found, values=values)
                 break
-    return _result(found, names, problem, size, ideal_size, tuple(history))
+    return _result(found, names, problem, pictures, tuple(history))
 
 
 @dataclass(frozen=True)
@@ -235,6 +235,8 @@ class _Frame:
 
 @dataclass(frozen=True)
 class _Found:
+    """The end of a descent: the parameters, whether they have settled, their covariance, and how well the pictures agree."""
+
     values: Float[Tensor, "n"]
     settled: bool
     covariance: Float[Tensor, "m m"]
@@ -243,8 +245,32 @@ class _Found:
     correlation: float
 
 
-def _read(ideal: object, seen: object, mask: object) -> tuple[Tensor, Tensor, Tensor]:
-    """Check the inputs; return both pictures in float64 with a batch axis, and the weights of every pixel."""
+class _Pictures(NamedTuple):
+    """Ideal pictures, the camera's pictures of them, and the weights of the camera's pixels."""
+
+    ideal: Float[Tensor, "b c h w"]
+    seen: Float[Tensor, "b c h2 w2"]
+    weights: Float[Tensor, "b 1 h2 w2"]
+
+    @property
+    def size(self) -> Size:
+        """The size of the camera's pictures."""
+        return self.seen.shape[-2], self.seen.shape[-1]
+
+    @property
+    def ideal_size(self) -> Size:
+        """The size of the ideal pictures."""
+        return self.ideal.shape[-2], self.ideal.shape[-1]
+
+    def shrunk(self, level: int) -> Self:
+        """Return these pictures at 1 / 2**level of their size."""
+        if level == 0:
+            return self
+        return type(self)(*(resize(part, (round(part.shape[-2] / 2**level), round(part.shape[-1] / 2**level))) for part in self))
+
+
+def _read(ideal: object, seen: object, mask: object) -> _Pictures:
+    """Check the inputs; return both pictures on the CPU in float64 with a batch axis, and the weights of every pixel."""
     parts: list[Tensor] = []
     for name, picture in (("ideal", ideal), ("seen", seen)):
         if not isinstance(picture, Tensor) or not picture.is_floating_point():
@@ -267,16 +293,16 @@ def _read(ideal: object, seen: object, mask: object) -> tuple[Tensor, Tensor, Te
                 "mask", expected=f"weights of shape {wanted}", got=tuple(mask.shape) if isinstance(mask, Tensor) else mask
             )
         weights = mask.detach().to(weights).reshape(wanted)
-    return first, second, weights
+    return _Pictures(first, second, weights)
 
 
-def _problem(ideal: Tensor, seen: Tensor, weights: Tensor) -> str:
-    for name, picture in (("ideal", ideal), ("camera's", seen)):
+def _problem(pictures: _Pictures) -> str:
+    for name, picture in (("ideal", pictures.ideal), ("camera's", pictures.seen)):
         if not bool(torch.isfinite(picture).all()):
             return f"the {name} pictures have pixels that are not finite"
         if float(picture.std()) < _LEAST_SPREAD:
             return f"the {name} pictures are constant"
-    return "" if float(weights.sum()) > 0 else "the mask is empty"
+    return "" if float(pictures.weights.sum()) > 0 else "the mask is empty"
 
 
 def _geometry(values: Tensor, x: Tensor, y: Tensor, frame: _Frame) -> tuple[Tensor, Tensor, Tensor]:
@@ -331,60 +357,73 @@ class _Line:
     pixels: float
 
 
-def _linearised(ideal: Tensor, seen: Tensor, weights: Tensor, values: Tensor, frame: _Frame) -> _Line:
-    """Return the normal equations of all parameters."""
-    batch, channels = ideal.shape[:2]
-    size = frame.size
-    grid = _grid(size, values)
+class _Light(NamedTuple):
+    """The light that reaches the sensor, before gamma.
+
+    Args:
+        level: the light of each pixel.
+        slopes: its derivatives with respect to every parameter but gamma, in the order of `_NAMES`.
+        known: which pixels read inside the ideal pictures; those next to the border are not known if there is a blur.
+    """
+
+    level: Float[Tensor, "b c h w"]
+    slopes: list[Float[Tensor, "b c h w"]]
+    known: Bool[Tensor, "h w"]
+
+
+def _light(ideal: Tensor, values: Tensor, frame: _Frame) -> _Light:
+    """Return the light and its derivatives; a lens's parameter counts by the picture's slope times how far it moves a pixel."""
+    grid = _grid(frame.size, values)
     x, y, shade = _geometry(values, *grid, frame)
     to_x, to_y, to_shade = torch.func.jacfwd(lambda v: _geometry(v, *grid, frame))(values[:_GEOMETRY])  # h w 8
+    sharp, slope_x, slope_y = _read_with_slopes(ideal, x, y)
+    moving = (slope_x[..., None] * to_x + slope_y[..., None] * to_y).movedim(-1, 0)  # 8 b c h w
+    variance, gain = values[10] * frame.pixel**2, values[8]
+    taps, bend = torch.func.jvp(_taps, (variance,), (torch.full_like(variance, frame.pixel**2),))[:2]
+    soft = _convolved(sharp, taps, taps)
+    wider = _convolved(sharp, bend, taps) + _convolved(sharp, taps, bend)
+    lens = [gain * (shade * _convolved(move, taps, taps) + to_shade[..., k] * soft) for k, move in enumerate(moving)]
+    edge = 0.0 if values[10] == 0 else 1.0
+    tall, wide = frame.ideal_size
+    known = (x >= edge) & (x <= wide - 1 - edge) & (y >= edge) & (y <= tall - 1 - edge)
+    return _Light(gain * shade * soft, [*lens, shade * soft, gain * shade * wider], known)
+
+
+def _read_with_slopes(ideal: Float[Tensor, "b c h w"], x: Float[Tensor, "h2 w2"], y: Float[Tensor, "h2 w2"]) -> list[Tensor]:
+    """Return the pictures read at these places, and their derivatives along x and y, from one backward pass with ones."""
     planes = ideal.flatten(0, 1)[:, None]
     with torch.enable_grad():
         at_x, at_y = (part.expand(len(planes), -1, -1).clone().requires_grad_() for part in (x, y))
         sharp = remap(planes, at_x, at_y, interpolation="bicubic", border_mode="replicate")
         slopes = torch.autograd.grad(sharp, (at_x, at_y), torch.ones_like(sharp))
-    sharp = sharp.detach().reshape(batch, channels, *size)
-    slope_x, slope_y = (slope.reshape(batch, channels, *size)[..., None] for slope in slopes)
-    moving = (slope_x * to_x + slope_y * to_y).movedim(-1, 0)  # 8 b c h w
-    variance = values[10] * frame.pixel**2
-    taps, bend = torch.func.jvp(_taps, (variance,), (torch.full_like(variance, frame.pixel**2),))[:2]
-    soft = _convolved(sharp, taps, taps)
-    wider = _convolved(sharp, bend, taps) + _convolved(sharp, taps, bend)
-    gain, power = values[8], values[9]
-    linear = gain * shade * soft
-    bright = linear > _DARK
-    base = torch.where(bright, linear, 1.0)
+    return [part.reshape(*ideal.shape[:2], *x.shape) for part in (sharp.detach(), *slopes)]
+
+
+def _linearised(pictures: _Pictures, values: Tensor, frame: _Frame) -> _Line:
+    """Return the normal equations of all parameters, over the pixels that are known and bright enough for gamma's slope."""
+    ideal, seen, weights = pictures
+    light, power = _light(ideal, values, frame), values[9]
+    bright = light.level > _DARK
+    base = torch.where(bright, light.level, 1.0)
     steep = power * base ** (power - 1.0)
-    columns = [
-        *(gain * (shade * _convolved(move, taps, taps) + to_shade[..., k] * soft) for k, move in enumerate(moving)),
-        shade * soft,
-        base * base.log() / power,  # times the power's slope below
-        gain * shade * wider,
-    ]
-    jacobian = torch.stack([steep * column for column in columns])  # n b c h w
-    edge = 0.0 if values[10] == 0 else 1.0
-    tall, wide = frame.ideal_size
-    known = (x >= edge) & (x <= wide - 1 - edge) & (y >= edge) & (y <= tall - 1 - edge)
-    weight = (weights * known * bright).expand_as(seen)
-    residual = torch.where(bright, base**power - seen, 0.0)
-    total = float(weight.sum())
-    flat, share = jacobian.flatten(1), (weight / max(total, 1e-12)).flatten()
+    gamma = base * base.log() / power  # so that steep times it is the derivative with respect to gamma
+    jacobian = torch.stack([steep * slope for slope in (*light.slopes[:9], gamma, light.slopes[9])])  # n b c h w
+    weight = (weights * light.known * bright).expand_as(seen)
+    residual = torch.where(bright, base**power - seen, 0.0).flatten()
+    flat, share = jacobian.flatten(1), (weight / max(float(weight.sum()), 1e-12)).flatten()
     weighed = flat * share
-    agreed = correlation(base**power * bright, seen, weight)
     return _Line(
-        weighed @ flat.T,
-        weighed @ residual.flatten(),
-        float(share @ residual.flatten().square()),
-        float((weights * known).sum() / weights.sum().clamp_min(1e-12)),
-        float(agreed.mean()),
-        float((weight > 0).sum()),
+        left=weighed @ flat.T,
+        right=weighed @ residual,
+        loss=float(share @ residual.square()),
+        overlap=float((weights * light.known).sum() / weights.sum().clamp_min(1e-12)),
+        correlation=float(correlation(base**power * bright, seen, weight).mean()),
+        pixels=float((weight > 0).sum()),
     )
 
 
 def _descended(
-    ideal: Tensor,
-    seen: Tensor,
-    weights: Tensor,
+    pictures: _Pictures,
     values: Tensor,
     names: tuple[str, ...],
     level: int,
@@ -393,15 +432,13 @@ def _descended(
     history: list[tuple[Size, float]],
 ) -> _Found:
     """Take damped steps on one level, in these parameters only."""
-    full = (seen.shape[-2], seen.shape[-1])
-    if level:
-        sizes = [(round(p.shape[-2] / 2**level), round(p.shape[-1] / 2**level)) for p in (ideal, seen, weights)]
-        ideal, seen, weights = (resize(part, size) for part, size in zip((ideal, seen, weights), sizes, strict=True))
-    frame = _Frame((seen.shape[-2], seen.shape[-1]), (ideal.shape[-2], ideal.shape[-1]), full)
+    full = pictures.size
+    pictures = pictures.shrunk(level)
+    frame = _Frame(pictures.size, pictures.ideal_size, full)
     places = torch.tensor([_NAMES.index(name) for name in names], device=values.device)
     corners = _grid(frame.size, values)
     damping, settled = 1e-3, False
-    here = _linearised(ideal, seen, weights, values, frame)
+    here = _linearised(pictures, values, frame)
     for _ in range(steps):
         history.append((frame.size, here.loss))
         left, right = here.left[places][:, places], here.right[places]
@@ -415,7 +452,7 @@ def _descended(
         ]
         changed = float((candidate[_GEOMETRY:] - values[_GEOMETRY:]).abs().max())
         settled = float(torch.stack(moved[:2]).max()) < tolerance * frame.pixel and max(float(moved[2]), changed) < _STILL
-        there = _linearised(ideal, seen, weights, candidate, frame)
+        there = _linearised(pictures, candidate, frame)
         if math.isfinite(there.loss) and there.loss < here.loss and there.overlap > _LEAST_OVERLAP:
             values, here, damping = candidate, there, max(0.2 * damping, 1e-9)
         else:
@@ -429,7 +466,7 @@ def _descended(
 
 
 def _result(
-    found: _Found, names: tuple[str, ...], problem: str, size: Size, ideal_size: Size, history: tuple[tuple[Size, float], ...]
+    found: _Found, names: tuple[str, ...], problem: str, pictures: _Pictures, history: tuple[tuple[Size, float], ...]
 ) -> Camera:
     if not problem and found.overlap <= _LEAST_OVERLAP:
         problem = f"the pictures overlap by {100 * found.overlap:.0f} %"
@@ -438,5 +475,16 @@ def _result(
     reason = problem or ("converged" if found.settled else "out of steps")
     numbers = dict(zip(_NAMES, found.values.tolist(), strict=True))
     numbers |= {"blur": math.sqrt(numbers["blur"]), "noise": math.sqrt(found.loss) if found.loss >= 0 else math.nan}
-    measured = found.loss, found.overlap, found.correlation
-    return Camera(numbers, names, found.covariance, reason == "converged", reason, *measured, size, ideal_size, history)
+    return Camera(
+        parameters=numbers,
+        names=names,
+        covariance=found.covariance,
+        converged=reason == "converged",
+        reason=reason,
+        loss=found.loss,
+        overlap=found.overlap,
+        correlation=found.correlation,
+        size=pictures.size,
+        ideal_size=pictures.ideal_size,
+        history=history,
+    )

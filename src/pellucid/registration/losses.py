@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -164,16 +164,28 @@ def _information(joint: Float[Tensor, "b k k"]) -> Float[Tensor, "b k k"]:
     return (torch.where(usable, joint, 1.0) / torch.where(usable, independent, 1.0)).log()
 
 
+class InformationStep(NamedTuple):
+    """What a step on mutual information needs, of minus the mutual information.
+
+    Args:
+        curvature: its second derivative with respect to the map's parameters, without that of the histogram.
+        slope: its gradient.
+        value: the number itself.
+    """
+
+    curvature: Float[Tensor, "b p p"]
+    slope: Float[Tensor, "b p"]
+    value: Float[Tensor, "b"]
+
+
 def information_step(
     value: Float[Tensor, "b n"],
     target: Float[Tensor, "b n"],
     columns: Float[Tensor, "b p m"],
     weight: Float[Tensor, "b n"],
     every: slice,
-) -> tuple[Float[Tensor, "b p p"], Float[Tensor, "b p"], Float[Tensor, "b"]]:
+) -> InformationStep:
     """Return an approximate second derivative, the gradient and the value of minus the mutual information.
-
-    The second derivative leaves out that of the histogram.
 
     Args:
         value, target, weight: the pictures and their weights, with all channels in one axis.
@@ -184,17 +196,34 @@ def information_step(
         Thevenaz and Unser, Optimization of mutual information for multiresolution image registration, 2000.
     """
     place, unit = _binned(value, every)
-    moving, fixed, mass = bumps(place, _BINS), bumps(_binned(target, every)[0], _BINS), weight[:, every]
-    at = torch.arange(_BINS, dtype=value.dtype, device=value.device)
-    away = place[..., None] - at
-    far, toward = away.abs(), away.sign()
-    lean = toward * torch.where(far < 1, 1.5 * far.square() - 2.0 * far, torch.where(far < 2, -0.5 * (2.0 - far).square(), 0.0))
-    joint, share = _joint(moving, fixed, mass), unit * mass / mass.sum(1, keepdim=True).clamp_min(1e-12)
-    each = (columns * share[:, None])[..., None] * lean[:, None]  # b p m k
-    change = each.transpose(2, 3) @ fixed[:, None]  # b p k k
-    own, alone = change.sum(3), joint.sum(2)
-    known, seen = joint > 1e-12, alone > 1e-12
-    both = (change * torch.where(known, 1.0 / torch.where(known, joint, 1.0), 0.0)[:, None]).flatten(2) @ change.flatten(2).mT
-    marginal = (own * torch.where(seen, 1.0 / torch.where(seen, alone, 1.0), 0.0)[:, None]) @ own.mT
+    fixed, mass = bumps(_binned(target, every)[0], _BINS), weight[:, every]
+    joint = _joint(bumps(place, _BINS), fixed, mass)
+    share = unit * mass / mass.sum(1, keepdim=True).clamp_min(1e-12)
+    change = _joint_slopes(place, columns * share[:, None], fixed)
     information = _information(joint)
-    return both - marginal, -(change * information[:, None]).sum((2, 3)), -(joint * information).sum((1, 2))
+    slope = -(change * information[:, None]).sum((2, 3))
+    return InformationStep(_curvature(joint, change), slope, -(joint * information).sum((1, 2)))
+
+
+def _joint_slopes(
+    place: Float[Tensor, "b m"], moves: Float[Tensor, "b p m"], fixed: Float[Tensor, "b m k"]
+) -> Float[Tensor, "b p k k"]:
+    """Return the derivatives of the joint probabilities; ``moves`` says how far, times its mass, a parameter moves a value."""
+    away = place[..., None] - torch.arange(_BINS, dtype=place.dtype, device=place.device)
+    far = away.abs()
+    steep = torch.where(far < 1, 1.5 * far.square() - 2.0 * far, torch.where(far < 2, -0.5 * (2.0 - far).square(), 0.0))
+    lean = away.sign() * steep  # the derivative of `bumps`
+    return (moves[..., None] * lean[:, None]).transpose(2, 3) @ fixed[:, None]
+
+
+def _curvature(joint: Float[Tensor, "b k k"], change: Float[Tensor, "b p k k"]) -> Float[Tensor, "b p p"]:
+    """Return the products of derivatives over probabilities: of the joint ones, minus of those of the moving picture alone."""
+    alone, own = joint.sum(2), change.sum(3)
+    together = (change * _inverse(joint)[:, None]).flatten(2) @ change.flatten(2).mT
+    return together - (own * _inverse(alone)[:, None]) @ own.mT
+
+
+def _inverse(chance: Tensor) -> Tensor:
+    """Return 1 over each probability, and 0 for one of 0."""
+    usable = chance > 1e-12
+    return torch.where(usable, 1.0 / torch.where(usable, chance, 1.0), 0.0)

@@ -211,9 +211,9 @@ def information_equations(
     every = sampled(value)
     each = columns(every).transpose(1, 2).flatten(2)
     wide = weight[:, None].expand_as(value).flatten(1)
-    left, right, loss = information_step(value.flatten(1), target.flatten(1), each, wide, every)
-    ones = torch.ones_like(loss)
-    return Equations(left, right, loss, ones, torch.stack((ones, 0.0 * ones, ones), 1), ones)
+    step = information_step(value.flatten(1), target.flatten(1), each, wide, every)
+    ones = torch.ones_like(step.value)
+    return Equations(*step, ones, torch.stack((ones, 0.0 * ones, ones), 1), ones)
 
 
 def residuals(
