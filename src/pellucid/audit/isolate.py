@@ -18,6 +18,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -65,12 +66,18 @@ def can_isolate(tensors: list[torch.Tensor]) -> bool:
     return torch.cuda.device_count() == 0 or _backward_survives()
 
 
+def _forked(body: Callable[..., None], *args: Any) -> Any:
+    """Start a process that runs ``body`` in a copy of this one."""
+    child = multiprocessing.get_context("fork").Process(target=body, args=args)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child starts no thread and takes no lock of the parent
+        child.start()
+    return child
+
+
 def _backward_survives() -> bool:
     """Try a backward pass in a child."""
-    child = multiprocessing.get_context("fork").Process(target=_try_backward)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child.start()
+    child = _forked(_try_backward)
     child.join(20.0)
     if child.is_alive():
         child.kill()
@@ -149,12 +156,8 @@ def fresh(compute: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor] | Non
 
 def fresh_value(compute: Callable[[], Any], patience: float = _PATIENCE) -> Any:
     """Run ``compute`` in a child forked now, and return its picklable value, or None if it raises, dies or hangs."""
-    context = multiprocessing.get_context("fork")
-    mine, its = context.Pipe(duplex=False)
-    child = context.Process(target=_send, args=(compute, its))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child.start()
+    mine, its = multiprocessing.Pipe(duplex=False)
+    child = _forked(_send, compute, its)
     its.close()
     end = time.monotonic() + patience
     try:
@@ -201,76 +204,82 @@ def run_isolated(stages: list[Stage], sink: Sink, timeout: float, limit: float) 
         printed.close(sink)
 
 
+@dataclass
+class _Progress:
+    """How far a child has come: the index of its stage, and the mark that it set last in it."""
+
+    stage: int
+    mark: str = ""
+
+
 def _child_run(stages: list[Stage], start: int, sink: Sink, timeout: float, end: float, printed: _Printed) -> int:
     """Run stages from ``start`` in one child; return the stage to go on with."""
-    context = multiprocessing.get_context("fork")
-    mine, its = context.Pipe(duplex=False)
+    mine, its = multiprocessing.Pipe(duplex=False)
+    progress, outcome = _Progress(start), "died"
     with tempfile.TemporaryFile() as log:
-        child = context.Process(target=_child, args=(stages[start:], its, log, sink.measures, printed.write))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # the child starts no thread and takes no lock of the parent
-            child.start()
+        child = _forked(_child, stages, start, its, log, sink.measures, printed.write)
         its.close()
-        index, last, ended, hung, late = start, "", False, False, False
         try:
-            heard = time.monotonic()
-            while True:
-                ready = wait([mine, printed.read], _LOOK)
-                now = time.monotonic()
-                if printed.read in ready:
-                    printed.drain()
-                if now > end:
-                    late = True
-                    break
-                if mine not in ready:
-                    if not child.is_alive() and not mine.poll(0):
-                        break
-                    if now - heard > timeout:
-                        hung = True
-                        sink.emit(_hang(stages[index][0], last, timeout))
-                        break
-                    continue
-                heard = now
-                kind, value = mine.recv()
-                if kind == "finding":
-                    sink.emit(value)
-                elif kind == "mark":
-                    last = value
-                elif kind == "stage":
-                    index, last = start + value, ""
-                elif kind == "measures":
-                    sink.measures.update(value[0])
-                    sink.tried.update(value[1])
-                elif kind == "end":
-                    ended = True
-                    break
-        except EOFError:
-            pass
+            outcome = _listen(child, mine, progress, sink, timeout, end, printed)
         finally:
             mine.close()
-            if not (hung or late):
+            if outcome in ("ended", "died"):
                 child.join(1.0)
             code = child.exitcode
             _end(child, True)
-        if ended:
-            return len(stages)
-        if late:
-            return index + 1
-        if not hung:  # a child that does not say "end" died, whatever its exit code
+        name = stages[progress.stage][0]
+        if outcome == "hung":
+            sink.emit(_hang(name, progress.mark, timeout))
+        elif outcome == "died":
             log.seek(0)
-            sink.emit(_crash(stages[index][0], last, code or 0, log.read().decode(errors="replace")))
-        # A crash at the given inputs leaves nothing to audit.
-        return len(stages) if any(name == GIVEN for name, _ in stages[index:]) else index + 1
+            sink.emit(_crash(name, progress.mark, code or 0, log.read().decode(errors="replace")))
+    # After a crash or a hang at the given inputs, nothing is left to audit.
+    nothing_left = outcome != "late" and any(name == GIVEN for name, _ in stages[progress.stage :])
+    return len(stages) if outcome == "ended" or nothing_left else progress.stage + 1
 
 
-def _child(stages: list[Stage], connection: Connection, log: Any, measures: dict[str, Measure], out: int) -> None:
+def _listen(child: Any, pipe: Connection, progress: _Progress, sink: Sink, timeout: float, end: float, printed: _Printed) -> str:
+    """Pass on what a child sends, until it is ``ended``, ``died`` (it did not say "end"), ``hung`` or ``late``."""
+    heard = time.monotonic()
+    while True:
+        ready = wait([pipe, printed.read], _LOOK)
+        now = time.monotonic()
+        if printed.read in ready:
+            printed.drain()
+        if now > end:
+            return "late"
+        if pipe not in ready:
+            if not child.is_alive() and not pipe.poll(0):
+                return "died"
+            if now - heard > timeout:
+                return "hung"
+            continue
+        heard = now
+        try:
+            kind, value = pipe.recv()
+        except EOFError:
+            return "died"
+        if kind == "finding":
+            sink.emit(value)
+        elif kind == "mark":
+            progress.mark = value
+        elif kind == "stage":
+            progress.stage, progress.mark = value, ""
+        elif kind == "measures":
+            sink.measures.update(value[0])
+            sink.tried.update(value[1])
+        else:
+            return "ended"
+
+
+def _child(stages: list[Stage], start: int, connection: Connection, log: Any, measures: dict[str, Measure], out: int) -> None:
     """The body of the child process."""
     _lead()
     _redirect(out)
     faulthandler.enable(log.fileno(), all_threads=False)
     torch.set_num_threads(1)  # the parent's thread pool did not survive the fork
     sink = _Pipe(connection, measures)
-    for index, (name, stage) in enumerate(stages):
+    for index, (name, stage) in enumerate(stages[start:], start):
         connection.send(("stage", index))
         alive = _one(name, stage, sink)
         connection.send(("measures", (sink.measures, sink.tried)))

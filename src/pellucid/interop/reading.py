@@ -87,7 +87,8 @@ class Unsupported(InvalidArgument):
     def __init__(self, missing: Sequence[Missing]) -> None:
         self.missing = tuple(missing)
         lines = "\n".join(f"  {one}" for one in self.missing)
-        super().__init__(f"{len(self.missing)} of the pipeline's transforms have no equal here:\n{lines}")
+        have = "has" if len(self.missing) == 1 else "have"
+        super().__init__(f"{len(self.missing)} of the pipeline's transforms {have} no equal here:\n{lines}")
 
 
 class Imported(NamedTuple):

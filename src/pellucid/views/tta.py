@@ -8,7 +8,7 @@ Read next: ``merge.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -194,89 +194,54 @@ class TTA(nn.Module):
             views.append(Seen(pipeline, record, self.model(pipeline.apply(images, record))))
         first = views[0].prediction
         if isinstance(first, Mapping):
-            return self._of_dicts(views, first)
+            return self._of_dicts(views)
         if isinstance(first, list | tuple):
             return self._of_lists(views, len(images))
-        out, seen = self._of_one("", views, [view.prediction for view in views])
+        out, seen = _merged(_Column("", views, [view.prediction for view in views]), self.merge)
         return out if seen is None or not self.return_valid else (out, seen)
 
     def _of_lists(self, views: list[Seen], samples: int) -> list[dict[str, Any]]:
         """A dict for each picture, as torchvision's detectors return them."""
         rows = [Seen(view.pipeline, view.record, as_batch(view, samples)) for view in views]
-        merged = self._of_dicts(rows, rows[0].prediction)
+        merged = self._of_dicts(rows)
         valid = merged.pop(f"{_anchor(views[0], rows[0].prediction)}_valid")
         return [{name: value[i][flags] for name, value in merged.items()} for i, flags in enumerate(valid)]
 
-    def _of_dicts(self, views: list[Seen], first: Mapping[str, Any]) -> dict[str, Any]:
-        columns = {name: [view.prediction[name] for view in views] for name in first}
+    def _of_dicts(self, views: list[Seen]) -> dict[str, Any]:
+        """Merge what belongs to boxes by the boxes, and every other prediction by itself."""
+        first = views[0].prediction
+        columns = {name: _Column(name, views, [view.prediction[name] for view in views]) for name in first}
         anchor = _anchor(views[0], first)
         of_boxes = [name for name in columns if anchor and _is_of_boxes(views[0], name, first, anchor)]
-        result = self._boxes(views, columns, of_boxes, anchor) if of_boxes else {}
+        result = self._of_boxes(columns, of_boxes, anchor) if of_boxes else {}
         for name, column in columns.items():
-            if name in of_boxes:
-                continue
-            if views[0].is_of(name, "keypoints"):
-                result[name] = merged_points(
-                    [view.back("keypoints", one, name) for view, one in zip(views, column, strict=True)], self.merge
-                )
-            elif views[0].corners(name):
-                flat = [view.places(one).flatten(1, 2) for view, one in zip(views, column, strict=True)]
-                mean = merged_points(flat, self.merge).reshape(first[name].shape)
-                result[name] = torch.where(first[name].isfinite(), mean, torch.nan)
-            elif views[0].is_of(name, "intrinsics", "projection"):
-                back = [
-                    view.back("intrinsics" if one.shape[-1] == 3 else "projection", one)
-                    for view, one in zip(views, column, strict=True)
-                ]
-                result[name] = torch.stack(back).mean(0)
-            else:
-                result[name], seen = self._of_one(name, views, column)
+            if name not in of_boxes:
+                result[name], seen = _merged(column, self.merge)
                 if seen is not None and self.return_valid:
                     result[f"{name}_seen"] = seen
         return result
 
-    def _of_one(self, name: str, views: list[Seen], column: list[Tensor]) -> tuple[Tensor, Tensor | None]:
-        """Merge a map, a mask or scores, and tell which pixels a view shows; a prediction that is no dict has no name."""
-        first, key, name = column[0], name, name or "prediction"
-        if not isinstance(first, Tensor):
-            raise wrong_type(name, expected="a tensor", got=type(first).__name__)
-        if first.dim() == 2 and first.is_floating_point():
-            return merged_scores(column, self.merge), None
-        whole = not first.is_floating_point() and first.dim() in (3, 4)
-        if not whole and first.dim() != 4:
-            expected = "a map (B, K, h, w), scores (B, K), or a mask of whole numbers (B, h, w)"
-            raise invalid(name, expected=expected, got=f"{first.dtype} {tuple(first.shape)}")
-        size = views[0].size_before(first)
-        for view, one in zip(views, column, strict=True):
-            if view.size_before(one) != size:
-                raise invalid(name, expected=f"one stride in all views, maps that go back to {size}", got=view.size_before(one))
-        if whole:
-            pairs = [view.labels(key, mask, size) for view, mask in zip(views, column, strict=True)]
-            return merged_masks([mask for mask, _ in pairs], [seen for _, seen in pairs])
-        kind = views[0].turned(key)
-        anchor = first[..., :1, :1][:, _alike([view.pairs(key, "heatmap") for view in views], first.shape[1])]
-        anchor = torch.zeros_like(anchor) if kind else anchor  # a vector that turns has no value that all views share
-        found = [view.map(key, one - anchor, size, kind or "heatmap") for view, one in zip(views, column, strict=True)]
-        return merged_maps([one for one, _ in found], [known for _, known in found], anchor, self.merge)
-
-    def _boxes(self, views: list[Seen], columns: dict[str, list[Tensor]], names: list[str], anchor: str) -> dict[str, Tensor]:
+    def _of_boxes(self, columns: dict[str, _Column], names: list[str], anchor: str) -> dict[str, Tensor]:
         """Merge boxes (or outlines, by the boxes around them) and all predictions that have a row for each box."""
         if "scores" not in columns:
             raise invalid("prediction", expected="scores (B, N) beside boxes", got=sorted(columns))
-        rest = [name for name in names if name not in ("boxes", "scores", f"{anchor}_valid")]
-        rows = {name: [view.rows(name, one) for view, one in zip(views, columns[name], strict=True)] for name in rest}
-        rows = {name: of_one_length(some) if views[0].corners(name) else some for name, some in rows.items()}
+        scores = columns["scores"]
+        rows: dict[str, Sequence[Tensor]] = {}
+        for name in names:
+            if name not in ("boxes", "scores", f"{anchor}_valid"):
+                found = [view.rows(name, one) for view, one in columns[name].pairs]
+                rows[name] = of_one_length(found) if scores.views[0].corners(name) else found
         if anchor == "boxes":
-            boxes = [view.back("boxes", one) for view, one in zip(views, columns["boxes"], strict=True)]
+            boxes = [view.back("boxes", one) for view, one in columns["boxes"].pairs]
         else:
             boxes = [hulls(one) for one in rows[anchor]]
-        ones = [torch.ones_like(one[..., 0], dtype=torch.bool) for one in boxes]
+        flags = columns.get(f"{anchor}_valid")
         merged = merged_boxes(
             boxes,
-            columns["scores"],
-            columns.get(f"{anchor}_valid", ones),
+            scores.values,
+            flags.values if flags is not None else [torch.ones_like(one[..., 0], dtype=torch.bool) for one in boxes],
             rows,
-            size=views[0].record.size_in,
+            size=scores.views[0].record.size_in,
             how=self.merge_boxes,
             iou_threshold=self.iou_threshold,
         )
@@ -284,6 +249,74 @@ class TTA(nn.Module):
             merged[f"{anchor}_valid"] = merged.pop("boxes_valid")
             del merged["boxes"]
         return merged
+
+
+class _Column(NamedTuple):
+    """The predictions of all views under one name; a prediction that is no dict has an empty name."""
+
+    name: str
+    views: list[Seen]
+    values: list[Tensor]
+
+    @property
+    def pairs(self) -> list[tuple[Seen, Tensor]]:
+        """Each view with its prediction."""
+        return list(zip(self.views, self.values, strict=True))
+
+
+def _merged(column: _Column, merge: str) -> tuple[Tensor, Tensor | None]:
+    """Merge one prediction as its kind asks, and tell for maps and masks which pixels a view shows."""
+    name, first, view = column.name, column.values[0], column.views[0]
+    if view.is_of(name, "keypoints"):
+        return merged_points([view.back("keypoints", one, name) for view, one in column.pairs], merge), None
+    if view.corners(name):
+        return _merged_outlines(column, merge), None
+    if view.is_of(name, "intrinsics", "projection"):
+        return _merged_cameras(column), None
+    called = name or "prediction"
+    if not isinstance(first, Tensor):
+        raise wrong_type(called, expected="a tensor", got=type(first).__name__)
+    if first.is_floating_point() and first.dim() == 2:
+        return merged_scores(column.values, merge), None
+    if first.is_floating_point() and first.dim() == 4:
+        return _merged_maps(column, _size_of(column, called), merge)
+    if not first.is_floating_point() and first.dim() in (3, 4):
+        size = _size_of(column, called)
+        labels, seen = zip(*(view.labels(name, mask, size) for view, mask in column.pairs), strict=True)
+        return merged_masks(labels, seen)
+    expected = "a map (B, K, h, w), scores (B, K), or a mask of whole numbers (B, h, w)"
+    raise invalid(called, expected=expected, got=f"{first.dtype} {tuple(first.shape)}")
+
+
+def _merged_outlines(column: _Column, merge: str) -> Tensor:
+    """Average outlines corner by corner; a corner that the first view lacks stays NaN."""
+    first = column.values[0]
+    mean = merged_points([view.places(one).flatten(1, 2) for view, one in column.pairs], merge).reshape(first.shape)
+    return torch.where(first.isfinite(), mean, torch.nan)
+
+
+def _merged_cameras(column: _Column) -> Tensor:
+    """Average cameras: intrinsics (B, 3, 3) or projections."""
+    return torch.stack([view.back("intrinsics" if one.shape[-1] == 3 else "projection", one) for view, one in column.pairs]).mean(0)
+
+
+def _size_of(column: _Column, called: str) -> Size:
+    """Return the size of the picture in cells of the model's maps, which all views share."""
+    size = column.views[0].size_before(column.values[0])
+    for view, one in column.pairs:
+        if view.size_before(one) != size:
+            raise invalid(called, expected=f"one stride in all views, maps that go back to {size}", got=view.size_before(one))
+    return size
+
+
+def _merged_maps(column: _Column, size: Size, merge: str) -> tuple[Tensor, Tensor]:
+    """Merge maps as differences from the first view's value in a corner, so that equal predictions come out bit for bit."""
+    name, first, view = column.name, column.values[0], column.views[0]
+    kind = view.turned(name)
+    anchor = first[..., :1, :1][:, _alike([view.pairs(name, "heatmap") for view in column.views], first.shape[1])]
+    anchor = torch.zeros_like(anchor) if kind else anchor  # a vector that turns has no value that all views share
+    maps, known = zip(*(view.map(name, one - anchor, size, kind or "heatmap") for view, one in column.pairs), strict=True)
+    return merged_maps(maps, known, anchor, merge)
 
 
 def _anchor(view: Seen, prediction: Mapping[str, Any]) -> str:
