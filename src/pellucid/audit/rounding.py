@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,15 +19,28 @@ from pellucid.audit.subject import Point, Subject
 
 __all__ = ["Difference", "Rounded", "differences", "representable"]
 
-_RUNS = 3  # rounded runs at neighbouring values; a single one may be right by luck
-_AGAIN = (12, 4.0)  # (runs, units): before a finding, more runs further away, which may lie on the other side of a kink
+_TRIES = ((3, 1.0), (12, 4.0))
+"""(runs, units): rounded runs at neighbouring values, several because a single one may be right by luck. Before a finding, more of
+them further away, which may lie on the other side of a kink."""
 _SLACK = 16.0  # factor on the bound: the largest error of a few runs is below the worst possible one
 _LEAST = 1e-300
 _MOST = 0.6  # if rounding explains a larger relative difference than this, the leaf is not judged
 _SMALL = 1e-2  # share of the largest gradient: smaller ones, as of a bias before a normalisation, may be mere rounding
 _SUMS = re.compile(r"sum|mean|mm|mv|dot|conv|norm|var|std|grid_sampl|upsample|pool|linalg|lstm|gru|fft")
 
-Difference = tuple[float, float]  # the relative difference of a leaf's gradient, and the one that rounding explains
+
+class Difference(NamedTuple):
+    """The relative difference of a leaf's gradient, and the one that rounding explains."""
+
+    relative: float
+    explained: float
+
+
+class _Errors(NamedTuple):
+    """The largest relative error of the outputs, and the absolute error of each leaf's gradient."""
+
+    outputs: float
+    grads: dict[str, float]
 
 
 class Rounded(TorchDispatchMode):
@@ -81,6 +94,7 @@ def differences(
     the precision that the formula loses in this dtype. Return None if the outputs themselves differ by more than such a bound (by
     other random numbers or an overflow), or if the call refuses the dtype.
     """
+    wanted = {k: grad for k, grad in truth.items() if grad is not None}
     try:
         low = {k: v.to(dtype) for k, v in point.items()}
         outs = subject.run(low)
@@ -89,59 +103,65 @@ def differences(
         wide = subject.run(point)
     except Exception:
         return None
-    eps = torch.finfo(dtype).eps
-    names = [k for k in truth if truth[k] is not None]
     if len(outs) != len(wide) or not all(bool(torch.isfinite(t).all()) for t in outs):
         return None
-    floor = _SMALL * max((_norm(truth[k]) for k in names), default=0.0)
-    sizes = {k: max(_norm(truth[k]), floor) for k in names}
-    gaps = {k: _gap(grads.get(k), truth[k]) for k in names}
-    error = max((_gap(a, b) / max(_norm(b), _LEAST) for a, b in zip(outs, wide, strict=True)), default=0.0)
-    if error <= eps and all(gaps[k] <= eps * sizes[k] for k in names):
-        return {k: (gaps[k] / max(sizes[k], _LEAST), eps) for k in names}
-    for runs, units in ((_RUNS, 1.0), _AGAIN):
+    eps, errors = torch.finfo(dtype).eps, _errors(outs, grads, wide, wanted)
+    floor = _SMALL * max(map(_norm, wanted.values()), default=0.0)
+    sizes = {k: max(_norm(grad), floor, _LEAST) for k, grad in wanted.items()}
+    if errors.outputs <= eps and all(errors.grads[k] <= eps * size for k, size in sizes.items()):
+        return {k: Difference(errors.grads[k] / size, eps) for k, size in sizes.items()}
+    for runs, units in _TRIES:
         try:
-            off, away = _explained(subject, point, dtype, weights, wide, truth, runs, units)
+            rounding = _rounding(subject, point, dtype, weights, wide, wanted, runs, units)
         except Exception:
             return None
-        pairs = {k: (gaps[k] / max(sizes[k], _LEAST), _SLACK * (max(away[k] / max(sizes[k], _LEAST), error) + eps)) for k in names}
-        if error <= _SLACK * (off + eps) and all(gap <= bound for gap, bound in pairs.values()):
+        same_function = errors.outputs <= _SLACK * (rounding.outputs + eps)
+        found = {
+            k: Difference(errors.grads[k] / size, _SLACK * (max(rounding.grads[k] / size, errors.outputs) + eps))
+            for k, size in sizes.items()
+        }
+        if same_function and all(one.relative <= one.explained for one in found.values()):
             break
-    pairs = {k: pair for k, pair in pairs.items() if pair[1] <= _MOST}
-    return pairs if pairs and error <= _SLACK * (off + eps) else None
+    judged = {k: one for k, one in found.items() if one.explained <= _MOST}
+    return judged if judged and same_function else None
 
 
-def _explained(
+def _rounding(
     subject: Subject,
     point: Point,
     dtype: torch.dtype,
     weights: list[Tensor],
     wide: list[Tensor],
-    truth: Mapping[str, Tensor | None],
+    truth: Mapping[str, Tensor],
     runs: int,
     units: float,
-) -> tuple[float, dict[str, float]]:
-    """Return the largest errors of rounded runs at neighbouring values: relative of the outputs, absolute of each gradient."""
-    off, away = 0.0, {k: 0.0 for k, g in truth.items() if g is not None}
-    generator = torch.Generator().manual_seed(50_021)
-    mode = Rounded(dtype, generator)
+) -> _Errors:
+    """Return the largest errors of rounded runs at neighbouring values."""
+    worst = _Errors(0.0, dict.fromkeys(truth, 0.0))
+    mode = Rounded(dtype, torch.Generator().manual_seed(50_021))
     for _ in range(runs):
         moved = representable({k: mode.moved(v, units) for k, v in point.items()}, dtype)
         with subject.under(mode):
-            got, grads = subject.gradient(moved, [w.double() for w in weights])
-        off = max([off, *(_gap(a, b) / max(_norm(b), _LEAST) for a, b in zip(got, wide, strict=True))])
-        away = {k: max(a, _gap(grads.get(k), truth[k])) for k, a in away.items()}
-    return off, away
+            outs, grads = subject.gradient(moved, [w.double() for w in weights])
+        errors = _errors(outs, grads, wide, truth)
+        worst = _Errors(max(worst.outputs, errors.outputs), {k: max(most, errors.grads[k]) for k, most in worst.grads.items()})
+    return worst
 
 
-def _gap(got: Tensor | None, want: Tensor | None) -> float:
+def _errors(outs: list[Tensor], grads: Mapping[str, Tensor | None], wide: list[Tensor], truth: Mapping[str, Tensor]) -> _Errors:
+    """Compare a run's outputs and gradients with those of float64."""
+    outputs = max((_gap(got, want) / max(_norm(want), _LEAST) for got, want in zip(outs, wide, strict=True)), default=0.0)
+    return _Errors(outputs, {k: _gap(grads.get(k), want) for k, want in truth.items()})
+
+
+def _gap(got: Tensor | None, want: Tensor) -> float:
     """Return the norm of a difference; the norm of ``want`` if ``got`` is None, infinity for other shapes or non-finite values."""
-    if got is None or want is None:
+    if got is None:
         return _norm(want)
     if got.shape != want.shape or not bool(torch.isfinite(got).all()):
         return float("inf")
     return _norm(got.double() - want.double())
 
 
-def _norm(value: Tensor | None) -> float:
-    return 0.0 if value is None else float(value.double().norm())
+def _norm(value: Tensor) -> float:
+    return float(value.double().norm())

@@ -142,27 +142,50 @@ def _in_rings(
     count = nodes.shape[-2]
     slot = torch.arange(count, device=nodes.device).expand(alive.shape)
     onward = torch.where(alive, onward, slot)
+    first, left = _places_in_rings(onward, slot)
+    alive = alive & (_areas(nodes, onward, first, alive).abs() > _NOTHING)
+    place = torch.where(left == 0, 0, count + 1 - left)  # 0 for the first node of a ring, then ascending to its last
+    order = torch.where(alive, first * (count + 1) + place, count * (count + 2)).argsort(-1)  # dead nodes come last
+    nodes, begins, alive = (
+        torch.take_along_dim(nodes, order[..., None], -2),
+        (first == slot).gather(-1, order),
+        alive.gather(-1, order),
+    )
+    return _apart(nodes, begins & alive, alive)
+
+
+def _places_in_rings(
+    onward: Int64[Tensor, "*b n"], slot: Int64[Tensor, "*b n"]
+) -> tuple[Int64[Tensor, "*b n"], Int64[Tensor, "*b n"]]:
+    """Return each node's ring, as the smallest index in it, and how many steps onward lead there; each round looks twice as far."""
+    rounds = range(max(1, math.ceil(math.log2(max(onward.shape[-1], 2)))))
     first, jump = slot, onward
-    rounds = range(max(1, math.ceil(math.log2(max(count, 2)))))
-    for _ in rounds:  # pointer jumping: each round looks twice as far ahead
+    for _ in rounds:
         first = torch.minimum(first, first.gather(-1, jump))
         jump = jump.gather(-1, jump)
     left, jump = (slot != first).long(), torch.where(slot == first, slot, onward)
     for _ in rounds:
         left = left + left.gather(-1, jump)
         jump = jump.gather(-1, jump)
+    return first, left
+
+
+def _areas(
+    nodes: Float[Tensor, "*b n 2"], onward: Int64[Tensor, "*b n"], first: Int64[Tensor, "*b n"], alive: Bool[Tensor, "*b n"]
+) -> Float[Tensor, "*b n"]:
+    """Return twice the signed area of each node's ring, from triangles with the ring's first node, which keeps them small."""
     origin = torch.take_along_dim(nodes, first[..., None], -2)
     corner, ahead = nodes - origin, torch.take_along_dim(nodes, onward[..., None], -2) - origin
     twice = corner[..., 0] * ahead[..., 1] - corner[..., 1] * ahead[..., 0]
-    area = torch.zeros_like(twice).scatter_add(-1, first, torch.where(alive, twice, 0.0)).gather(-1, first)
-    alive = alive & (area.abs() > _NOTHING)
-    key = torch.where(alive, first * (count + 1) + torch.where(left == 0, 0, count + 1 - left), count * (count + 2))
-    order = key.argsort(-1)
-    begins = (first == slot).gather(-1, order) & alive.gather(-1, order)
-    row = slot + (begins.long().cumsum(-1) - 1).clamp(min=0)
-    row = torch.where(alive.gather(-1, order), row, count).clamp(max=count)
-    found = torch.take_along_dim(nodes, order[..., None], -2)
-    rows = torch.full_like(F.pad(nodes, (0, 0, 0, 1)), torch.nan).scatter(-2, row[..., None].expand(found.shape), found)
+    return torch.zeros_like(twice).scatter_add(-1, first, torch.where(alive, twice, 0.0)).gather(-1, first)
+
+
+def _apart(nodes: Float[Tensor, "*b n 2"], begins: Bool[Tensor, "*b n"], alive: Bool[Tensor, "*b n"]) -> Float[Tensor, "*b m 2"]:
+    """Move rings that stand one after the other apart by a row of NaN; dead nodes, at the end, become NaN."""
+    count = nodes.shape[-2]
+    row = torch.arange(count, device=nodes.device) + (begins.long().cumsum(-1) - 1).clamp(min=0)
+    row = torch.where(alive, row, count).clamp(max=count)
+    rows = torch.full_like(F.pad(nodes, (0, 0, 0, 1)), torch.nan).scatter(-2, row[..., None].expand(nodes.shape), nodes)
     return trimmed(rows[..., :count, :])
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -241,8 +242,7 @@ def _detached(context: Context, sink: Sink, name: str, measure: Measure, slopes:
         advice = "Return the gradient from backward."
         sink.emit(Finding(Category.DETACHED, Severity.ERROR, name, text, {**numbers, "node": node}, place, advice))
     elif cuts:
-        cuts += carriers(context, name, cuts, along[0])
-        sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, cuts[1:]))
+        _report_cuts(context, sink, name, text, cuts, along, numbers)
     else:
         advice = "Look for a conversion to numpy or a custom operator without a registered backward."
         sink.emit(Finding(Category.DETACHED, Severity.ERROR, name, text, numbers, None, advice))
@@ -255,9 +255,8 @@ def _dead(context: Context, sink: Sink, name: str, measure: Measure, slopes: lis
     numbers: dict[str, Evidence] = {"finite_difference": slopes[0].central, "autograd": 0.0, "node": step.node if step else ""}
     along = directions(context.generic[name], 2)
     if cuts := blamed(context, name, None, along):
-        cuts += carriers(context, name, cuts, along[0])
         text = f"{name} takes part, but its path is cut by {cuts[0].op}; the remaining path carries only zeros."
-        sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, cuts[1:]))
+        _report_cuts(context, sink, name, text, cuts, along, numbers)
         return
     place = step.place if step else _custom(context)
     text = f"{name} takes part in the output, but its gradient is zero everywhere."
@@ -266,6 +265,7 @@ def _dead(context: Context, sink: Sink, name: str, measure: Measure, slopes: lis
 
 
 def _wrong(context: Context, sink: Sink, name: str, measure: Measure, wrong: list[Slope]) -> None:
+    """Report a gradient that disagrees with finite differences, with the cause that a run without it confirms, if one does."""
     measure.gradient = "wrong"
     worst = max(wrong, key=lambda s: s.error)
     numbers: dict[str, Evidence] = {
@@ -274,37 +274,46 @@ def _wrong(context: Context, sink: Sink, name: str, measure: Measure, wrong: lis
         "coarser_step": worst.coarse,
         "relative_error": worst.error,
     }
-    grad, along = context.run[1][name], directions(context.generic[name], 2)
-    cuts = blamed(context, name, grad, along)
-    hook = None if cuts else blamed_hook(context, name, along[:1])
-    writes = [e for e in context.trace.events if e.kind in {"data-write", "stride-0"}]
-    text = f"The gradient of {name} disagrees with finite differences at two step sizes."
-    if context.redrawn[0]:
-        advice = "Draw before the recomputed region and pass the draw in."
-        sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, context.redrawn[1], advice))
-    elif hook is not None:
-        text = f"A backward hook changes the gradient of {name}: without it, the gradient agrees with finite differences."
-        advice = "Return nothing from the hook, or declare the gradient as a surrogate."
-        sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, hook, advice))
-    elif writes and not cuts:
-        advice = "Write the change as an out-of-place torch operation."
-        sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, writes[0].place, advice))
-    elif cuts:
-        cuts += carriers(context, name, cuts, along[0])
+    along = directions(context.generic[name], 2)
+    cuts = blamed(context, name, context.run[1][name], along)
+    if cuts and not context.redrawn[0]:
         text = f"Part of the path from {name} is cut by {cuts[0].op}: the gradient disagrees with finite differences."
-        sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, cuts[1:]))
-    elif several := _several(context, name, grad, along[0]):
+        _report_cuts(context, sink, name, text, cuts, along, numbers)
+    else:
+        cause = _cause(context, name, along)
+        sink.emit(Finding(cause.category, Severity.ERROR, name, cause.text, numbers, cause.place, cause.advice))
+
+
+class _Cause(NamedTuple):
+    """What makes a gradient wrong, in words, and the line."""
+
+    text: str
+    place: str | None
+    advice: str
+    category: Category = Category.WRONG
+
+
+def _cause(context: Context, name: str, along: list[Tensor]) -> _Cause:
+    """Return what makes a gradient wrong though its path is whole: the first of the known causes that applies."""
+    text = f"The gradient of {name} disagrees with finite differences at two step sizes."
+    draw_earlier = "Draw before the recomputed region and pass the draw in."
+    redraws, redrawing = context.redrawn
+    if redraws:
+        return _Cause(text, redrawing, draw_earlier)
+    if (hook := blamed_hook(context, name, along[:1])) is not None:
+        text = f"A backward hook changes the gradient of {name}: without it, the gradient agrees with finite differences."
+        return _Cause(text, hook, "Return nothing from the hook, or declare the gradient as a surrogate.")
+    if writes := [e for e in context.trace.events if e.kind in {"data-write", "stride-0"}]:
+        return _Cause(text, writes[0].place, "Write the change as an out-of-place torch operation.")
+    if several := _several(context, name, context.run[1][name], along[0]):
         places = [f"{what} at {place}" for what, place in several]
         text += f" Several lines change it: {', '.join(places)}."
-        advice = "Repair them one by one and audit again."
-        sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, several[0][1], advice))
-    elif drawn := context.drawn_in_backward:
+        return _Cause(text, several[0][1], "Repair them one by one and audit again.")
+    if drawn := context.drawn_in_backward:
         text = f"Backward draws random numbers again: the recomputed forward differs, and the gradient of {name} is wrong."
-        advice = "Draw before the recomputed region and pass the draw in."
-        sink.emit(Finding(Category.RNG_RECOMPUTE, Severity.ERROR, name, text, numbers, drawn[0], advice))
-    else:
-        advice = "Correct the backward named here." if context.suspects else "Compare the operations one by one with gradcheck."
-        sink.emit(Finding(Category.WRONG, Severity.ERROR, name, text, numbers, _custom(context), advice))
+        return _Cause(text, drawn[0], draw_earlier, Category.RNG_RECOMPUTE)
+    compare = "Compare the operations one by one with gradcheck."
+    return _Cause(text, _custom(context), "Correct the backward named here." if context.suspects else compare)
 
 
 def _several(context: Context, name: str, grad: Tensor | None, along: Tensor) -> list[tuple[str, str]]:
@@ -350,6 +359,14 @@ def _unsettled(sink: Sink, name: str, measure: Measure, slopes: list[Slope]) -> 
     numbers: dict[str, Evidence] = {"autograd": slopes[0].autograd, "fine_step": slopes[0].central, "coarse_step": slopes[0].coarse}
     advice = "Audit with smoother inputs or in float64."
     sink.emit(Finding(Category.UNJUDGED, Severity.WARNING, name, text, numbers, None, advice))
+
+
+def _report_cuts(
+    context: Context, sink: Sink, name: str, text: str, cuts: list[Event], along: list[Tensor], numbers: dict[str, Evidence]
+) -> None:
+    """Report cut paths, with the further cuts that only show once these are mended."""
+    also = carriers(context, name, cuts, along[0])
+    sink.emit(_cut_finding(name, text, cuts[0], Severity.ERROR, numbers, [*cuts[1:], *also]))
 
 
 def _cut_finding(

@@ -179,11 +179,12 @@ def _in_fewer(
     found = differences(subject, point, dtype, {k: truth[k] for k in names})
     if found is None:
         return _by_slopes(context, sink, where, point, names, dtype)
-    wrong = {k: pair for k, pair in found.items() if pair[0] > pair[1]}
+    wrong = {k: one for k, one in found.items() if one.relative > one.explained}
     if not wrong:
         return True
-    name = max(wrong, key=lambda k: wrong[k][0] / wrong[k][1])
-    _report(context, sink, category, name, where, dtype, {"relative_difference": wrong[name][0], "explained": wrong[name][1]})
+    name = max(wrong, key=lambda k: wrong[k].relative / wrong[k].explained)
+    numbers: dict[str, Evidence] = {"relative_difference": wrong[name].relative, "explained": wrong[name].explained}
+    _report(context, sink, category, name, where, dtype, numbers)
     return False
 
 
