@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +18,9 @@ from pellucid.cli.errors import printable
 from pellucid.errors import invalid
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pellucid.data.folders import Job, Outcome
     from pellucid.pipeline import Pipeline
 
 __all__ = ["augment"]
@@ -41,11 +44,8 @@ def augment(
     allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="A module with transforms of your own.")] = None,
 ) -> None:
     """Augment a folder of pictures with boxes, outlines or masks, or of NIfTI volumes with labels. Call again to resume."""
-    from rich.console import Console
-    from rich.progress import track
-
     from pellucid.data.annotations import FORMATS, find_annotations
-    from pellucid.data.folders import Job, for_files, run, shard_of
+    from pellucid.data.folders import Job, for_files, shard_of
     from pellucid.data.outputs import check_pipeline, pictures_in, plan_of
     from pellucid.data.volumes import volumes_in
     from pellucid.pipeline import Pipeline
@@ -59,53 +59,76 @@ def augment(
         expected = "to be passed to the first shard only, before the others start"
         raise invalid("--overwrite", expected=expected, got=f"--shard {first + 1}/{every}")
     loaded = Pipeline.load(pipeline, allow=allow or ())
-    if scans := volumes_in(source, without=(out, *([masks] if masks else []))):
+    elsewhere = (out, *([masks] if masks else []))
+    if scans := volumes_in(source, without=elsewhere):
         if workers:
             raise invalid("--workers", expected="0 for volumes", got=workers, fix="Start several processes with --shard I/N.")
-        if overwrite and out.exists():
-            shutil.rmtree(out)
+        _clear(out, overwrite)
         how: dict[str, Any] = {"labels": masks, "copies": copies, "seed": seed, "block": block}
         _augment_volumes(scans[first::every], source, out, loaded, how)
         return
-    pictures = pictures_in(source, without=(out, *([masks] if masks else [])))
+    pictures = pictures_in(source, without=elsewhere)
     if not pictures:
         raise invalid("IN", expected="a folder with pictures or NIfTI volumes in it", got=str(source))
     labels = find_annotations(annotations, source, pictures, file=coco, masks=masks)
     check_pipeline(loaded, labels)
-    plan = plan_of(source, out, pictures, labels, copies)
-    console, errors = (Console(stderr=wrong, highlight=False, markup=False, soft_wrap=True) for wrong in (False, True))
-    console.print(printable(str(plan)))
+    _console().print(printable(str(plan_of(source, out, pictures, labels, copies))))
     job = Job(source, out, for_files(loaded, seed=seed), labels, copies=copies, seed=seed, quality=quality, gray=gray)
+    _clear(out, overwrite)
+    _augment_pictures(job, pictures, pictures[first::every], workers, coco)
+
+
+def _console(*, wrong: bool = False) -> Console:
+    """Return standard output, or standard error, as something that prints plain text."""
+    from rich.console import Console
+
+    return Console(stderr=wrong, highlight=False, markup=False, soft_wrap=True)
+
+
+def _clear(out: Path, overwrite: bool) -> None:
+    """Delete what an earlier call wrote, if it is to be overwritten."""
     if overwrite and out.exists():
         shutil.rmtree(out)
+
+
+def _augment_pictures(job: Job, pictures: list[PurePosixPath], mine: list[PurePosixPath], workers: int, coco: Path | None) -> None:
+    """Augment this shard's pictures, and report on them and on their annotations."""
+    from rich.progress import track
+
+    from pellucid.data.folders import run
+
+    console = _console()
     job.manifest.begin(job.settings, pictures)
-    mine = pictures[first::every]
     outcomes = list(track(run(job, mine, workers=workers), "Augmenting", total=len(mine), console=console))
     job.finish(pictures)
-    written, anew, kept = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("written", "anew", "kept"))
-    again = f", {anew} anew, as pictures or annotations had changed" if anew else ""
-    rest = f"; {kept} {'was' if kept == 1 else 'were'} there already" if kept else ""
-    console.print(printable(f"Wrote {written} picture{'s' * (written != 1)} to {out}{again}{rest}."))
+    console.print(printable(f"Wrote {_counted(outcomes, job.out)}."))
     turned = sum(outcome.turned for outcome in outcomes)
-    if turned and labels.form != "none":
+    if turned and job.annotations.form != "none":
         said = "picture was" if turned == 1 else "pictures were"
         console.print(f"{turned} {said} turned upright (EXIF); annotations are taken to match the upright picture.")
-    faults = labels.faults()
+    faults = job.annotations.faults()
     for fault in faults:
-        errors.print(printable(f"{coco}: {fault}."), style="red")
+        _console(wrong=True).print(printable(f"{coco}: {fault}."), style="red")
     _complain(len(mine), [(outcome.picture, outcome.wrong) for outcome in outcomes if outcome.wrong])
     if faults:
         raise typer.Exit(1)
 
 
+def _counted(outcomes: Sequence[Outcome], out: Path) -> str:
+    """How many pictures were written, anew, or kept, in words."""
+    written, anew, kept = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("written", "anew", "kept"))
+    again = f", {anew} anew, as pictures or annotations had changed" if anew else ""
+    rest = f"; {kept} {'was' if kept == 1 else 'were'} there already" if kept else ""
+    return f"{written} picture{'s' * (written != 1)} to {out}{again}{rest}"
+
+
 def _augment_volumes(scans: list[Path], source: Path, out: Path, pipeline: Pipeline, how: dict[str, Any]) -> None:
     """Augment NIfTI volumes, and report on them."""
-    from rich.console import Console
     from rich.progress import track
 
     from pellucid.data.volumes import augment_volumes
 
-    console, total = Console(highlight=False, markup=False, soft_wrap=True), how["copies"] * len(scans)
+    console, total = _console(), how["copies"] * len(scans)
     work = augment_volumes(scans, source, out, pipeline, **how)
     outcomes = list(track(work, "Augmenting", total=len(scans), console=console))
     written, wrong = sum(count for _, count, _ in outcomes), [(scan, said) for scan, _, said in outcomes if said]
@@ -115,12 +138,11 @@ def _augment_volumes(scans: list[Path], source: Path, out: Path, pipeline: Pipel
 
 
 def _complain(many: int, wrong: Sequence[tuple[object, str]]) -> None:
-    from rich.console import Console
-
-    errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-    if wrong:
-        errors.print(f"{len(wrong)} of {many} could not be augmented:", style="bold red")
+    """Print what could not be augmented, and fail if there is any."""
+    if not wrong:
+        return
+    errors = _console(wrong=True)
+    errors.print(f"{len(wrong)} of {many} could not be augmented:", style="bold red")
     for name, said in wrong:
         errors.print(printable(f"  {name}: {said}"), style="red")
-    if wrong:
-        raise typer.Exit(1)
+    raise typer.Exit(1)
