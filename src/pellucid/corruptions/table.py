@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -30,6 +30,9 @@ from pellucid.kernels.convolve.lines import along_both, box_matrix, gaussian_mat
 __all__ = ["TABLE", "Corruption"]
 
 
+Drawing: TypeAlias = Callable[[Draws, Any], dict[str, Any]]
+
+
 @dataclass(frozen=True)
 class Corruption:
     """One corruption.
@@ -44,18 +47,30 @@ class Corruption:
 
     name: str
     constants: tuple[Any, ...]
-    draw: Callable[[Draws, Any], dict[str, Any]]
+    draw: Drawing
     formula: Callable[..., Tensor]
     gradient: str = "almost_everywhere"
 
 
-def _nothing(draws: Draws, c: Any) -> dict[str, Any]:
-    del draws, c
-    return {}
+_TABLE: dict[str, Corruption] = {}
+TABLE: Mapping[str, Corruption] = MappingProxyType(_TABLE)
+"""By name, in the order of the paper."""
 
 
-def _words(draws: Draws, c: Any) -> dict[str, Any]:
-    del c
+def _corruption(
+    *constants: Any, draw: Drawing = lambda *_: {}, gradient: str = "almost_everywhere"
+) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Enter the decorated formula in the table, under its own name; the arguments are those of `Corruption`."""
+
+    def enter(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        name = formula.__name__.removeprefix("_")
+        _TABLE[name] = Corruption(name, constants, draw, formula, gradient)
+        return formula
+
+    return enter
+
+
+def _words(draws: Draws, _: Any) -> dict[str, Any]:
     return {"words": draws.words()}
 
 
@@ -67,14 +82,17 @@ def _unit(x: Tensor) -> Tensor:
     return torch.clamp(x, 0.0, 1.0)
 
 
+@_corruption(0.08, 0.12, 0.18, 0.26, 0.38, draw=_words)
 def _gaussian_noise(x: Tensor, c: float, words: Tensor) -> Tensor:
     return blend.noise(x, words, _per_sample(x, 0.0), _per_sample(x, c), clip=True)
 
 
+@_corruption(60.0, 25.0, 12.0, 5.0, 3.0, draw=_words, gradient="surrogate: slope of the mean")
 def _shot_noise(x: Tensor, c: float, words: Tensor) -> Tensor:
     return _unit(grain.shot(x, words, _per_sample(x, c), c))
 
 
+@_corruption(0.03, 0.06, 0.09, 0.17, 0.27, draw=_words, gradient="exact")
 def _impulse_noise(x: Tensor, c: float, words: Tensor) -> Tensor:
     return grain.salt_and_pepper(x, words, _per_sample(x, c), _per_sample(x, 0.5))
 
@@ -92,6 +110,7 @@ def aliased_disk(radius: int, blur: float) -> np.ndarray[Any, np.dtype[np.float6
     return disk / (reach[:, None] ** 2 + reach**2 <= radius**2).sum()
 
 
+@_corruption((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5))
 def _defocus_blur(x: Tensor, c: tuple[int, float]) -> Tensor:
     kernel = torch.from_numpy(aliased_disk(*c)).to(x.device, x.dtype)
     return _unit(convolve.dense(x, kernel.expand(x.shape[0], -1, -1)))
@@ -123,6 +142,9 @@ def shuffled(size: tuple[int, int], reach: int, moves: Tensor) -> Tensor:
     return taken.gather(1, link)
 
 
+@_corruption(
+    *((0.7, 1, 2), (0.9, 2, 1), (1.0, 2, 3), (1.1, 3, 2), (1.5, 4, 2)), draw=_draw_glass, gradient="surrogate: straight-through"
+)
 def _glass_blur(x: Tensor, c: tuple[float, int, int], moves: list[Tensor]) -> Tensor:
     sides = [gaussian_matrix(length, c[0], "nearest", 4.0) for length in x.shape[-2:]]
     soft = along_both(x, *sides)
@@ -133,15 +155,14 @@ def _glass_blur(x: Tensor, c: tuple[float, int, int], moves: list[Tensor]) -> Te
     return _unit(along_both(flat.unflatten(2, x.shape[-2:]), *sides))
 
 
-def _draw_motion(draws: Draws, c: Any) -> dict[str, Any]:
-    del c
-    return {"degrees": draws.number(-45.0, 45.0)}
-
-
+@_corruption(
+    *((10, 3.0), (15, 5.0), (15, 8.0), (15, 12.0), (20, 15.0)), draw=lambda draws, _: {"degrees": draws.number(-45.0, 45.0)}
+)
 def _motion_blur(x: Tensor, c: tuple[int, float], degrees: Tensor) -> Tensor:
     return _unit(motion(x, *c, degrees))
 
 
+@_corruption((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03))
 def _zoom_blur(x: Tensor, c: tuple[float, float]) -> Tensor:
     zooms = np.arange(1.0, *c)
     total = x
@@ -150,41 +171,42 @@ def _zoom_blur(x: Tensor, c: tuple[float, float]) -> Tensor:
     return _unit(total / (len(zooms) + 1))
 
 
-def _draw_snow(draws: Draws, c: Any) -> dict[str, Any]:
-    del c
-    return {"normal": draws.normal(), "degrees": draws.number(-135.0, -45.0)}
-
-
+@_corruption(*SNOW, draw=lambda draws, _: {"normal": draws.normal(), "degrees": draws.number(-135.0, -45.0)})
 def _snow(x: Tensor, c: tuple[Any, ...], normal: Tensor, degrees: Tensor) -> Tensor:
     return _unit(snow(x, normal, degrees, c))
 
 
-def _draw_frost(draws: Draws, c: Any) -> dict[str, Any]:
-    del c
-    return {"picture": draws.number(0.0, 1.0), "top": draws.number(0.0, 1.0), "left": draws.number(0.0, 1.0)}
-
-
+@_corruption(
+    *((1.0, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)),
+    draw=lambda draws, _: {name: draws.number(0.0, 1.0) for name in ("picture", "top", "left")},
+)
 def _frost(x: Tensor, c: tuple[float, float], frost: Tensor) -> Tensor:
     return _unit(c[0] * x + c[1] * frost)
 
 
-def _draw_fog(draws: Draws, c: tuple[float, float]) -> dict[str, Any]:
-    return {"cloud": plasma(draws.square, draws.size, c[1])}
-
-
+@_corruption(
+    *((1.5, 2.0), (2.0, 2.0), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4)),
+    draw=lambda draws, c: {"cloud": plasma(draws.square, draws.size, c[1])},
+)
 def _fog(x: Tensor, c: tuple[float, float], cloud: Tensor) -> Tensor:
     return _unit(lit(x, *fog(x, cloud[:, None], _per_sample(x, c[0]))))
 
 
+@_corruption(0.1, 0.2, 0.3, 0.4, 0.5)
 def _brightness(x: Tensor, c: float) -> Tensor:
     if x.shape[1] != 3:
         return _unit(x + c)
     return color.shift_hsv(x, _per_sample(x, 0.0), _per_sample(x, 0.0), _per_sample(x, c))
 
 
+@_corruption(0.4, 0.3, 0.2, 0.1, 0.05)
 def _contrast(x: Tensor, c: float) -> Tensor:
     mean = x.mean((2, 3), keepdim=True)
     return _unit((x - mean) * c + mean)
+
+
+_EDGE = 244.0
+"""The side in pixels that the elastic corruption's constants refer to."""
 
 
 def _draw_elastic(draws: Draws, c: tuple[float, float, float]) -> dict[str, Any]:
@@ -197,66 +219,25 @@ def _draw_elastic(draws: Draws, c: tuple[float, float, float]) -> dict[str, Any]
     return {"dst_from_src": F.get_affine_transform(corners.expand_as(moved), moved), "across": across, "down": down}
 
 
-def _elastic(x: Tensor, c: Any, dst_from_src: Tensor, across: Tensor, down: Tensor) -> Tensor:
+@_corruption(
+    *((_EDGE * 2.0, _EDGE * 0.7, _EDGE * 0.1), (_EDGE * 2.0, _EDGE * 0.08, _EDGE * 0.2)),
+    *((_EDGE * alpha, _EDGE * 0.01, _EDGE * 0.02) for alpha in (0.05, 0.07, 0.12)),
+    draw=_draw_elastic,
+)
+def _elastic_transform(x: Tensor, c: Any, dst_from_src: Tensor, across: Tensor, down: Tensor) -> Tensor:
     del c
     size = (x.shape[-1], x.shape[-2])
     warped = F.warp_affine(x, dst_from_src, size, border_mode="reflect_101")
     return _unit(F.remap(warped, across, down, relative=True, border_mode="reflect"))
 
 
+@_corruption(0.6, 0.5, 0.4, 0.3, 0.25, gradient="exact")
 def _pixelate(x: Tensor, c: float) -> Tensor:
     down = [box_matrix(length, int(length * c)) for length in x.shape[-2:]]
     up = [box_matrix(int(length * c), length) for length in x.shape[-2:]]
     return along_both(along_both(x, *down), *up)
 
 
-def _jpeg(x: Tensor, c: int) -> Tensor:
+@_corruption(25, 18, 15, 10, 7, gradient="surrogate: jump proximity")
+def _jpeg_compression(x: Tensor, c: int) -> Tensor:
     return F.jpeg(_unit(x), c)
-
-
-_EDGE = 244.0
-"""The side in pixels that the elastic corruption's constants refer to."""
-
-TABLE: Mapping[str, Corruption] = MappingProxyType(
-    {
-        one.name: one
-        for one in (
-            Corruption("gaussian_noise", (0.08, 0.12, 0.18, 0.26, 0.38), _words, _gaussian_noise),
-            Corruption("shot_noise", (60.0, 25.0, 12.0, 5.0, 3.0), _words, _shot_noise, "surrogate: slope of the mean"),
-            Corruption("impulse_noise", (0.03, 0.06, 0.09, 0.17, 0.27), _words, _impulse_noise, "exact"),
-            Corruption("defocus_blur", ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)), _nothing, _defocus_blur),
-            Corruption(
-                "glass_blur",
-                ((0.7, 1, 2), (0.9, 2, 1), (1.0, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
-                _draw_glass,
-                _glass_blur,
-                "surrogate: straight-through",
-            ),
-            Corruption("motion_blur", ((10, 3.0), (15, 5.0), (15, 8.0), (15, 12.0), (20, 15.0)), _draw_motion, _motion_blur),
-            Corruption("zoom_blur", ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)), _nothing, _zoom_blur),
-            Corruption("snow", SNOW, _draw_snow, _snow),
-            Corruption("frost", ((1.0, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)), _draw_frost, _frost),
-            Corruption("fog", ((1.5, 2.0), (2.0, 2.0), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4)), _draw_fog, _fog),
-            Corruption("brightness", (0.1, 0.2, 0.3, 0.4, 0.5), _nothing, _brightness),
-            Corruption("contrast", (0.4, 0.3, 0.2, 0.1, 0.05), _nothing, _contrast),
-            Corruption(
-                "elastic_transform",
-                tuple(
-                    (_EDGE * alpha, _EDGE * sigma, _EDGE * corner)
-                    for alpha, sigma, corner in (
-                        (2.0, 0.7, 0.1),
-                        (2.0, 0.08, 0.2),
-                        (0.05, 0.01, 0.02),
-                        (0.07, 0.01, 0.02),
-                        (0.12, 0.01, 0.02),
-                    )
-                ),
-                _draw_elastic,
-                _elastic,
-            ),
-            Corruption("pixelate", (0.6, 0.5, 0.4, 0.3, 0.25), _nothing, _pixelate, "exact"),
-            Corruption("jpeg_compression", (25, 18, 15, 10, 7), _nothing, _jpeg, "surrogate: jump proximity"),
-        )
-    }
-)
-"""By name, in the order of the paper."""
