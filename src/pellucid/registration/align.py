@@ -20,12 +20,12 @@ from torch import Tensor
 
 from pellucid.core.constants import pinned
 from pellucid.errors import invalid, wrong_type
-from pellucid.functional import gaussian_blur, resize, warp
+from pellucid.functional import resize, warp
 from pellucid.random.arguments import check_choice
 from pellucid.registration.bending import bend_levels
 from pellucid.registration.descent import Bends, Run, descend
 from pellucid.registration.evidence import evidence_of
-from pellucid.registration.losses import LOSSES, RESIDUAL, correlation, evened
+from pellucid.registration.losses import LOSSES, RESIDUAL, blurred, correlation, evened
 from pellucid.registration.maps import basis, corner_distance, lens_field, level_from_full, parts_of, spline_field, spline_near
 from pellucid.registration.newton import LEAST_OVERLAP, Equations, Found, Pair, equations, minimise, noise_covariance, plane_moves
 from pellucid.registration.verdicts import check_numbers, flags_of, problems_of, reasons_of, start_of, weight_of
@@ -315,11 +315,12 @@ class _Run(Run):
             full = (picture.shape[-2], picture.shape[-1])
             size = (max(4, round(full[0] / 2**level)), max(4, round(full[1] / 2**level)))
             sigma = 1.0 if level else _FINEST
-            lower = partial(_lower, size=size, sigma=sigma)
-            weight = None if mask is None else lower(mask)
-            # Masked pixels must not blur into the others.
-            smooth = lower(picture) if mask is None or weight is None else lower(picture * mask) / weight.clamp_min(1e-6)
-            parts += [smooth, None if mask is None else resize(mask, size)]
+            if mask is None:
+                parts += [blurred(resize(picture, size), sigma), None]
+            else:  # masked pixels must not blur into the others
+                weight = resize(mask, size)
+                shown = blurred(resize(picture * mask, size), sigma) / blurred(weight, sigma).clamp_min(1e-6)
+                parts += [shown, weight]
             maps.append(level_from_full(full, size, picture))
         fixed, mask, moving, moving_mask = parts
         assert fixed is not None
@@ -349,10 +350,6 @@ class _Run(Run):
             field = torch.where(usable[:, None, None, None], field, 0.0)
         lens = None if lens is None else torch.where(usable[:, None], lens, 0.0)
         return Alignment(matrix, field, lens, converged, reasons, loss, overlap, agreed, brightness, covariance, tuple(history))
-
-
-def _lower(picture: Tensor, *, size: Size, sigma: float) -> Tensor:
-    return gaussian_blur(resize(picture, size), 2 * math.ceil(3 * sigma) + 1, sigma)
 
 
 def _model_of(level: int, levels: int, wanted: str) -> str:
@@ -391,7 +388,7 @@ def _kept_noise(sigma: float) -> float:
     side = 2 * math.ceil(3 * sigma) + 1
     point = torch.zeros(1, 2 * side + 1, 2 * side + 1, device="cpu")
     point[:, side, side] = 1.0
-    return float(gaussian_blur(point, side, sigma).square().sum())
+    return float(blurred(point, sigma).square().sum())
 
 
 def _turned(degrees: float, size: Size, like: Tensor) -> Float[Tensor, "3 3"]:

@@ -21,6 +21,7 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.functional import remap, resize
 from pellucid.random.arguments import finite_number, whole_number
 from pellucid.registration.losses import correlation
+from pellucid.registration.maps import grid
 from pellucid.types import Size
 
 __all__ = ["Camera", "fit_camera"]
@@ -333,16 +334,11 @@ def _convolved(planes: Float[Tensor, "*n h w"], across: Tensor, down: Tensor) ->
 
 
 def _rendered(ideal: Tensor, values: Tensor, frame: _Frame, size: Size) -> Tensor:
-    x, y, shade = _geometry(values, *_grid(size, values), frame)
+    x, y, shade = _geometry(values, *grid(size, values), frame)
     taps = _taps(values[10] * frame.pixel**2).to(ideal.dtype)
     sharp = remap(ideal, x, y, interpolation="bicubic", border_mode="replicate")
     linear = values[8] * shade * _convolved(sharp, taps, taps)
     return linear.clamp_min(0.0) ** values[9]
-
-
-def _grid(size: Size, like: Tensor) -> tuple[Tensor, Tensor]:
-    y, x = torch.meshgrid(*(torch.arange(n, dtype=like.dtype, device=like.device) for n in size), indexing="ij")
-    return x, y
 
 
 @dataclass(frozen=True)
@@ -373,9 +369,9 @@ class _Light(NamedTuple):
 
 def _light(ideal: Tensor, values: Tensor, frame: _Frame) -> _Light:
     """Return the light and its derivatives; a lens's parameter counts by the picture's slope times how far it moves a pixel."""
-    grid = _grid(frame.size, values)
-    x, y, shade = _geometry(values, *grid, frame)
-    to_x, to_y, to_shade = torch.func.jacfwd(lambda v: _geometry(v, *grid, frame))(values[:_GEOMETRY])  # h w 8
+    pixels = grid(frame.size, values)
+    x, y, shade = _geometry(values, *pixels, frame)
+    to_x, to_y, to_shade = torch.func.jacfwd(lambda v: _geometry(v, *pixels, frame))(values[:_GEOMETRY])  # h w 8
     sharp, slope_x, slope_y = _read_with_slopes(ideal, x, y)
     moving = (slope_x[..., None] * to_x + slope_y[..., None] * to_y).movedim(-1, 0)  # 8 b c h w
     variance, gain = values[10] * frame.pixel**2, values[8]
@@ -436,7 +432,7 @@ def _descended(
     pictures = pictures.shrunk(level)
     frame = _Frame(pictures.size, pictures.ideal_size, full)
     places = torch.tensor([_NAMES.index(name) for name in names], device=values.device)
-    corners = _grid(frame.size, values)
+    pixels = grid(frame.size, values)
     damping, settled = 1e-3, False
     here = _linearised(pictures, values, frame)
     for _ in range(steps):
@@ -448,7 +444,7 @@ def _descended(
         candidate = torch.cat((candidate[:8], candidate[8:10].clamp(0.05, 20.0), candidate[10:].clamp(0.0, (_REACH / 3) ** 2)))
         moved = [
             (new - old).abs().max()
-            for new, old in zip(_geometry(candidate, *corners, frame), _geometry(values, *corners, frame), strict=True)
+            for new, old in zip(_geometry(candidate, *pixels, frame), _geometry(values, *pixels, frame), strict=True)
         ]
         changed = float((candidate[_GEOMETRY:] - values[_GEOMETRY:]).abs().max())
         settled = float(torch.stack(moved[:2]).max()) < tolerance * frame.pixel and max(float(moved[2]), changed) < _STILL

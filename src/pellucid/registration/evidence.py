@@ -16,7 +16,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pellucid.functional import gaussian_blur, warp
+from pellucid.functional import warp
+from pellucid.registration.losses import blurred
 from pellucid.registration.maps import basis
 from pellucid.registration.newton import Pair
 from pellucid.types import Size
@@ -60,9 +61,6 @@ def evidence_of(pair: Pair, matrix: Float[Tensor, "b 3 3"], field: Float[Tensor,
     weight = pair.covered(matrix, field)
     inside = (weight > 0.5).to(weight)
     out = warp(pair.moving, matrix, size=size, displacement=field, padding_mode="border")
-
-    def blurred(picture: Tensor, sigma: float) -> Tensor:
-        return gaussian_blur(picture, kernel_size=2 * math.ceil(3 * sigma) + 1, sigma=sigma)
 
     def details(picture: Tensor, share: Tensor) -> Tensor:
         fine, coarse = (blurred(picture * share, s * unit) / blurred(share, s * unit).clamp_min(1e-6) for s in _DETAILS)

@@ -19,7 +19,9 @@ from torch import Tensor
 from pellucid.functional import gaussian_blur, resize
 from pellucid.registration.maps import bumps
 
-__all__ = ["LOSSES", "RESIDUAL", "brightness", "correlation", "distance", "evened", "information_step", "robust", "sampled"]
+__all__ = [
+    "LOSSES", "RESIDUAL", "blurred", "brightness", "correlation", "distance", "evened", "information_step", "robust", "sampled",
+]  # fmt: skip
 
 RESIDUAL: Final = {"ssd": None, "ncc": None, "charbonnier": 1.0, "barron": -2.0}
 """Losses that are a sum over residuals, with the exponent of Barron's family; None is least squares."""
@@ -63,16 +65,21 @@ def correlation(value: Tensor, target: Tensor, weight: Tensor) -> Float[Tensor, 
     return brightness(value.flatten(2), target.flatten(2), _shares(weight, value.shape[1]))[2]
 
 
+def blurred(picture: Float[Tensor, "*b c h w"], sigma: float) -> Float[Tensor, "*b c h w"]:
+    """Blur by a Gaussian of this many pixels, with all of its taps within three standard deviations."""
+    return gaussian_blur(picture, 2 * math.ceil(3 * sigma) + 1, sigma)
+
+
 def evened(picture: Float[Tensor, "b c h w"], weight: Float[Tensor, "b 1 h w"] | None) -> Float[Tensor, "b c h w"]:
     """Subtract a picture's local mean and divide by its local spread, both under Gaussians of a tenth of its shorter side."""
     size = (picture.shape[-2], picture.shape[-1])
     sigma = min(size) / 10
     step = max(1, int(sigma / 4))  # so wide a blur may be computed on a smaller picture
-    small, kernel = (max(4, size[0] // step), max(4, size[1] // step)), 2 * math.ceil(3 * sigma / step) + 1
+    small = (max(4, size[0] // step), max(4, size[1] // step))
     weight = torch.ones_like(picture[:, :1]) if weight is None else weight
 
     def blur(values: Tensor) -> Tensor:
-        return resize(gaussian_blur(resize(values, small), kernel, sigma / step), size)
+        return resize(blurred(resize(values, small), sigma / step), size)
 
     mass = blur(weight).clamp_min(1e-6)
     centred = picture - blur(picture * weight) / mass

@@ -19,8 +19,8 @@ from pellucid.random.arguments import check_choice
 from pellucid.types import Size
 
 __all__ = [
-    "BENDS", "MODELS", "along", "basis", "bumps", "changed", "corner_distance", "corners", "frame", "lens_field", "level_from_full",
-    "parts_of", "spline_field", "spline_near", "splines",
+    "BENDS", "MODELS", "along", "basis", "bumps", "changed", "corner_distance", "corners", "frame", "grid", "lens_field",
+    "level_from_full", "parts_of", "spline_field", "spline_near", "splines",
 ]  # fmt: skip
 
 _ENTRIES: Final = {
@@ -91,6 +91,12 @@ def corner_distance(one: Float[Tensor, "b n n"], other: Float[Tensor, "b n n"], 
     return (a - b).norm(dim=1).mean(1)
 
 
+def grid(size: Sequence[int], like: Tensor) -> tuple[Float[Tensor, "*size"], ...]:
+    """Return the coordinates of each pixel or voxel of a picture or volume: x and y, or x, y and z."""
+    axes = (torch.arange(side, dtype=like.dtype, device=like.device) for side in size)
+    return torch.meshgrid(*axes, indexing="ij")[::-1]
+
+
 def splines(length: int, spacing: float, like: Tensor) -> Float[Tensor, "length n"]:
     """Return the values of uniform cubic B-splines along an axis of pixels; each row sums to 1."""
     count = int((length - 1) / spacing) + 4
@@ -136,13 +142,10 @@ def lens_field(lens: Float[Tensor, "b 2"], matrix: Float[Tensor, "b 3 3"], size:
         Brown, Decentering Distortion of Lenses, 1966, without the tangential terms.
     """
     half = max(size) / 2
-    y, x = torch.meshgrid(
-        *(torch.arange(side, dtype=lens.dtype, device=lens.device) - (side - 1) / 2 for side in size), indexing="ij"
-    )
-    centred = torch.stack((x, y)).flatten(1)  # 2 n
+    middle = lens.new_tensor([[(size[1] - 1) / 2], [(size[0] - 1) / 2]])
+    centred = torch.stack(grid(size, lens)).flatten(1) - middle  # 2 n
     far = (centred / half).square().sum(0)
     grown = centred * (1 + lens[:, :1] * far + lens[:, 1:] * far.square())[:, None]  # b 2 n
-    middle = lens.new_tensor([[(size[1] - 1) / 2], [(size[0] - 1) / 2]])
     ends = [matrix[:, :, :2] @ (place + middle) + matrix[:, :, 2:] for place in (grown, centred)]
     bent, straight = (end[:, :2] / torch.where(end[:, 2:].abs() > 1e-9, end[:, 2:], 1e-9) for end in ends)
     return (bent - straight).unflatten(2, size)

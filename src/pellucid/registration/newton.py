@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pellucid.functional import warp
 from pellucid.registration.losses import brightness, information_step, sampled
-from pellucid.registration.maps import basis, changed, corner_distance, frame
+from pellucid.registration.maps import basis, changed, corner_distance, frame, grid
 from pellucid.types import Size
 
 __all__ = [
@@ -126,8 +126,8 @@ def equations(
     """
     fixed, size = pair.fixed, pair.size
     pixels, spanned = frame(size, fixed), basis(model, fixed)
-    y, x = torch.meshgrid(*(torch.arange(n, dtype=fixed.dtype, device=fixed.device) for n in size), indexing="ij")
-    place = torch.stack((x.flatten(), y.flatten(), torch.ones(x.numel(), dtype=fixed.dtype, device=fixed.device)))  # 3 n
+    x, y = grid(size, fixed)
+    place = torch.stack((x, y, torch.ones_like(x))).flatten(1)  # 3 n
     ends = matrix @ place  # b 3 n
     depth = torch.where(ends[:, 2].abs() > 1e-9, ends[:, 2], 1e-9)
     to_x, to_y = ends[:, 0] / depth, ends[:, 1] / depth

@@ -7,8 +7,6 @@ Read next: ``newton.py``.
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -93,9 +91,12 @@ def _refined(
     pair = Pair(patch, around, torch.ones_like(patch[:, :1]))
     start = torch.eye(3, dtype=patch.dtype, device=patch.device)
     start[:2, 2] = _MARGIN
-    linearise = partial(_equations, pair, model)
     begin = start.repeat(len(patch), 1, 1)
     ones = begin.new_ones(len(begin))
+
+    def linearise(matrix: Tensor, power: Tensor) -> Equations:
+        return equations(pair, matrix, model, exponent=power)
+
     before = linearise(begin, ones).correlation
     moves = plane_moves(model, (_SIDE, _SIDE), begin)
     found = minimise(linearise, begin, moves, steps=steps, tolerance=1e-2, exponent=ones)
@@ -116,7 +117,3 @@ def _deviation(found: Equations, model: str, channels: int) -> Float[Tensor, "n"
     covariance = noise_covariance(found, found.left.new_tensor(channels * _SIDE**2), len(spanned))
     shifts = spanned[:, [2, 5]]
     return torch.einsum("bij,ik,jk->b", covariance, shifts, shifts).clamp_min(0).sqrt()
-
-
-def _equations(pair: Pair, model: str, matrix: Tensor, power: Tensor) -> Equations:
-    return equations(pair, matrix, model, exponent=power)

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.functional import gaussian_blur
-from pellucid.registration.maps import bumps, corner_distance
+from pellucid.registration.maps import bumps, corner_distance, grid
 from pellucid.registration.newton import Equations, Moves, Pair, information_equations, normal_equations
 
 __all__ = [
@@ -128,9 +128,8 @@ def moved_by(change: Float[Tensor, "b n"], size: Sides) -> Float[Tensor, "b 4 4"
 
 def places(matrix: Tensor, size: Sides, field: Tensor | None) -> Float[Tensor, "b 3 d h w"]:
     """Return the place (x, y, z) at which each voxel is read."""
-    axes = torch.meshgrid(*(torch.arange(side, dtype=matrix.dtype, device=matrix.device) for side in size), indexing="ij")
-    grid = torch.stack(axes[::-1]).flatten(1)
-    places = (matrix[:, :3, :3] @ grid + matrix[:, :3, 3:]).unflatten(2, size)
+    still = torch.stack(grid(size, matrix)).flatten(1)
+    places = (matrix[:, :3, :3] @ still + matrix[:, :3, 3:]).unflatten(2, size)
     return places if field is None else places + field
 
 
@@ -143,8 +142,8 @@ def inside(where: Float[Tensor, "b 3 d h w"], volume: Tensor) -> Float[Tensor, "
 def read_voxels(volume: Tensor, places: Tensor, padding_mode: str = "border") -> Tensor:
     """Read a volume by trilinear interpolation at places (b, 3, d, h, w) in voxels; NaN and infinity count as outside."""
     sides = places.new_tensor(list(reversed(volume.shape[2:])))[:, None, None, None]
-    grid = torch.nan_to_num((2 * places + 1) / sides - 1, 2.0, 2.0, -2.0).clamp(-1e4, 1e4).permute(0, 2, 3, 4, 1)
-    return F.grid_sample(volume, grid, padding_mode=padding_mode, align_corners=False)
+    where = torch.nan_to_num((2 * places + 1) / sides - 1, 2.0, 2.0, -2.0).clamp(-1e4, 1e4).permute(0, 2, 3, 4, 1)
+    return F.grid_sample(volume, where, padding_mode=padding_mode, align_corners=False)
 
 
 def shrunk(volume: Tensor, level: int) -> Tensor:
