@@ -97,7 +97,7 @@ class Camera:
             tensor([[3., 4.]])
         """
         values, frame = self._values(points), _Frame(self.size, self.ideal_size, self.size)
-        x, y, _ = _geometry(values, points[..., 0].to(values.dtype), points[..., 1].to(values.dtype), frame)
+        x, y, _ = _geometry(values, points.to(values.dtype).unbind(-1), frame)
         return torch.stack((x, y), -1).to(points.dtype)
 
     def show(self, ideal: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h2 w2"]:
@@ -306,8 +306,9 @@ def _problem(pictures: _Pictures) -> str:
     return "" if float(pictures.weights.sum()) > 0 else "the mask is empty"
 
 
-def _geometry(values: Tensor, x: Tensor, y: Tensor, frame: _Frame) -> tuple[Tensor, Tensor, Tensor]:
+def _geometry(values: Tensor, pixels: tuple[Tensor, ...], frame: _Frame) -> tuple[Tensor, Tensor, Tensor]:
     """Return where pixels read in the ideal picture, x and y, and their shading."""
+    x, y = pixels
     scale, k1, k2, k3, center_x, center_y, v1, v2 = values.unbind()[:_GEOMETRY]
     (height, width), (tall, wide) = frame.size, frame.ideal_size
     center_x, center_y = center_x * frame.pixel, center_y * frame.pixel
@@ -334,7 +335,7 @@ def _convolved(planes: Float[Tensor, "*n h w"], across: Tensor, down: Tensor) ->
 
 
 def _rendered(ideal: Tensor, values: Tensor, frame: _Frame, size: Size) -> Tensor:
-    x, y, shade = _geometry(values, *grid(size, values), frame)
+    x, y, shade = _geometry(values, grid(size, values), frame)
     taps = _taps(values[10] * frame.pixel**2).to(ideal.dtype)
     sharp = remap(ideal, x, y, interpolation="bicubic", border_mode="replicate")
     linear = values[8] * shade * _convolved(sharp, taps, taps)
@@ -370,8 +371,8 @@ class _Light(NamedTuple):
 def _light(ideal: Tensor, values: Tensor, frame: _Frame) -> _Light:
     """Return the light and its derivatives; a lens's parameter counts by the picture's slope times how far it moves a pixel."""
     pixels = grid(frame.size, values)
-    x, y, shade = _geometry(values, *pixels, frame)
-    to_x, to_y, to_shade = torch.func.jacfwd(lambda v: _geometry(v, *pixels, frame))(values[:_GEOMETRY])  # h w 8
+    x, y, shade = _geometry(values, pixels, frame)
+    to_x, to_y, to_shade = torch.func.jacfwd(lambda v: _geometry(v, pixels, frame))(values[:_GEOMETRY])  # h w 8
     sharp, slope_x, slope_y = _read_with_slopes(ideal, x, y)
     moving = (slope_x[..., None] * to_x + slope_y[..., None] * to_y).movedim(-1, 0)  # 8 b c h w
     variance, gain = values[10] * frame.pixel**2, values[8]
@@ -444,7 +445,7 @@ def _descended(
         candidate = torch.cat((candidate[:8], candidate[8:10].clamp(0.05, 20.0), candidate[10:].clamp(0.0, (_REACH / 3) ** 2)))
         moved = [
             (new - old).abs().max()
-            for new, old in zip(_geometry(candidate, *pixels, frame), _geometry(values, *pixels, frame), strict=True)
+            for new, old in zip(_geometry(candidate, pixels, frame), _geometry(values, pixels, frame), strict=True)
         ]
         changed = float((candidate[_GEOMETRY:] - values[_GEOMETRY:]).abs().max())
         settled = float(torch.stack(moved[:2]).max()) < tolerance * frame.pixel and max(float(moved[2]), changed) < _STILL
