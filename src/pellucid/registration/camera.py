@@ -193,7 +193,7 @@ def fit_camera(
         raise invalid("tolerance", expected="a number > 0, in pixels", got=tolerance)
     pictures = _read(ideal, seen, mask)
     fixed = {*_NAMES[1 + radial : 4], *_NAMES[6 + vignetting : 8], *(() if gamma else ("gamma",)), *(() if blur else ("blur",))}
-    values = torch.tensor([_START.get(name, 0.0) for name in _NAMES], dtype=torch.float64)
+    values = torch.tensor([_START.get(name, 0.0) for name in _NAMES], dtype=torch.float64, device="cpu")
     if start is not None:
         if not isinstance(start, Camera):
             raise wrong_type("start", expected="a Camera that fit_camera found", got=repr(start))
@@ -203,7 +203,7 @@ def fit_camera(
     with torch.no_grad():
         history: list[tuple[Size, float]] = []
         levels = 1 + max(0, round(math.log2(min(pictures.size) / _COARSEST)))
-        found = _Found(values, False, torch.eye(len(names), dtype=torch.float64), math.nan, 0.0, 0.0)
+        found = _Found(values, False, torch.eye(len(names), dtype=torch.float64, device="cpu"), math.nan, 0.0, 0.0)
         for level in range(levels - 1, -1, -1) if not problem else ():
             here = tuple(name for name in names if level == 0 or name not in ("blur", "gamma", "v1", "v2", "k3"))
             found = _descended(pictures, found.values, here, level, steps, tolerance, history)
