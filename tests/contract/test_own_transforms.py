@@ -62,7 +62,7 @@ def row(toys, which):
     """What a contributor adds to tests/cases.py."""
     if which == "warp":
         resting = toys.RandomSqueeze((1.0, 1.0))
-        return Case(toys.RandomSqueeze(p=0.7), resting, off_kinks={"gate": 0.9}, targets=True)
+        return Case(toys.RandomSqueeze(p=0.7), resting, targets=True)
     pellucid.register(toys.Exposure)
     return Case(toys.Exposure((-1.0, 0.0)), toys.Exposure(0.0))
 

@@ -58,7 +58,7 @@ def test_gradients_by_finite_differences(case):
     batch = voxels(2, (4, 5, 4), channels=1, dtype=torch.float64).requires_grad_()
     augment = Pipeline([case.transform], seed=2, targets={"image": "volume"})
     record = augment.draw({"volume": batch})
-    for name, value in case.off_kinks.items():
+    for name, value in ({"gate": 0.9} | case.off_kinks).items():
         now = record.params[0].get(name)
         record = record if now is None else record.with_param(0, name, torch.full_like(now, value))
     declared = {"image", *record.params[0]} - {"words"}
