@@ -28,19 +28,19 @@ def _seeded(monkeypatch):
     from pellucid.pipeline import transform_calls
     from pellucid.random import stream
 
+    threads = torch.get_num_threads()
     torch.manual_seed(0)
     # What has no seed draws the same whatever ran before.
     monkeypatch.setattr(stream, "_made", itertools.count())
     transform_calls.solo.cache_clear()
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture
-def one_thread():
+def one_thread(_seeded):
     """One thread, for small pictures, and for bits that do not depend on how sums are split; folders and files ask for it."""
-    before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

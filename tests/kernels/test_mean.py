@@ -105,15 +105,11 @@ def test_batched_gradients():
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_any_number_of_threads_gives_the_same_bits(threads):
     x = torch.rand(2, 3, 300, 260, generator=torch.Generator().manual_seed(1)).requires_grad_()
-    before = torch.get_num_threads()
     found = []
-    try:
-        for count in (1, threads):
-            torch.set_num_threads(count)
-            out = Pipeline(TRANSFORMS["warp"])(x, key=Key(1, 2))
-            found += torch.autograd.grad(out.square().sum(), x)
-    finally:
-        torch.set_num_threads(before)
+    for count in (1, threads):
+        torch.set_num_threads(count)
+        out = Pipeline(TRANSFORMS["warp"])(x, key=Key(1, 2))
+        found += torch.autograd.grad(out.square().sum(), x)
     assert torch.equal(*found)
 
 
@@ -227,23 +223,19 @@ def test_behind_crops_and_resizes_the_mean_is_that_of_what_they_make(name, impl)
 @pytest.mark.parametrize("name", MADE)
 def test_the_bits_are_the_same_however_a_sample_comes(name, dtype):
     x = (torch.rand(5, 3, 240, 190, generator=torch.Generator().manual_seed(2)) * (255 if dtype == torch.uint8 else 1)).to(dtype)
-    pipeline, before = (
+    pipeline, key = (
         Pipeline([*MADE[name], JITTER, Normalize(0.4, 0.2)], impl="cpu", dtype=torch.float32),
-        torch.get_num_threads(),
+        Key(1, 2, torch.arange(5)),
     )
-    key = Key(1, 2, torch.arange(5))
     wanted = pipeline(x, key=key)
     assert torch.equal(pipeline(x.contiguous(memory_format=torch.channels_last), key=key), wanted)
     assert torch.equal(pipeline(list(x), key=key), wanted)
     if dtype != torch.uint8:
         assert torch.equal(pipeline(x.clone().requires_grad_(), key=key), wanted)
-    try:
-        for threads in (1, 2, 4):
-            torch.set_num_threads(threads)
-            assert torch.equal(pipeline(x, key=key), wanted)
-            assert torch.equal(pipeline(x[3:4], key=Key(1, 2, torch.tensor([3]))), wanted[3:4])
-    finally:
-        torch.set_num_threads(before)
+    for threads in (1, 2, 4):
+        torch.set_num_threads(threads)
+        assert torch.equal(pipeline(x, key=key), wanted)
+        assert torch.equal(pipeline(x[3:4], key=Key(1, 2, torch.tensor([3]))), wanted[3:4])
 
 
 @pytest.mark.parametrize("channels", [1, 2, 4])
@@ -314,14 +306,13 @@ def test_a_resize_that_waits_for_its_mean_has_all_gradients_of_the_reference(nam
         (again,) = torch.autograd.grad(out, x, weights[1], retain_graph=True)
         (first,) = torch.autograd.grad(out, x, weights[0], create_graph=True)
         found.append((*together, again, first, *torch.autograd.grad(first.square().sum(), x)))
-    for mine, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_its_gradient_has_the_same_bits_however_a_sample_comes(name):
     x, key = torch.rand(5, 3, 240, 190, generator=torch.Generator().manual_seed(2)), Key(1, 2, torch.arange(5))
-    pipeline, before = Pipeline([*MADE[name], JITTER, Normalize(0.4, 0.2)], impl="cpu"), torch.get_num_threads()
+    pipeline = Pipeline([*MADE[name], JITTER, Normalize(0.4, 0.2)], impl="cpu")
     weights = torch.rand(pipeline(x, key=key).shape, generator=torch.Generator().manual_seed(3))
 
     def gradient(x, weights, key):
@@ -329,13 +320,10 @@ def test_its_gradient_has_the_same_bits_however_a_sample_comes(name):
         return torch.autograd.grad(pipeline(x, key=key), x, weights)[0]
 
     wanted = gradient(x, weights, key)
-    try:
-        for threads in (1, 2, 4):
-            torch.set_num_threads(threads)
-            assert torch.equal(gradient(x, weights, key), wanted)
-            assert torch.equal(gradient(x[3:4], weights[3:4], Key(1, 2, torch.tensor([3]))), wanted[3:4])
-    finally:
-        torch.set_num_threads(before)
+    for threads in (1, 2, 4):
+        torch.set_num_threads(threads)
+        assert torch.equal(gradient(x, weights, key), wanted)
+        assert torch.equal(gradient(x[3:4], weights[3:4], Key(1, 2, torch.tensor([3]))), wanted[3:4])
 
 
 def test_one_row_of_colours_does_for_all_samples():

@@ -69,8 +69,7 @@ def test_strips_of_every_shape(size):
     outs = [w(image, leaf, size=size) for w in (cpu.warp, reference.warp)]
     torch.testing.assert_close(*outs, rtol=1e-11, atol=1e-11)
     weights = torch.rand_like(outs[0])
-    for ours, theirs in zip(*(torch.autograd.grad((out * weights).sum(), (image, leaf)) for out in outs), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(*(torch.autograd.grad((out * weights).sum(), (image, leaf)) for out in outs), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.slow
@@ -86,14 +85,10 @@ def test_the_same_bits_a_hundred_times():
         out = pipeline.apply(x, record)
         return [out.detach(), pipeline.apply(image, record.to("cpu")).detach(), *torch.autograd.grad(out, (x, *leaves), weights)]
 
-    before = torch.get_num_threads()
-    try:
-        first = run()
-        for turn in range(100):
-            torch.set_num_threads(1 + turn % 3)
-            assert all(torch.equal(a, b) for a, b in zip(first, run(), strict=True)), turn
-    finally:
-        torch.set_num_threads(before)
+    first = run()
+    for turn in range(100):
+        torch.set_num_threads(1 + turn % 3)
+        assert all(torch.equal(a, b) for a, b in zip(first, run(), strict=True)), turn
 
 
 def test_more_than_32_bits_of_elements_by_stride():
