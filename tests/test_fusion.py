@@ -120,8 +120,7 @@ def test_a_curve_has_the_gradients_in_a_pass_that_it_has_alone(first, curve):
         weights = torch.linspace(-1, 1, out.numel(), dtype=x.dtype).view_as(out)
         found.append(torch.autograd.grad((out * weights).sum(), [x, *augment.parameters()]))
     assert len(found[0]) > 1
-    for fused, alone in zip(*found, strict=True):
-        torch.testing.assert_close(fused, alone, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-12)
 
 
 def test_contrast_after_a_warp_pivots_on_the_source():

@@ -181,8 +181,7 @@ def test_motion_is_the_references(size):
         leaf = image.clone().requires_grad_()
         out = motion(leaf[:3], 10, 4.0, degrees[:3], impl=impl)
         found.append((out, *torch.autograd.grad(out.square().sum(), leaf)))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(*found, atol=1e-12, rtol=1e-12)
     assert motion(image, 10, 4.0, degrees, impl="cpu").shape == image.shape
 
 

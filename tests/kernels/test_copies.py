@@ -115,8 +115,7 @@ def test_the_maps_gradient_is_still_that_of_interpolation():
     found = [
         gradients(lambda x, m, i=impl: warp(x, m, size=(9, 9), impl=i), [image, src_from_dst]) for impl in ("cpu", "reference")
     ]
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=0)
+    torch.testing.assert_close(*found, atol=1e-11, rtol=0)
 
 
 COLORS = [
@@ -139,8 +138,7 @@ def test_colour_alone_is_one_such_copy(transforms):
         out = pipeline.apply(leaf, own)
         drawn = [value for values in own.params for value in values.values() if value.requires_grad]
         results.append((out, *torch.autograd.grad(out.square().sum(), [leaf, *drawn], materialize_grads=True)))
-    for ours, theirs in zip(*results, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-9, rtol=1e-9)
+    torch.testing.assert_close(*results, atol=1e-9, rtol=1e-9)
     torch.testing.assert_close(fast.apply(image, record), slow.apply(image, record), atol=1e-12, rtol=0)  # from a tape
     eight = (255 * image).to(torch.uint8)
     torch.testing.assert_close(fast.apply(eight, record), slow.apply(eight, record), atol=2e-5, rtol=0)

@@ -108,8 +108,7 @@ def test_gradients_to_what_was_drawn():
         leaves = [v for values in record.params for v in values.values() if v.requires_grad]
         found.append(torch.autograd.grad(pipeline.apply(image, record).sin().sum(), leaves))
     assert len(found[0]) >= 8
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.uint8])

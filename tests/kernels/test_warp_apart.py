@@ -59,8 +59,7 @@ def test_values_and_gradients_are_the_references(interpolation, padding_mode):
                 out = function(image, matrix, size=size, window=window, **given)
                 used = (image,) if interpolation == "nearest" else (image, matrix)
                 outs.append((out.detach(), *torch.autograd.grad(out, used, weights)))
-            for ours, theirs in zip(*outs, strict=True):
-                torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+            torch.testing.assert_close(*outs, rtol=1e-9, atol=1e-9)
 
 
 def test_one_picture_is_staged_in_parts():
@@ -73,5 +72,4 @@ def test_one_picture_is_staged_in_parts():
         leaves = image.clone().requires_grad_(), far.clone().requires_grad_()
         out = function(*leaves, size=(64, 300))
         outs.append((out.detach(), *torch.autograd.grad(out, leaves, weights)))
-    for ours, theirs in zip(*outs, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(*outs, rtol=1e-8, atol=1e-8)
