@@ -1,23 +1,16 @@
 """The crops script: every timed call runs, and the table says what it should."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 from pellucid_bench.measure import Timing
+from tests.scripts import BENCHMARKS, loaded
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # peers warn as they like
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "crops.py"
 
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("benchmarks_crops", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(BENCHMARKS / "crops.py")
 
 
 def test_every_timed_call_runs(script):

@@ -1,22 +1,16 @@
 """The GPU script: it ends politely without a GPU, and with one its checks pass."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 import torch
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # peers warn as they like
+from tests.scripts import BENCHMARKS, loaded
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # peers warn as they like
 
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("benchmarks_gpu", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(BENCHMARKS / "gpu.py")
 
 
 def test_without_cuda_it_says_so(script, monkeypatch, capsys):

@@ -1,7 +1,5 @@
 """What is printed of stages for Triton computes what the reference does, with its error; by the interpreter or on a GPU."""
 
-import importlib.util
-
 import pytest
 import torch
 
@@ -9,6 +7,7 @@ from pellucid.kernels.stages.colour import STAGES
 from printer.blocks import printed
 from printer.printing import module_of_blocks, there_and_back
 from tests.compare import within_budget
+from tests.scripts import loaded
 
 from .interpreted import DEVICE, runs
 from .test_stage_laws import directions, held_to, points, truth
@@ -48,9 +47,7 @@ def kernels(tmp_path_factory):
             text = text.replace("along, into =", "along, into = (),")
         file = folder / f"{name}.py"
         file.write_text(module_of_blocks([*map(printed, there_and_back(name)), text], []))
-        spec = importlib.util.spec_from_file_location(f"printed_{name}", file)
-        made[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(made[name])
+        made[name] = loaded(file)
     return made
 
 

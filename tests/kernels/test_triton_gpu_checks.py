@@ -1,25 +1,22 @@
 """The GPU script's checks of the kernels, by the interpreter: what they ask holds before a GPU is at hand."""
 
-import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from pellucid.kernels import dispatch
+from tests.scripts import BENCHMARKS, loaded
 
 from .interpreted import DEVICE, runs  # noqa: F401
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
+SCRIPT = BENCHMARKS / "gpu.py"
 
 
 @pytest.fixture
 def script(monkeypatch):
-    spec = importlib.util.spec_from_file_location("benchmarks_gpu", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = loaded(SCRIPT)
     monkeypatch.setattr(script, "DEVICE", DEVICE)
     monkeypatch.setattr(dispatch, "_runs_on", lambda impl, device: True)
     return script

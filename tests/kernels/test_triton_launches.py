@@ -1,14 +1,12 @@
 """What a call starts on an accelerator: kernels, small operations, and nothing that waits for the host or for the device."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 import torch
 
+from tests.scripts import BENCHMARKS, loaded
+
 pytest.importorskip("triton", reason="Triton is not installed")
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu_launches.py"
 MOST = {
     "affine": (2, 74),
     "affine, forward + backward": (4, 74),
@@ -24,10 +22,7 @@ MOST = {
 
 @pytest.fixture
 def script():
-    spec = importlib.util.spec_from_file_location("benchmarks_gpu_launches", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    return script
+    return loaded(BENCHMARKS / "gpu_launches.py")
 
 
 def test_calls_start_what_they_do(script):

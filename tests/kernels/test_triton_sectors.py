@@ -1,13 +1,11 @@
 """The sectors of 32 bytes that a warp's loads touch, by the addresses that the kernels form under the interpreter."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
+
+from tests.scripts import BENCHMARKS, loaded
 
 from .interpreted import DEVICE, runs  # noqa: F401
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu_sectors.py"
 MOST = {0: (4.8, 8.4), 15: (8.3, 11.5), 45: (12.7, 10.7), 90: (17.7, 19.1)}
 """By degrees: the most per load of the forward pass, and of the gather; what they are is in docs/cuda.md."""
 
@@ -16,10 +14,7 @@ MOST = {0: (4.8, 8.4), 15: (8.3, 11.5), 45: (12.7, 10.7), 90: (17.7, 19.1)}
 def script():
     if DEVICE == "cuda":
         pytest.skip("needs the interpreter")
-    spec = importlib.util.spec_from_file_location("benchmarks_gpu_sectors", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    return script
+    return loaded(BENCHMARKS / "gpu_sectors.py")
 
 
 @pytest.mark.slow
