@@ -10,7 +10,7 @@ from pellucid.segments.chain import AffineStage, ClipStage
 from tests.compare import within_budget
 
 from .resizes import resizes
-from .warps import Call, cpu, laid_out, reference, resize
+from .warps import agree_in_double, as_precise, cpu, is_adjoint, laid_out, reference, resize
 
 COMMON = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
@@ -26,30 +26,13 @@ def whole(height, width, size, dtype=torch.float64, mirrored=False):
 @COMMON
 @given(resizes())
 def test_values_and_gradients_equal_the_reference_in_double(call):
-    ours, theirs = call.to(torch.float64, requires_grad=True), call.to(torch.float64, requires_grad=True)
-    a, b = ours.run(cpu.resize), theirs.run(reference.resize)
-    assert (a - b).abs().max() <= 1e-12 * (1 + b.abs().max())
-    weights = torch.randn_like(b)
-    a.backward(weights)
-    b.backward(weights)
-    for name, leaf in theirs.tensors.items():
-        mine = ours.tensors[name].grad
-        assert (mine - leaf.grad).abs().max() <= 1e-10 * (1 + leaf.grad.abs().max()), name
+    agree_in_double(call, cpu.resize, reference.resize, values=1e-12, slopes=1e-10)
 
 
 @COMMON
 @given(resizes())
 def test_single_precision_is_as_precise_as_the_reference(call):
-    # As for the warp: the truth is the reference in double on the single-precision numbers, and at a hard edge (the window's)
-    # single precision may fall on its other side, but only where the reference's does.
-    single = call.to(torch.float32)
-    truth = single.to(torch.float64).run(reference.resize)
-    ours, theirs = (single.run(r).double() for r in (cpu.resize, reference.resize))
-    error, allowed = (ours - truth).abs(), (theirs - truth).abs()
-    eps = torch.finfo(torch.float32).eps * (1 + truth.abs().max())
-    jumped = allowed > 1e3 * eps
-    assert not ((error > 1e3 * eps) & ~jumped).any()
-    assert error.masked_fill(jumped, 0).max() <= 2 * allowed.masked_fill(jumped, 0).max() + 16 * eps
+    as_precise(call, cpu.resize, reference.resize, hard=True)
 
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
@@ -135,13 +118,7 @@ def test_narrow_images_are_computed_in_single_precision(dtype):
 @COMMON
 @given(resizes(), st.integers(0, 2**31))
 def test_adjoint(call, seed):
-    kept = {n: t for n, t in call.tensors.items() if n in ("image", "src_from_dst", "window", "matrix")}
-    ours = Call(kept, call.options, (), call.layout).to(torch.float64)
-    x = ours.tensors["image"].requires_grad_()
-    out = ours.run(cpu.resize)
-    y = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(seed))
-    (back,) = torch.autograd.grad(out, x, y)
-    assert ((out * y).sum() - (x * back).sum()).abs() <= 1e-12 * (1 + out.abs().sum())
+    is_adjoint(call, cpu.resize, seed, layout=call.layout, room=1e-12)
 
 
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from .interpreted import DEVICE, at_length, runs  # noqa: F401
-from .warps import INTERPOLATIONS, PADDINGS, STAGES, Call, calls, reference
+from .warps import INTERPOLATIONS, PADDINGS, STAGES, Call, agree_in_double, as_precise, calls, is_adjoint, reference
 from .warps import triton as kernels
 
 # Shrinking a failure runs hundreds of examples, minutes each by the interpreter.
@@ -19,19 +19,7 @@ def on_device(call):
 
 
 def check_values_and_gradients(call):
-    call = on_device(call)
-    ours, theirs = call.to(torch.float64, requires_grad=True), call.to(torch.float64, requires_grad=True)
-    a, b = ours.run(kernels.warp), theirs.run(reference.warp)
-    assert (a - b).abs().max() <= 1e-11 * (1 + b.abs().max())
-    weights = torch.randn_like(b)
-    a.backward(weights)
-    b.backward(weights)
-    for name, leaf in theirs.tensors.items():
-        mine = ours.tensors[name].grad
-        if leaf.grad is None:  # nearest has no gradient to its coordinates
-            assert mine is None or not mine.any(), name
-        else:
-            assert (mine - leaf.grad).abs().max() <= 1e-9 * (1 + leaf.grad.abs().max()), name
+    agree_in_double(on_device(call), kernels.warp, reference.warp)
 
 
 @settings(COMMON, max_examples=6)
@@ -61,18 +49,8 @@ def test_values_and_gradients_equal_the_reference_in_double_at_length(call):
 @settings(COMMON, max_examples=20)
 @given(calls())
 def test_single_precision_is_as_precise_as_the_reference(call):
-    # As for the CPU's kernels: at a hard edge, where single precision may fall on the other side, it must fall where the
-    # reference's does, because coordinates are equal bit for bit.
-    single = on_device(call).to(torch.float32)
-    truth = single.to(torch.float64).run(reference.warp)
-    ours, theirs = (single.run(w).double() for w in (kernels.warp, reference.warp))
-    error, allowed = (ours - truth).abs(), (theirs - truth).abs()
-    eps = torch.finfo(torch.float32).eps * (1 + truth.abs().max())
-    if call.options["interpolation"] == "nearest" or "window" in call.tensors:
-        jumped = allowed > 1e3 * eps
-        assert not ((error > 1e3 * eps) & ~jumped).any()
-        error, allowed = error.masked_fill(jumped, 0), allowed.masked_fill(jumped, 0)
-    assert error.max() <= 2 * allowed.max() + 16 * eps
+    hard = call.options["interpolation"] == "nearest" or "window" in call.tensors
+    as_precise(on_device(call), kernels.warp, reference.warp, hard=hard)
 
 
 def both_gradients(image, src_from_dst, **options):
@@ -308,12 +286,4 @@ def test_labels_are_copied(dtype, padding_mode):
 @settings(COMMON, max_examples=4)
 @given(calls(), st.integers(0, 2**31))
 def test_adjoint(call, seed):
-    # <W x, y> = <x, W' y> for the linear part: without offset, fill or stages.
-    kept = {n: t for n, t in call.tensors.items() if n in ("image", "src_from_dst", "window", "matrix")}
-    ours = on_device(Call(kept, call.options)).to(torch.float64)
-    x = ours.tensors["image"].requires_grad_()
-    out = ours.run(kernels.warp)
-    y = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(seed)).to(DEVICE)
-    (back,) = torch.autograd.grad(out, x, y)
-    left, right = (out * y).sum(), (x * back).sum()
-    assert (left - right).abs() <= 1e-11 * (1 + out.abs().sum())
+    is_adjoint(on_device(call), kernels.warp, seed)

@@ -11,7 +11,7 @@ from tests.compare import within_budget
 
 from .interpreted import DEVICE, at_length, runs  # noqa: F401
 from .resizes import resizes
-from .warps import Call, laid_out, reference
+from .warps import Call, agree_in_double, laid_out, reference
 from .warps import operands as of_resample
 from .warps import triton as kernels
 
@@ -93,14 +93,7 @@ def test_more_channels_than_the_kernels_mix():
 @given(resizes())
 def test_values_and_gradients_equal_the_reference_at_length(call):
     call = Call({n: t.to(DEVICE) for n, t in call.tensors.items()}, call.options, call.stages, call.layout)
-    ours, theirs = call.to(torch.float64, requires_grad=True), call.to(torch.float64, requires_grad=True)
-    a, b = ours.run(kernels.resize), theirs.run(reference.resize)
-    assert (a - b).abs().max() <= 1e-11 * (1 + b.abs().max())
-    weights = torch.randn_like(b)
-    a.backward(weights)
-    b.backward(weights)
-    for name, leaf in theirs.tensors.items():
-        assert (ours.tensors[name].grad - leaf.grad).abs().max() <= 1e-9 * (1 + leaf.grad.abs().max()), name
+    agree_in_double(call, kernels.resize, reference.resize)
 
 
 @pytest.mark.slow

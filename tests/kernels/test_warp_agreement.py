@@ -5,7 +5,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .warps import INTERPOLATIONS, PADDINGS, Call, calls, cpu, reference, warp
+from .warps import INTERPOLATIONS, PADDINGS, Call, agree_in_double, as_precise, calls, cpu, is_adjoint, reference, warp
 
 COMMON = settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], derandomize=True
@@ -15,37 +15,14 @@ COMMON = settings(
 @COMMON
 @given(calls(fields=True))
 def test_values_and_gradients_equal_the_reference_in_double(call):
-    ours, theirs = call.to(torch.float64, requires_grad=True), call.to(torch.float64, requires_grad=True)
-    a, b = ours.run(cpu.warp), theirs.run(reference.warp)
-    scale = 1 + b.abs().max()
-    assert (a - b).abs().max() <= 1e-11 * scale
-    weights = torch.randn_like(b)
-    a.backward(weights)
-    b.backward(weights)
-    for name, leaf in theirs.tensors.items():
-        mine = ours.tensors[name].grad
-        if leaf.grad is None:  # nearest has no gradient to its coordinates
-            assert mine is None or not mine.any(), name
-        else:
-            assert (mine - leaf.grad).abs().max() <= 1e-9 * (1 + leaf.grad.abs().max()), name
+    agree_in_double(call, cpu.warp, reference.warp)
 
 
 @COMMON
 @given(calls(fields=True))
 def test_single_precision_is_as_precise_as_the_reference(call):
-    # The truth is the reference in double on the single-precision numbers. At a hard edge (nearest, a window) single precision
-    # may fall on its other side; coordinates equal the reference's bit for bit, so it must fall where the reference's does.
-    single = call.to(torch.float32)
-    truth = single.to(torch.float64).run(reference.warp)
-    ours, theirs = (single.run(w).double() for w in (cpu.warp, reference.warp))
-    error, allowed = (ours - truth).abs(), (theirs - truth).abs()
-    eps = torch.finfo(torch.float32).eps * (1 + truth.abs().max())
     hard = call.options["interpolation"] == "nearest" or "window" in call.tensors
-    if hard:
-        jumped = allowed > 1e3 * eps
-        assert not ((error > 1e3 * eps) & ~jumped).any()
-        error, allowed = error.masked_fill(jumped, 0), allowed.masked_fill(jumped, 0)
-    assert error.max() <= 2 * allowed.max() + 16 * eps
+    as_precise(call, cpu.warp, reference.warp, hard=hard)
 
 
 @pytest.mark.sampled(3)
@@ -74,15 +51,7 @@ def test_whole_pixel_moves_are_bit_exact(interpolation, padding_mode):
 @COMMON
 @given(calls(fields=True), st.integers(0, 2**31))
 def test_adjoint(call, seed):
-    # <W x, y> = <x, W' y> for the linear part: without offset, fill or stages.
-    kept = {n: t for n, t in call.tensors.items() if n in ("image", "src_from_dst", "window", "field", "matrix")}
-    ours = Call(kept, call.options).to(torch.float64)
-    x = ours.tensors["image"].requires_grad_()
-    out = ours.run(cpu.warp)
-    y = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(seed))
-    (back,) = torch.autograd.grad(out, x, y)
-    left, right = (out * y).sum(), (x * back).sum()
-    assert (left - right).abs() <= 1e-11 * (1 + out.abs().sum())
+    is_adjoint(call, cpu.warp, seed)
 
 
 @pytest.mark.parametrize("padding_mode", PADDINGS)

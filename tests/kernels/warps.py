@@ -167,3 +167,47 @@ def calls(draw: Any, interpolations: Any = INTERPOLATIONS, paddings: Any = PADDI
     }
     layout = draw(st.sampled_from(("contiguous", "channels_last", "transposed", "expanded", "cropped")))
     return Call(tensors, options, stages, layout)
+
+
+def agree_in_double(call: Call, ours: Any, theirs: Any, *, values: float = 1e-11, slopes: float = 1e-9) -> None:
+    """Two implementations compute the same, and the same gradient to all that a call takes; where one has none, the other has 0."""
+    mine, other = call.to(torch.float64, requires_grad=True), call.to(torch.float64, requires_grad=True)
+    a, b = mine.run(ours), other.run(theirs)
+    assert (a - b).abs().max() <= values * (1 + b.abs().max())
+    weights = torch.randn_like(b)
+    a.backward(weights)
+    b.backward(weights)
+    for name, leaf in other.tensors.items():
+        found = mine.tensors[name].grad
+        if leaf.grad is None:  # nearest has no gradient to its coordinates
+            assert found is None or not found.any(), name
+        else:
+            assert (found - leaf.grad).abs().max() <= slopes * (1 + leaf.grad.abs().max()), name
+
+
+def as_precise(call: Call, ours: Any, theirs: Any, *, hard: bool) -> None:
+    """In single precision one errs no more than twice what the reference does against itself in double, on the same numbers.
+
+    At a ``hard`` edge (nearest, a window) single precision may fall on its other side; coordinates equal the reference's bit for
+    bit, so it must fall where the reference's does.
+    """
+    single = call.to(torch.float32)
+    truth = single.to(torch.float64).run(theirs)
+    error, allowed = ((single.run(function).double() - truth).abs() for function in (ours, theirs))
+    eps = torch.finfo(torch.float32).eps * (1 + truth.abs().max())
+    if hard:
+        jumped = allowed > 1e3 * eps
+        assert not ((error > 1e3 * eps) & ~jumped).any()
+        error, allowed = error.masked_fill(jumped, 0), allowed.masked_fill(jumped, 0)
+    assert error.max() <= 2 * allowed.max() + 16 * eps
+
+
+def is_adjoint(call: Call, function: Any, seed: int, *, layout: str = "contiguous", room: float = 1e-11) -> None:
+    """<W x, y> = <x, W' y> for the linear part: without offset, fill or stages."""
+    kept = {n: t for n, t in call.tensors.items() if n in ("image", "src_from_dst", "window", "field", "matrix")}
+    linear = Call(kept, call.options, (), layout).to(torch.float64)
+    x = linear.tensors["image"].requires_grad_()
+    out = linear.run(function)
+    y = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(seed)).to(out.device)
+    (back,) = torch.autograd.grad(out, x, y)
+    assert ((out * y).sum() - (x * back).sum()).abs() <= room * (1 + out.abs().sum())
