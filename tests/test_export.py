@@ -19,6 +19,7 @@ from pellucid.functional import ten_crop, transform_boxes, transform_points
 from pellucid.random.compiled import draw_words as compiled_words
 from pellucid.random.key import draw_words
 from pellucid.views import TTA
+from tests.refusals import refused
 
 IMAGENET = P.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 HALVES = P.Normalize((0.5,) * 3, (0.5,) * 3)
@@ -329,20 +330,14 @@ def test_a_pipeline_without_draws_exports_at_one_size_too():
 
 
 def test_what_has_no_such_graph_is_named():
-    with pytest.raises(InvalidArgument, match=r"steps of evaluation.*RandomHorizontalFlip"):
-        evaluation_graph(P.Pipeline([P.RandomHorizontalFlip()]))
-    with pytest.raises(InvalidArgument, match="one step that resizes"):
-        evaluation_graph(P.Pipeline([P.Resize(20), P.Resize(10)]))
-    with pytest.raises(InvalidArgument, match="antialias"):
-        evaluation_graph(P.Pipeline([P.Resize(20, interpolation="bicubic", antialias=False)]))
-    with pytest.raises(InvalidArgument, match="None with a size"):
-        export_pipeline(P.Pipeline([P.Resize(20)]), "evaluate.pt2", size=30, ten_crop=20)
-    with pytest.raises(InvalidArgument, match="draws"):
-        export_pipeline(P.Pipeline([P.RandomHorizontalFlip()]), "drawn.pt2", size=30, draws="all")
+    refused(InvalidArgument, r"steps of evaluation.*RandomHorizontalFlip", evaluation_graph, P.Pipeline([P.RandomHorizontalFlip()]))
+    refused(InvalidArgument, "one step that resizes", evaluation_graph, P.Pipeline([P.Resize(20), P.Resize(10)]))
+    refused(InvalidArgument, "antialias", evaluation_graph, P.Pipeline([P.Resize(20, interpolation="bicubic", antialias=False)]))
+    refused(InvalidArgument, "None with a size", export_pipeline, P.Pipeline([P.Resize(20)]), "evaluate.pt2", size=30, ten_crop=20)
+    refused(InvalidArgument, "draws", export_pipeline, P.Pipeline([P.RandomHorizontalFlip()]), "drawn.pt2", size=30, draws="all")
     with pytest.raises(InvalidArgument, match="decide no size"):
         export_pipeline(P.Pipeline([P.RandomRotation90(), P.RandomCrop(20)]), "drawn.pt2", size=(30, 40))
-    with pytest.raises(InvalidArgument, match=r"\.onnx or \.pt2.*pip install torch_xla"):
-        export_pipeline(P.Pipeline([P.Resize(20)]), "evaluate.bin")
+    refused(InvalidArgument, r"\.onnx or \.pt2.*pip install torch_xla", export_pipeline, P.Pipeline([P.Resize(20)]), "evaluate.bin")
     with pytest.raises(InvalidArgument, match=r"uint8 or torch\.float32"):
         export_pipeline(P.Pipeline([P.Resize(20)]), "evaluate.pt2", dtype=torch.float16)
 

@@ -17,6 +17,7 @@ from pellucid.features import CollapseGuard, load_descriptor
 from pellucid.features.data.arrays import read_arrays
 from pellucid.learn.data import load_pictures
 from pellucid.training import TrainState, World, join_world, load_checkpoint, save_checkpoint
+from tests.refusals import refused
 
 register = importlib.import_module("pellucid.cli.register")
 
@@ -39,8 +40,7 @@ def test_a_larger_record_is_named_wherever_it_was_cut(record, tmp_path):
     content = file.read_bytes()
     for length in range(4000, len(content), 61):  # behind its first 4 kB torch seeks before the beginning
         file.write_bytes(content[:length])
-        with pytest.raises(InvalidArgument, match=r"record\.pt: expected a whole record"):
-            Record.load(file)
+        refused(InvalidArgument, r"record\.pt: expected a whole record", Record.load, file)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,7 @@ def test_a_value_of_another_form_than_is_drawn_is_refused(record, tmp_path, valu
     state = torch.load(tmp_path / "record.pt", weights_only=True)
     state["params"][0]["degrees"] = value
     torch.save(state, tmp_path / "record.pt")
-    with pytest.raises(InvalidArgument, match=r"params\[0\]\.degrees: expected real numbers of shape \(16,\)"):
-        Record.load(tmp_path / "record.pt")
+    refused(InvalidArgument, r"params\[0\]\.degrees: expected real numbers of shape \(16,\)", Record.load, tmp_path / "record.pt")
 
 
 def test_values_that_pipelines_draw_pass(tmp_path):
@@ -102,22 +101,19 @@ def test_clips_without_frames_are_mixed_to_such_clips(mix):
 
 @pytest.mark.parametrize("depth", [float("nan"), float("inf"), 2.5, True, "2", None])
 def test_a_depth_is_a_whole_number(depth):
-    with pytest.raises((InvalidArgument, InvalidType), match="depth: expected a whole number"):
-        Prefetcher([], depth=depth)
+    refused((InvalidArgument, InvalidType), "depth: expected a whole number", Prefetcher, [], depth=depth)
 
 
 @pytest.mark.parametrize("state", [None, {}, {"epoch": 0}, {"epoch": 0, "done": -3}, {"epoch": "x", "done": 0}, [0, 1]])
 def test_junk_for_a_loader_is_refused(state):
     batches = Prefetcher(torch.utils.data.DataLoader(Indexed(range(4)), 2, sampler=Order(4), collate_fn=list))
-    with pytest.raises((InvalidArgument, InvalidType), match="state"):
-        batches.load_state_dict(state)
+    refused((InvalidArgument, InvalidType), "state", batches.load_state_dict, state)
 
 
 @pytest.mark.parametrize("name", ["done", "epoch"])
 @pytest.mark.parametrize("value", [-3, 1.5, "x", None])
 def test_an_order_begins_at_a_whole_number(name, value):
-    with pytest.raises((InvalidArgument, InvalidType), match=f"Order.{name}: expected a whole number"):
-        setattr(Order(6), name, value)
+    refused((InvalidArgument, InvalidType), f"Order.{name}: expected a whole number", setattr, Order(6), name, value)
 
 
 @pytest.mark.parametrize("junk", ["x", torch.zeros(3), torch.zeros(2, 2)])
@@ -129,8 +125,7 @@ def test_junk_for_learned_numbers_is_refused(junk):
 
 @pytest.mark.parametrize("junk", [None, {}, {"looks": "x", "suspicious": 0, "mean_loss": 0.0}])
 def test_junk_for_a_guard_is_refused(junk):
-    with pytest.raises(InvalidArgument, match="state: expected numbers for looks"):
-        CollapseGuard(margin=1.0).load_state_dict(junk)
+    refused(InvalidArgument, "state: expected numbers for looks", CollapseGuard(margin=1.0).load_state_dict, junk)
 
 
 @pytest.mark.parametrize("name", ["RANK", "WORLD_SIZE"])
@@ -138,15 +133,13 @@ def test_junk_for_a_guard_is_refused(junk):
 def test_junk_in_the_environment_is_named(monkeypatch, name, text):
     monkeypatch.setenv(name, text)
     for call in (join_world, lambda: shard_of(None)):
-        with pytest.raises(InvalidArgument, match=f"{name} in the environment: expected a whole number"):
-            call()
+        refused(InvalidArgument, f"{name} in the environment: expected a whole number", call)
 
 
 def test_a_rank_is_below_their_number_and_an_empty_variable_none(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "2")
-    with pytest.raises(InvalidArgument, match="below WORLD_SIZE, which is 2"):
-        shard_of(None)
+    refused(InvalidArgument, "below WORLD_SIZE, which is 2", shard_of, None)
     for name in ("WORLD_SIZE", "RANK"):
         monkeypatch.setenv(name, "")
     assert join_world() == World()
@@ -161,8 +154,7 @@ def promising(shape):
 @pytest.mark.parametrize("shape", [(1 << 20, 1 << 20, 1000), (1 << 40, 1 << 40, 1), (2, 2, 9)])
 def test_an_array_that_promises_too_much_is_named(tmp_path, shape):
     (tmp_path / "volume.npy").write_bytes(promising(shape))
-    with pytest.raises(InvalidArgument, match=r"volume\.npy: expected an \.npy file of numbers"):
-        register._volume(tmp_path / "volume.npy")
+    refused(InvalidArgument, r"volume\.npy: expected an \.npy file of numbers", register._volume, tmp_path / "volume.npy")
 
 
 @pytest.mark.parametrize("read", [read_arrays, load_pictures])
@@ -171,8 +163,7 @@ def test_an_archive_that_promises_too_much_is_named(tmp_path, read):
     np.savez(tmp_path / "data.npz", **{name: np.zeros((4, 2, 3)) for name in names})
     content = (tmp_path / "data.npz").read_bytes().replace(b"(4, 2, 3)", b"(9<<50,) ", 1)
     (tmp_path / "data.npz").write_bytes(content)
-    with pytest.raises(InvalidArgument, match=r"data\.npz: expected an \.npz archive of numbers"):
-        read(tmp_path / "data.npz")
+    refused(InvalidArgument, r"data\.npz: expected an \.npz archive of numbers", read, tmp_path / "data.npz")
 
 
 def test_what_a_parser_raises_names_the_file_and_a_missing_one_stays_missing(tmp_path):
@@ -186,8 +177,7 @@ def test_what_a_parser_raises_names_the_file_and_a_missing_one_stays_missing(tmp
             parsed(tmp_path / "a.pt", fail, expected="tensors")
     with pytest.raises(FileNotFoundError):
         parsed(tmp_path / "b.pt", json.load, expected="tensors")
-    with pytest.raises(InvalidArgument, match=r"a\.pt"):
-        load_descriptor(tmp_path / "a.pt")
+    refused(InvalidArgument, r"a\.pt", load_descriptor, tmp_path / "a.pt")
 
 
 @pytest.mark.parametrize("junk", [{}, {"state": {}, "param_groups": []}, "x", None])
@@ -203,8 +193,7 @@ def test_junk_for_an_optimiser_leaves_everything_as_it_was(tmp_path, junk):
     folder = save_checkpoint(tmp_path, 3, saved)
     torch.save({"first": torch.optim.SGD([torch.zeros(1)], 0.5).state_dict(), "optimiser": junk}, folder / "state.pt")
     before = {name: value.clone() for name, value in state.modules["model"].state_dict().items()}
-    with pytest.raises(InvalidArgument, match=r"state\.pt: expected a state of (first|optimiser), got"):
-        load_checkpoint(folder, state)
+    refused(InvalidArgument, r"state\.pt: expected a state of (first|optimiser), got", load_checkpoint, folder, state)
     assert all(torch.equal(value, before[name]) for name, value in state.modules["model"].state_dict().items())
     assert state.others["first"].param_groups[0]["lr"] == 0.25
     assert state.others["optimiser"].state_dict()["state"]

@@ -21,6 +21,7 @@ from pellucid.audit.table import audit_table
 from pellucid.audit.terminal import show
 from pellucid.cli import app
 from pellucid.errors import InvalidArgument
+from tests.refusals import refused
 
 X = planted.X
 
@@ -138,14 +139,11 @@ def test_input_specifications():
     assert named["s"] == 0.5
     assert parse_inputs(None)[0].shape == (2, 3, 16, 16)
     for wrong in ("2x3x", "x=3x3,4x4", "2x2:purple"):
-        with pytest.raises(InvalidArgument, match="inputs"):
-            parse_inputs(wrong)
+        refused(InvalidArgument, "inputs", parse_inputs, wrong)
 
 
 def test_targets_evaluate_literals_only():
     assert resolve("torch.nn:Linear(3, out_features=2)").weight.shape == (2, 3)
     for wrong in ("torch", "torch:", "torch:sin + 1"):
-        with pytest.raises(InvalidArgument, match="target"):
-            resolve(wrong)
-    with pytest.raises(ValueError, match="malformed"):
-        resolve("torch.nn:Linear(__import__('os').getpid(), 2)")
+        refused(InvalidArgument, "target", resolve, wrong)
+    refused(ValueError, "malformed", resolve, "torch.nn:Linear(__import__('os').getpid(), 2)")

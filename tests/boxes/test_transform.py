@@ -9,6 +9,7 @@ import torch
 from pellucid.boxes import convert_boxes, transform_boxes
 from pellucid.boxes.formats import corners
 from pellucid.errors import InvalidArgument, InvalidType
+from tests.refusals import refused
 
 from .polygons import rotated_corners
 from .test_formats import random_boxes
@@ -168,7 +169,5 @@ def test_corners_start_at_the_top_left_and_run_clockwise():
 def test_errors_say_what_to_do():
     with pytest.raises(InvalidArgument, match=r"\(B, 3, 3\) for boxes \(B, N, 4\)"):
         transform_boxes(torch.zeros(2, 3, 4), torch.eye(3).expand(3, 3, 3))
-    with pytest.raises(InvalidArgument, match="dst_from_src"):
-        transform_boxes(torch.zeros(4), torch.eye(3))
-    with pytest.raises(InvalidType, match="dst_from_src"):
-        transform_boxes(torch.zeros(1, 4), torch.eye(3, dtype=torch.int64))
+    refused(InvalidArgument, "dst_from_src", transform_boxes, torch.zeros(4), torch.eye(3))
+    refused(InvalidType, "dst_from_src", transform_boxes, torch.zeros(1, 4), torch.eye(3, dtype=torch.int64))

@@ -15,6 +15,7 @@ from PIL import Image
 import pellucid as P
 from pellucid.cli.files import to_tensor
 from pellucid.cli.play import _address, _content, _opened, answer, catalogue, server
+from tests.refusals import refused
 
 PICTURE = _address(Image.fromarray(np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8)))
 
@@ -84,10 +85,8 @@ def test_only_this_machine_is_answered(address):
     whole = json.dumps(asked()).encode()
     assert "draws" in post(address, whole)
     for headers in ({"Host": "example.org"}, {"Content-Type": "text/plain"}):
-        with pytest.raises(urllib.error.HTTPError, match="403"):
-            post(address, whole, **headers)
-    with pytest.raises(P.InvalidArgument, match="--port 0"):
-        server(int(address.rpartition(":")[2]))
+        refused(urllib.error.HTTPError, "403", post, address, whole, **headers)
+    refused(P.InvalidArgument, "--port 0", server, int(address.rpartition(":")[2]))
 
 
 @pytest.mark.slow

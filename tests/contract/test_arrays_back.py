@@ -6,6 +6,7 @@ import torch
 from PIL import Image
 
 import pellucid as P
+from tests.refusals import refused
 
 RNG = np.random.default_rng(0)
 BYTES = RNG.integers(0, 256, (20, 30, 3), dtype=np.uint8)
@@ -98,7 +99,5 @@ def test_sixteen_bits_stay_sixteen_bits(dtype, form):
 
 
 def test_words_that_are_no_way_out():
-    with pytest.raises(P.InvalidArgument, match="out: expected one of"):
-        P.Pipeline([], out="arrays")
-    with pytest.raises(P.InvalidType, match="mask: expected the targets as one batch"):
-        P.Pipeline([])(chw(BYTES), mask=CLASSES)
+    refused(P.InvalidArgument, "out: expected one of", P.Pipeline, [], out="arrays")
+    refused(P.InvalidType, "mask: expected the targets as one batch", P.Pipeline([]), chw(BYTES), mask=CLASSES)

@@ -24,6 +24,7 @@ from pellucid import (
     Resize,
 )
 from tests.cases import CASES, IDS
+from tests.refusals import refused
 
 SIZE = (12, 12)
 TRANSFORMS = {name: case.transform for case, name in zip(CASES, IDS, strict=True) if case.targets}
@@ -131,8 +132,7 @@ def test_a_logit_map_goes_through_the_same_draw():
 
 def test_resolutions_that_do_not_divide_are_told():
     record = Pipeline([CenterCrop((10, 8))]).draw(torch.rand(1, 3, 16, 16))
-    with pytest.raises(InvalidArgument, match=r"size: expected one that makes \(10, 8\) whole numbers, too.*out="):
-        record.at(4)
+    refused(InvalidArgument, r"size: expected one that makes \(10, 8\) whole numbers, too.*out=", record.at, 4)
     assert record.at(4, out=(2, 2)).size_out == (2, 2)
 
 
@@ -193,24 +193,17 @@ def test_mistakes_are_told():
     other = Pipeline([RandomRotation(11)]).draw(pictures)
     with pytest.raises(InvalidArgument, match=r"map_to: expected a record for pictures of \(8, 8\).*record.at"):
         record.map_to(augment.draw(torch.rand(3, 3, 9, 8)))
-    with pytest.raises(InvalidArgument, match="map_to: expected a record of 3 samples, or of 1, got 2"):
-        record.map_to(record[:2])
-    with pytest.raises(InvalidType, match="record: expected the Record of an earlier call"):
-        record.map_to(record.matrix)
-    with pytest.raises(InvalidArgument, match=r"xy: expected points \(N, 2\) or \(3, N, 2\)"):
-        record.map_to(record).points(torch.rand(3, 4, 3))
+    refused(InvalidArgument, "map_to: expected a record of 3 samples, or of 1, got 2", record.map_to, record[:2])
+    refused(InvalidType, "record: expected the Record of an earlier call", record.map_to, record.matrix)
+    refused(InvalidArgument, r"xy: expected points \(N, 2\) or \(3, N, 2\)", record.map_to(record).points, torch.rand(3, 4, 3))
     for put in (lambda: Record.cat([record, other]), lambda: record.where(torch.ones(3).bool(), other), lambda: Record.cat([])):
-        with pytest.raises(InvalidArgument, match=r"expected (records of one pipeline|at least one record)"):
-            put()
-    with pytest.raises(InvalidArgument, match=r"where: expected a boolean \(3,\) mask"):
-        record.where(torch.ones(3), record)
-    with pytest.raises(InvalidArgument, match=r"Record.stack: expected records of one sample"):
-        Record.stack([record])
+        refused(InvalidArgument, r"expected (records of one pipeline|at least one record)", put)
+    refused(InvalidArgument, r"where: expected a boolean \(3,\) mask", record.where, torch.ones(3), record)
+    refused(InvalidArgument, r"Record.stack: expected records of one sample", Record.stack, [record])
     for replay in (augment.apply, augment.inverse):
         with pytest.raises(InvalidArgument, match=r"record: expected one of this pipeline's: .*Replay it with"):
             replay(pictures, Pipeline([RandomHorizontalFlip()]).draw(pictures))
-    with pytest.raises(InvalidArgument, match="2 samples, as in the record"):
-        augment.apply(pictures, record[:2])
+    refused(InvalidArgument, "2 samples, as in the record", augment.apply, pictures, record[:2])
 
 
 def test_a_map_of_views_with_different_resizes():

@@ -20,6 +20,7 @@ from pellucid.transforms import base
 from tests.cases import Case
 from tests.contract import test_gradients, test_targets, test_values
 from tests.gradient_table import report_of
+from tests.refusals import refused
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "own-transforms.md").read_text()
@@ -141,11 +142,9 @@ def test_nothing_is_imported_unasked(tmp_path, monkeypatch):
     (tmp_path / "trap.py").write_text("raise SystemExit('imported')")
     spec = {"pellucid": 1, "transforms": [{"name": "trap.Transform"}]}
     for allow in ((), ("trap.Transform",), ("tra",), ("trap.sub",)):
-        with pytest.raises(InvalidArgument, match=r"transforms\[0\]\.name.*allow=\('trap',\)"):
-            Pipeline.from_dict(spec, allow=allow)
+        refused(InvalidArgument, r"transforms\[0\]\.name.*allow=\('trap',\)", Pipeline.from_dict, spec, allow=allow)
     assert "trap" not in sys.modules
-    with pytest.raises(SystemExit, match="imported"):  # the trap works
-        Pipeline.from_dict(spec, allow=("trap",))
+    refused(SystemExit, "imported", Pipeline.from_dict, spec, allow=("trap",))  # the trap works
 
 
 def test_a_record_keeps_and_finds_an_unregistered_class(table, tmp_path, monkeypatch):
@@ -153,8 +152,7 @@ def test_a_record_keeps_and_finds_an_unregistered_class(table, tmp_path, monkeyp
     other = load(tmp_path, "unregistered", MODULE.replace("@pellucid.register", ""))
     _, record = Pipeline([other.Exposure()])(torch.rand(2, 3, 4, 4), return_record=True)
     record.save(tmp_path / "record.pt")
-    with pytest.raises(InvalidArgument, match=r"allow=\('unregistered',\)"):
-        Record.load(tmp_path / "record.pt")
+    refused(InvalidArgument, r"allow=\('unregistered',\)", Record.load, tmp_path / "record.pt")
     assert Record.load(tmp_path / "record.pt", allow=["unregistered"]).plan == record.plan
     sys.modules.pop("unregistered")
 
@@ -163,15 +161,11 @@ def test_names_that_lead_nowhere(toys):
     def read(name, allow=()):
         Pipeline.from_dict({"pellucid": 1, "transforms": [{"name": name}]}, allow=allow)
 
-    with pytest.raises(InvalidArgument, match=r"RandomMagic.*@pellucid\.register"):
-        read("RandomMagic")
-    with pytest.raises(InvalidArgument, match=r"a module that Python finds.*no_such_module"):
-        read("no_such_module.Transform", ("no_such_module",))
+    refused(InvalidArgument, r"RandomMagic.*@pellucid\.register", read, "RandomMagic")
+    refused(InvalidArgument, r"a module that Python finds.*no_such_module", read, "no_such_module.Transform", ("no_such_module",))
     for name in ("toys.transforms.Nothing", "toys.transforms.torch", "toys.transforms.Transform"):
-        with pytest.raises(InvalidType, match=r"a subclass of pellucid\.Transform"):
-            read(name, ("toys.transforms",))
-    with pytest.raises(InvalidType, match="allow: expected a list of texts"):
-        read("toys.transforms.Exposure", "toys.transforms")
+        refused(InvalidType, r"a subclass of pellucid\.Transform", read, name, ("toys.transforms",))
+    refused(InvalidType, "allow: expected a list of texts", read, "toys.transforms.Exposure", "toys.transforms")
 
 
 def test_classes_a_file_cannot_name(table, toys):
@@ -179,8 +173,7 @@ def test_classes_a_file_cannot_name(table, toys):
     class Hidden(toys.Exposure):
         pass
 
-    with pytest.raises(InvalidArgument, match=r"Hidden: .*Put @pellucid\.register above it"):
-        Pipeline([Hidden()]).to_dict()
+    refused(InvalidArgument, r"Hidden: .*Put @pellucid\.register above it", Pipeline([Hidden()]).to_dict)
     pellucid.register(Hidden)
     assert Pipeline.from_dict(Pipeline([Hidden()]).to_dict()).transforms == (Hidden(),)
 
@@ -197,8 +190,7 @@ def test_what_cannot_be_registered(table, toys):
     for wrong in (Open, dataclass(Open), pellucid.Transform, 3):
         with pytest.raises(InvalidType):
             pellucid.register(wrong)
-    with pytest.raises(InvalidType, match=r"transforms\[0\]: expected a frozen dataclass.*@dataclass\(frozen=True\)"):
-        Pipeline([Open()])
+    refused(InvalidType, r"transforms\[0\]: expected a frozen dataclass.*@dataclass\(frozen=True\)", Pipeline, [Open()])
     again = dataclass(frozen=True)(type("RandomSqueeze", (toys.RandomSqueeze,), {"__module__": "toys.transforms"}))
     pellucid.register(again)  # a cell that runs twice
     assert serialization._TRANSFORMS["RandomSqueeze"] is again
@@ -210,10 +202,8 @@ def test_fields_are_read_by_type_or_by_its_text(toys):
         assert base._reader(field.type) is not None, field.name
     for text, (_, read) in base._TYPES.items():
         assert base._reader(f"types.{text} | None" if text.isidentifier() else text) is read
-    with pytest.raises(InvalidArgument, match=r"RandomSqueeze\.interpolation: expected one of"):
-        toys.RandomSqueeze(interpolation="cubical")
-    with pytest.raises(InvalidType, match=r"RandomSqueeze\.same_on_batch"):
-        toys.RandomSqueeze(same_on_batch="yes")
+    refused(InvalidArgument, r"RandomSqueeze\.interpolation: expected one of", toys.RandomSqueeze, interpolation="cubical")
+    refused(InvalidType, r"RandomSqueeze\.same_on_batch", toys.RandomSqueeze, same_on_batch="yes")
 
 
 def test_units_and_white_are_asked_of_the_transform(toys):

@@ -25,6 +25,7 @@ from pellucid import (
 from pellucid.boxes import convert_boxes
 from pellucid.geometry.points import transform_points
 from tests.cases import CASES, IDS, pipeline, size_of
+from tests.refusals import refused
 
 movers = pytest.mark.parametrize(
     "case", [c for c in CASES if c.targets], ids=[i for c, i in zip(CASES, IDS, strict=True) if c.targets]
@@ -312,8 +313,7 @@ def test_rows_without_size_stay_padding(form, mover):
     ],
 )
 def test_options_of_targets_are_checked_when_they_are_given(option, words):
-    with pytest.raises((InvalidArgument, InvalidType), match=words):
-        Pipeline([], **option)
+    refused((InvalidArgument, InvalidType), words, Pipeline, [], **option)
     assert len(Pipeline([], min_visibility=1, min_area=2, box_format={"ships": "xywh"}, targets={"ships": "boxes"})) == 0
 
 
@@ -331,8 +331,7 @@ def test_a_label_for_outside_fits_the_masks_dtype(dtype, good, bad):
     away = RandomTranslate(((1.0, 1.0), (0.0, 0.0)))
     assert (Pipeline([away], mask_fill=good)(batch)["mask"] == good).all()
     for fill in bad:
-        with pytest.raises(InvalidArgument, match="mask_fill: expected a whole number from"):
-            Pipeline([away], mask_fill=fill)(batch)
+        refused(InvalidArgument, "mask_fill: expected a whole number from", Pipeline([away], mask_fill=fill), batch)
 
 
 EMPTY = [(0, 3, 8, 8), (0, 4, 3, 8, 8), (2, 0, 3, 8, 8)]

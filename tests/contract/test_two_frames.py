@@ -9,6 +9,7 @@ import torch
 import pellucid as P
 from pellucid.errors import InvalidArgument
 from pellucid.pipeline.between import moved_between
+from tests.refusals import refused
 
 NAMES = {"one": "image", "two": "image"}
 H, W = 72, 96
@@ -215,14 +216,12 @@ def test_eyes_that_turn_apart_hold_no_disparity():
 
 
 def test_what_leads_between_pictures_says_so():
-    with pytest.raises(InvalidArgument, match=re.escape("of={'flow': ('one', 'two')}")):
-        P.Pipeline([], targets=NAMES, share={"colour": []})(_pair())
+    refused(InvalidArgument, re.escape("of={'flow': ('one', 'two')}"), P.Pipeline([], targets=NAMES, share={"colour": []}), _pair())
     with pytest.raises(InvalidArgument, match="flow and disparity"):
         P.Pipeline([], targets=NAMES, share={"colour": []}, of={"boxes": ("one", "two")})
     batch = _pair()
     del batch["two"]
-    with pytest.raises(InvalidArgument, match="both pictures"):
-        _pipeline([])(batch)
+    refused(InvalidArgument, "both pictures", _pipeline([]), batch)
 
 
 def test_distance_shrinks_as_the_picture_is_zoomed_and_depth_does_not():

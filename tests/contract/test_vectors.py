@@ -22,6 +22,7 @@ from pellucid import (
 )
 from pellucid.geometry.points import transform_points
 from pellucid.geometry.vectors import mirrors, turn_flow, turn_normals
+from tests.refusals import refused
 
 MAPS = {
     "affine": [RandomAffine(40, (0.1, 0.1), scale=(0.7, 1.4), shear=12), RandomHorizontalFlip(0.5)],
@@ -165,18 +166,15 @@ def test_mirrors_is_judged_in_the_middle():
     ],
 )
 def test_pairs_that_are_none_are_refused(pairs, error):
-    with pytest.raises(error, match="pairs"):
-        Pipeline([], pairs=pairs)
+    refused(error, "pairs", Pipeline, [], pairs=pairs)
 
 
 def test_what_does_not_fit_is_refused():
     image = torch.zeros(1, 3, 8, 8)
     with pytest.raises(InvalidArgument, match="places below 2"):
         Pipeline([RandomHorizontalFlip()], pairs={"keypoints": [(0, 2)]})({"image": image, "keypoints": torch.zeros(1, 2, 2)})
-    with pytest.raises(InvalidArgument, match=r"\(B, 2, H, W\)"):
-        Pipeline([])({"image": image, "flow": torch.zeros(1, 3, 8, 8)})
-    with pytest.raises(InvalidArgument, match=r"\(B, 3, H, W\)"):
-        Pipeline([])({"image": image, "normals": torch.zeros(1, 8, 8)})
+    refused(InvalidArgument, r"\(B, 2, H, W\)", Pipeline([]), {"image": image, "flow": torch.zeros(1, 3, 8, 8)})
+    refused(InvalidArgument, r"\(B, 3, H, W\)", Pipeline([]), {"image": image, "normals": torch.zeros(1, 8, 8)})
 
 
 def test_boxes_and_rotated_boxes_in_one_batch():

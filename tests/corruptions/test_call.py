@@ -6,6 +6,7 @@ from torch.autograd import gradcheck
 
 from pellucid import InvalidArgument, InvalidType, Key
 from pellucid.corruptions import GRADIENTS, NAMES, corrupt
+from tests.refusals import refused
 
 FROST = [torch.rand(3, 40, 50, generator=torch.Generator().manual_seed(k)) for k in range(2)]
 every = pytest.mark.parametrize("name", NAMES)
@@ -87,10 +88,8 @@ def test_a_surrogate_of_glass_is_the_adjoint_of_its_moves():
     ],
 )
 def test_errors(arguments, options, error, match):
-    with pytest.raises(error, match=match):
-        corrupt(torch.rand(2, 3, 12, 12), *arguments, **{"key": Key(0), **options})
+    refused(error, match, corrupt, torch.rand(2, 3, 12, 12), *arguments, **{"key": Key(0), **options})
 
 
 def test_a_folder_without_pictures(tmp_path):
-    with pytest.raises(InvalidArgument, match="frost"):
-        corrupt(torch.rand(2, 3, 12, 12), "frost", key=Key(0), frost=tmp_path)
+    refused(InvalidArgument, "frost", corrupt, torch.rand(2, 3, 12, 12), "frost", key=Key(0), frost=tmp_path)

@@ -16,6 +16,7 @@ import pellucid
 from pellucid import Key, Pipeline
 from pellucid.data import Indexed, Numbered, Order, Prefetcher, collate, decode, index_of
 from pellucid.errors import InvalidArgument, InvalidType
+from tests.refusals import refused
 
 STEPS = [pellucid.RandomResizedCrop(16), pellucid.RandomHorizontalFlip(), pellucid.ColorJitter(0.3, 0.3)]
 
@@ -198,14 +199,12 @@ def test_an_error_comes_where_its_batch_would(folder, tmp_path):
     (tmp_path / "b.png").write_bytes(b"broken")
     batches = iter(prefetcher(tmp_path, batch=1, order=Order(2, shuffle=False)))
     next(batches)
-    with pytest.raises(pellucid.InvalidArgument, match=r"b\.png"):
-        next(batches)
+    refused(pellucid.InvalidArgument, r"b\.png", next, batches)
 
 
 def test_batches_pass_without_a_pipeline():
     assert list(Prefetcher([1, 2, 3], depth=1)) == [1, 2, 3]
-    with pytest.raises(pellucid.InvalidArgument, match="depth"):
-        Prefetcher([], depth=0)
+    refused(pellucid.InvalidArgument, "depth", Prefetcher, [], depth=0)
 
 
 def stream(folder):
@@ -332,8 +331,7 @@ def test_mistakes():
         assert words is None or str(caught.value).startswith(words)
     with pytest.raises(pellucid.InvalidType, match="as Order gives them"):
         Indexed([1])[0]
-    with pytest.raises(pellucid.InvalidArgument, match="rank"):
-        Order(3, rank=3, ranks=3)
+    refused(pellucid.InvalidArgument, "rank", Order, 3, rank=3, ranks=3)
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -352,8 +350,7 @@ def test_rows_of_numbers_keep_their_columns(first):
 
 def test_rows_of_the_wrong_width_are_no_other_number_of_boxes():
     samples = [{"image": torch.rand(3, 16, 16), "boxes": [[1.0, 2.0, 3.0, 4.0, 5.0]] * 4}]
-    with pytest.raises(InvalidArgument, match="4 numbers per box"):
-        collate(Pipeline([pellucid.Resize(16)]))(samples)
+    refused(InvalidArgument, "4 numbers per box", collate(Pipeline([pellucid.Resize(16)])), samples)
 
 
 def test_batches_from_a_side_stream_are_kept_until_they_are_read(monkeypatch):
@@ -384,16 +381,13 @@ def test_batches_from_a_side_stream_are_kept_until_they_are_read(monkeypatch):
     ],
 )
 def test_what_is_no_list_of_like_samples_is_named(samples, sentence):
-    with pytest.raises((pellucid.InvalidArgument, pellucid.InvalidType), match=sentence):
-        collate(Pipeline(STEPS, seed=1))(samples)
+    refused((pellucid.InvalidArgument, pellucid.InvalidType), sentence, collate(Pipeline(STEPS, seed=1)), samples)
 
 
 def test_streams_without_names_and_orders_of_nothing_are_named():
     for samples in ([{"image": 1}], [(1, 2)]):
-        with pytest.raises(InvalidArgument, match="Numbered: expected samples that are dicts with a key '__key__'"):
-            list(Numbered(samples))
-    with pytest.raises(InvalidArgument, match="samples: expected how many there are"):
-        Order(-1)
+        refused(InvalidArgument, "Numbered: expected samples that are dicts with a key '__key__'", list, Numbered(samples))
+    refused(InvalidArgument, "samples: expected how many there are", Order, -1)
     order = Order(4)
     order.done = 9
     assert (len(order), list(order)) == (0, [])
@@ -446,5 +440,4 @@ def test_workers_started_anew_give_the_same_with_pinned_memory(method):
 
 def test_samples_in_the_place_of_the_pipeline_are_refused():
     """``collate_fn=collate`` would hand out the function that was made of the samples, as a batch."""
-    with pytest.raises(InvalidType, match=r"collate_fn=collate\(pipeline\)"):
-        collate([{"image": torch.rand(3, 8, 8)}])
+    refused(InvalidType, r"collate_fn=collate\(pipeline\)", collate, [{"image": torch.rand(3, 8, 8)}])

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import pellucid as P
 from pellucid.cli import app
 from pellucid.data import read_volume, write_volume
+from tests.refusals import refused
 
 
 def nibabel():
@@ -22,10 +23,8 @@ def saved(path, voxels, affine):
 
 def test_dicom_is_left_to_others(tmp_path):
     for name in ("series", "slice.dcm"):
-        with pytest.raises(P.InvalidArgument, match="dcm2niix, or read it by SimpleITK"):
-            read_volume(tmp_path / name)
-    with pytest.raises(P.InvalidArgument, match=r"\.nii or \.nii\.gz"):
-        write_volume(tmp_path / "a.png", torch.zeros(2, 2, 2), torch.eye(4))
+        refused(P.InvalidArgument, "dcm2niix, or read it by SimpleITK", read_volume, tmp_path / name)
+    refused(P.InvalidArgument, r"\.nii or \.nii\.gz", write_volume, tmp_path / "a.png", torch.zeros(2, 2, 2), torch.eye(4))
 
 
 def test_the_package_is_named_where_it_is_missing(tmp_path, monkeypatch):
@@ -37,8 +36,7 @@ def test_the_package_is_named_where_it_is_missing(tmp_path, monkeypatch):
         return real(name, *args, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ModuleNotFoundError, match=r"pellucid\[volumes\]"):
-        read_volume(tmp_path / "scan.nii.gz")
+    refused(ModuleNotFoundError, r"pellucid\[volumes\]", read_volume, tmp_path / "scan.nii.gz")
 
 
 def test_voxels_and_world_are_nibabels(tmp_path):

@@ -6,6 +6,7 @@ import torch
 from pellucid.boxes import convert_boxes, transform_boxes
 from pellucid.detection import flip_boxes, normalize_boxes, refine_boxes, scale_boxes
 from pellucid.errors import InvalidArgument
+from tests.refusals import refused
 
 from .test_overlap import random_boxes, rotated
 
@@ -57,11 +58,7 @@ def test_refining_moves_in_logit_space():
 
 
 def test_errors_say_what_to_do():
-    with pytest.raises(InvalidArgument, match=r"sizes: expected \(height, width\) per image"):
-        scale_boxes(torch.zeros(2, 3, 4), torch.zeros(3, 2))
-    with pytest.raises(InvalidArgument, match="delta: expected the shape of reference"):
-        refine_boxes(torch.zeros(2, 4), torch.zeros(3, 4))
-    with pytest.raises(InvalidArgument, match="horizontal=True, vertical=True or both, got neither"):
-        flip_boxes(torch.zeros(2, 4), SIZE)
-    with pytest.raises(InvalidArgument, match=r"size: expected \(height, width\)"):
-        flip_boxes(torch.zeros(2, 4), 13, horizontal=True)
+    refused(InvalidArgument, r"sizes: expected \(height, width\) per image", scale_boxes, torch.zeros(2, 3, 4), torch.zeros(3, 2))
+    refused(InvalidArgument, "delta: expected the shape of reference", refine_boxes, torch.zeros(2, 4), torch.zeros(3, 4))
+    refused(InvalidArgument, "horizontal=True, vertical=True or both, got neither", flip_boxes, torch.zeros(2, 4), SIZE)
+    refused(InvalidArgument, r"size: expected \(height, width\)", flip_boxes, torch.zeros(2, 4), 13, horizontal=True)

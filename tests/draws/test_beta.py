@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from pellucid import Beta, InvalidArgument, InvalidType, Key, MixUp, Pipeline, Uniform
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.2, 0.4, 0.9, 1.0, 1.7, 5.0, 16.0])
@@ -33,10 +34,8 @@ def test_draws_do_not_depend_on_the_batch():
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, 0.01, 17.0, float("nan")])
 def test_concentrations_out_of_reach_are_refused(alpha):
-    with pytest.raises(InvalidArgument, match=r"Beta\.alpha"):
-        Beta(alpha)
+    refused(InvalidArgument, r"Beta\.alpha", Beta, alpha)
 
 
 def test_what_is_no_number_is_refused():
-    with pytest.raises((InvalidArgument, InvalidType), match=r"Beta\.alpha"):
-        Beta("much")
+    refused((InvalidArgument, InvalidType), r"Beta\.alpha", Beta, "much")

@@ -10,6 +10,7 @@ from pellucid.random.key import draw_words
 from pellucid.random.normals import normal_pairs
 from pellucid.random.patterns import field_words
 from pellucid.random.philox import philox4x32, round_keys, uniforms
+from tests.refusals import refused
 
 KNOWN = [  # Random123, kat_vectors: counter, key, output
     ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
@@ -126,13 +127,11 @@ def test_explicit_seed_and_step_as_tensors():
     "bad", [{"seed": -1}, {"step": 1 << 32}, {"index": torch.rand(3)}, {"index": torch.zeros(2, 2, dtype=torch.int64)}]
 )
 def test_bad_keys_are_explained(bad):
-    with pytest.raises(ValueError, match="Key"):
-        Key(**bad)
+    refused(ValueError, "Key", Key, **bad)
 
 
 def test_index_of_the_wrong_length():
-    with pytest.raises(ValueError, match=r"Key\.index"):
-        RandomAffine(20)(torch.rand(2, 3, 5, 5), key=Key(0, 0, torch.arange(3)))
+    refused(ValueError, r"Key\.index", RandomAffine(20), torch.rand(2, 3, 5, 5), key=Key(0, 0, torch.arange(3)))
 
 
 def test_state_dict_resumes_the_stream():

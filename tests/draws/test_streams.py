@@ -26,6 +26,7 @@ from pellucid.errors import InvalidType
 from pellucid.policy import RandomChoice, rand_augment
 from pellucid.random import stream
 from pellucid.types import ImageSpec
+from tests.refusals import refused
 
 X = torch.zeros(4096, 1, 2, 2)
 
@@ -201,22 +202,17 @@ def test_inference_mode_poisons_nothing():
 @pytest.mark.parametrize("build", [lambda: Pipeline([RandomRotation(5)]), lambda: rand_augment(), lambda: RandomRotation(5)])
 def test_what_a_call_does_not_take_is_explained(build):
     x = torch.rand(2, 3, 4, 4)
-    with pytest.raises(InvalidType, match=r"params: expected no such argument.*apply\(other, record\)"):
-        build()(x, params={})
-    with pytest.raises(InvalidType, match=r"key: expected a Key"):
-        build()(x, key=3)
-    with pytest.raises(InvalidType, match=r"mask: expected the targets as one batch.*pipeline\(image=\.\.\., mask=\.\.\.\)"):
-        build()(x, mask=x)
+    refused(InvalidType, r"params: expected no such argument.*apply\(other, record\)", build(), x, params={})
+    refused(InvalidType, r"key: expected a Key", build(), x, key=3)
+    refused(InvalidType, r"mask: expected the targets as one batch.*pipeline\(image=\.\.\., mask=\.\.\.\)", build(), x, mask=x)
     assert set(build()(image=x, mask=x)) == {"image", "mask"}
-    with pytest.raises(InvalidType, match="batch: expected"):
-        build()()
+    refused(InvalidType, "batch: expected", build())
 
 
 def test_a_stream_that_cannot_advance_says_what_to_do():
     turn, x = Pipeline([RandomRotation(5)], seed=0), torch.rand(2, 3, 4, 4)
     for call in (lambda: torch.func.jvp(turn, (x,), (x,)), lambda: torch.func.grad(lambda y: turn(y).sum())(x)):
-        with pytest.raises(RuntimeError, match=r"Draw outside .* or pass key="):
-            call()
+        refused(RuntimeError, r"Draw outside .* or pass key=", call)
     torch.func.jvp(lambda y: turn(y, key=Key(3)), (x,), (x,))
     record = turn.draw(x)
     torch.func.jvp(lambda y: turn.apply(y, record), (x,), (x,))

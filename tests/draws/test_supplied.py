@@ -8,6 +8,7 @@ from torch import nn
 
 import pellucid as P
 from pellucid import Bernoulli, CenteredUniform, Constant, Key, Learnable, LogUniform, Normal, Pipeline, Uniform
+from tests.refusals import refused
 
 
 class Head(nn.Module):
@@ -174,27 +175,15 @@ def test_values_stay_values():
 def test_what_cannot_be_is_explained(tmp_path):
     head = Head(1)
     augment = Pipeline([P.RandomRotation(Learnable(5.0, by=head))])
-    with pytest.raises(ValueError, match=r"ranges\(batch\)"):
-        augment.ranges()
-    with pytest.raises(ValueError, match="state_dict"):
-        augment.save(tmp_path / "p.toml")
-    with pytest.raises(ValueError, match="one per sample"):
-        augment.frozen()
-    with pytest.raises(ValueError, match="2 numbers per sample"):
-        Pipeline([P.RandomRotation(Learnable(5.0, by=head, column=1))])(x_of())
-    with pytest.raises(TypeError, match=r"nn\.Parameter"):
-        P.RandomRotation(nn.Parameter(torch.zeros(2)))
-    with pytest.raises(ValueError, match="beside a value"):
-        Learnable(1.0, by=nn.Parameter(torch.zeros(())))
-    with pytest.raises(ValueError, match="start from"):
-        Learnable()
-    with pytest.raises(ValueError, match="stays positive"):
-        LogUniform(nn.Parameter(torch.tensor(0.5)), 2.0)
-    with pytest.raises(ValueError, match="Pipeline"):
-        P.RandomRotation(head)(x_of())
-    with pytest.raises(TypeError, match="expected"):
-        Constant("much")
-    with pytest.raises(ValueError, match="estimator"):
-        Bernoulli(0.5, estimator="gumbel")
-    with pytest.raises(ValueError, match="estimator"):
-        Uniform(0.0, 1.0, estimator="exact")
+    refused(ValueError, r"ranges\(batch\)", augment.ranges)
+    refused(ValueError, "state_dict", augment.save, tmp_path / "p.toml")
+    refused(ValueError, "one per sample", augment.frozen)
+    refused(ValueError, "2 numbers per sample", Pipeline([P.RandomRotation(Learnable(5.0, by=head, column=1))]), x_of())
+    refused(TypeError, r"nn\.Parameter", P.RandomRotation, nn.Parameter(torch.zeros(2)))
+    refused(ValueError, "beside a value", Learnable, 1.0, by=nn.Parameter(torch.zeros(())))
+    refused(ValueError, "start from", Learnable)
+    refused(ValueError, "stays positive", LogUniform, nn.Parameter(torch.tensor(0.5)), 2.0)
+    refused(ValueError, "Pipeline", P.RandomRotation(head), x_of())
+    refused(TypeError, "expected", Constant, "much")
+    refused(ValueError, "estimator", Bernoulli, 0.5, estimator="gumbel")
+    refused(ValueError, "estimator", Uniform, 0.0, 1.0, estimator="exact")

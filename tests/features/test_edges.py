@@ -32,6 +32,7 @@ from pellucid.features.evaluation.metrics import mutual_nearest
 from pellucid.features.hardnet import width_of
 from pellucid.features.train.run import picture_notes, train
 from pellucid.features.train.settings import DetectorSettings
+from tests.refusals import refused
 
 
 def test_a_width_told_from_the_weights_has_the_same_layers():
@@ -59,8 +60,7 @@ def test_weights_that_are_not_finite_are_named(tmp_path, bad):
         name = name or next(key for key, value in weights.items() if value.is_floating_point())
         weights[name].view(-1)[7] = bad
         path = save(network, tmp_path / "w.safetensors")
-        with pytest.raises(InvalidArgument, match=rf"finite weights.*{name}"):
-            load(path)
+        refused(InvalidArgument, rf"finite weights.*{name}", load, path)
 
 
 def test_a_detector_file_with_other_weights_is_named(tmp_path):
@@ -72,8 +72,7 @@ def test_a_detector_file_with_other_weights_is_named(tmp_path):
     weights = load_file(path)
     weights.pop(next(iter(weights)))
     save_file(weights, path, metadata=notes)
-    with pytest.raises(InvalidArgument, match="the weights of a KeypointNet"):
-        load_detector(path)
+    refused(InvalidArgument, "the weights of a KeypointNet", load_detector, path)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +84,7 @@ def test_a_detector_file_with_other_weights_is_named(tmp_path):
     ],
 )
 def test_a_network_that_cannot_be_is_named(name, value):
-    with pytest.raises(InvalidArgument, match=name):
-        HardNet(**{name: value})
+    refused(InvalidArgument, name, HardNet, **{name: value})
 
 
 def test_descriptors_that_are_not_finite_match_nothing():
@@ -126,20 +124,17 @@ def test_sift_clips_what_a_filter_left_outside():
 def test_sift_refuses_floats_in_another_unit(factor):
     row = torch.zeros(1), torch.zeros(1)
     for call in (lambda x: detect_sift(x, 50), lambda x: describe_sift(x, torch.zeros(1, 2), *row)):
-        with pytest.raises(InvalidArgument, match=r"image: expected floating point in \[0, 1\].*65535"):
-            call(picture() * factor)
+        refused(InvalidArgument, r"image: expected floating point in \[0, 1\].*65535", call, picture() * factor)
 
 
 @pytest.mark.parametrize("dtype", [torch.int16, torch.uint16, torch.int64, torch.bool])
 def test_sift_refuses_other_integers(dtype):
-    with pytest.raises(InvalidType, match="image: expected uint8"):
-        detect_sift((picture() * 255).to(dtype), 50)
+    refused(InvalidType, "image: expected uint8", detect_sift, (picture() * 255).to(dtype), 50)
 
 
 @pytest.mark.parametrize("count", [-1, 2.5, "3"])
 def test_sift_counts_are_whole(count):
-    with pytest.raises(InvalidArgument, match="count"):
-        detect_sift(picture(), count)
+    refused(InvalidArgument, "count", detect_sift, picture(), count)
 
 
 # Folders
@@ -177,8 +172,7 @@ def test_a_run_does_not_resume_on_a_replaced_picture(tmp_path):
     train(settings, tmp_path / "run", quiet=True)
     train(settings, tmp_path / "run", quiet=True)
     write(tmp_path / "pictures" / "a.png", 2, side=160)
-    with pytest.raises(InvalidArgument, match=r"settings\.pictures: expected"):
-        train(settings, tmp_path / "run", quiet=True)
+    refused(InvalidArgument, r"settings\.pictures: expected", train, settings, tmp_path / "run", quiet=True)
 
 
 def sequence(home, views=4, leave_out=()):
@@ -202,8 +196,7 @@ def sequence(home, views=4, leave_out=()):
 def test_a_gap_in_a_sequence_is_named(tmp_path, leave_out, words):
     sequence(tmp_path / "v_gap", leave_out=leave_out)
     (folder,) = find_sequences(tmp_path)
-    with pytest.raises(InvalidArgument, match=f"v_gap: {words}"):
-        read_sequence(folder)
+    refused(InvalidArgument, f"v_gap: {words}", read_sequence, folder)
 
 
 def test_a_broken_sequence_and_equal_folder_names_leave_a_whole_table(tmp_path):

@@ -25,6 +25,7 @@ from pellucid.features import (
     upright_frames,
 )
 from pellucid.geometry.points import transform_points
+from tests.refusals import refused
 
 
 def some_frames(batch=2, count=4, dtype=torch.float64):
@@ -199,11 +200,7 @@ def test_autocast_leaves_coordinates_alone():
 
 
 def test_errors_say_what_to_do():
-    with pytest.raises(InvalidArgument, match=r"frames: expected shape \(\.\.\., 2, 3\), got \(3, 3\)\. frames_from_xy"):
-        frame_scale(torch.eye(3))
-    with pytest.raises(InvalidType, match="floating-point"):
-        frame_scale(torch.zeros(2, 3, dtype=torch.int64))
-    with pytest.raises(InvalidArgument, match="dst_from_src"):
-        map_frames(some_frames(), torch.zeros(2, 3))
-    with pytest.raises(InvalidArgument, match=r"\(\.\.\., N, 2, 3\)"):
-        map_frames(some_frames()[0, 0], homographies(1)[0])
+    refused(InvalidArgument, r"frames: expected shape \(\.\.\., 2, 3\), got \(3, 3\)\. frames_from_xy", frame_scale, torch.eye(3))
+    refused(InvalidType, "floating-point", frame_scale, torch.zeros(2, 3, dtype=torch.int64))
+    refused(InvalidArgument, "dst_from_src", map_frames, some_frames(), torch.zeros(2, 3))
+    refused(InvalidArgument, r"\(\.\.\., N, 2, 3\)", map_frames, some_frames()[0, 0], homographies(1)[0])

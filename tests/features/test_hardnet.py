@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from pellucid import InvalidArgument, InvalidType
 from pellucid.features import HardNet
+from tests.refusals import refused
 
 kornia_feature = pytest.importorskip("kornia.feature")
 
@@ -59,8 +60,7 @@ def test_initial_weights_are_orthogonal_seeded_and_leave_the_global_generator_al
 def test_width():
     assert sum(p.numel() for p in HardNet(width=0.5).parameters()) == 595_856
     assert HardNet(width=1 / 32)(torch.rand(4, 1, 32, 32)).shape == (4, 128)
-    with pytest.raises(InvalidArgument, match="width"):
-        HardNet(width=0.01)
+    refused(InvalidArgument, "width", HardNet, width=0.01)
 
 
 def gradients(statistics, patches):
@@ -122,10 +122,8 @@ def test_memory_layout_changes_nothing_but_rounding():
 
 
 def test_wrong_patches():
-    with pytest.raises(InvalidArgument, match="32"):
-        HardNet(width=0.25)(torch.rand(2, 3, 32, 32))
-    with pytest.raises(InvalidType, match="patches"):
-        HardNet(width=0.25)(torch.zeros(2, 1, 32, 32, dtype=torch.uint8))
+    refused(InvalidArgument, "32", HardNet(width=0.25), torch.rand(2, 3, 32, 32))
+    refused(InvalidType, "patches", HardNet(width=0.25), torch.zeros(2, 1, 32, 32, dtype=torch.uint8))
 
 
 def test_no_patches():

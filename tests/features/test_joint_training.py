@@ -16,6 +16,7 @@ from pellucid.features.train import DetectorSettings, JointSettings, JointTraine
 from pellucid.features.train.trainer import rank_share
 from pellucid.features.weights import detector_notes, load_descriptor, load_detector, save_descriptor, save_detector
 from pellucid.training import World, read_log
+from tests.refusals import refused
 
 CPU = torch.device("cpu")
 
@@ -75,10 +76,8 @@ def test_a_detector_is_written_and_read_back(tmp_path, heads):
         assert mine is theirs is None or torch.equal(mine, theirs)
     assert detector_notes(tmp_path / "d.safetensors")["patch_scale"] == 12.0
     save_descriptor(HardNet(width=0.125), tmp_path / "h.safetensors")
-    with pytest.raises(InvalidArgument, match="KeypointNet"):
-        load_detector(tmp_path / "h.safetensors")
-    with pytest.raises(InvalidArgument, match="detector"):
-        load_detector(tmp_path / "absent")
+    refused(InvalidArgument, "KeypointNet", load_detector, tmp_path / "h.safetensors")
+    refused(InvalidArgument, "detector", load_detector, tmp_path / "absent")
 
 
 def test_the_pair_term_moves_the_detector_through_the_patches(photographs):

@@ -5,6 +5,7 @@ import torch
 
 from pellucid import InvalidArgument, Key
 from pellucid.features import keypoint_gradient_signal
+from tests.refusals import refused
 
 NAMES = ("astronaut", "brick", "camera", "chelsea", "coffee", "grass", "gravel", "rocket")
 
@@ -49,7 +50,5 @@ def test_draws_depend_on_the_key_alone():
 
 
 def test_a_picture_without_room_is_refused():
-    with pytest.raises(InvalidArgument, match="more than"):
-        keypoint_gradient_signal([torch.rand(1, 32, 32)], 64.0)
-    with pytest.raises(InvalidArgument, match="at least one"):
-        keypoint_gradient_signal([], 64.0)
+    refused(InvalidArgument, "more than", keypoint_gradient_signal, [torch.rand(1, 32, 32)], 64.0)
+    refused(InvalidArgument, "at least one", keypoint_gradient_signal, [], 64.0)

@@ -9,6 +9,7 @@ import torch
 from pellucid import Key
 from pellucid import functional as PF
 from pellucid.errors import InvalidArgument, InvalidType
+from tests.refusals import refused
 
 IMAGE = torch.rand(2, 3, 5, 6)
 EYE = torch.eye(3)
@@ -73,13 +74,10 @@ def test_images_that_are_none(name):
     with pytest.raises(InvalidType, match=r"image: expected .*\. .*tensor|image: expected a tensor"):
         _call(name, np.zeros((3, 5, 6), dtype=np.float32))
     for shape in ((5, 6), (2, 2, 3, 5, 6), (6,), ()):
-        with pytest.raises(InvalidArgument, match="image: expected"):
-            _call(name, torch.zeros(shape))
+        refused(InvalidArgument, "image: expected", _call, name, torch.zeros(shape))
     for shape in ((2, 3, 0, 6), (2, 3, 5, 0), (2, 0, 5, 6)):
-        with pytest.raises(InvalidArgument, match="image: expected"):
-            _call(name, torch.zeros(shape))
-    with pytest.raises(InvalidType, match="image: expected"):
-        _call(name, torch.zeros(3, 5, 6, dtype=torch.complex64))
+        refused(InvalidArgument, "image: expected", _call, name, torch.zeros(shape))
+    refused(InvalidType, "image: expected", _call, name, torch.zeros(3, 5, 6, dtype=torch.complex64))
 
 
 @pytest.mark.parametrize("name", ON_IMAGES)
@@ -111,15 +109,13 @@ def test_shapes_dtypes_purity_and_empty_batches(name):
 
 @pytest.mark.parametrize("name", ["adjust_saturation", "adjust_hue", "rgb_to_grayscale", "rgb_to_hsv", "hsv_to_rgb"])
 def test_channels(name):
-    with pytest.raises(InvalidArgument, match=r"image: expected .*3.* channels .*, got 4 channels"):
-        _call(name, torch.rand(4, 5, 6))
+    refused(InvalidArgument, r"image: expected .*3.* channels .*, got 4 channels", _call, name, torch.rand(4, 5, 6))
 
 
 @pytest.mark.parametrize("name", ["adjust_saturation", "adjust_hue", "adjust_contrast", "rgb_to_grayscale"])
 def test_grey_images(name):
     assert _call(name, torch.rand(1, 5, 6)).shape == (1, 5, 6)
-    with pytest.raises(InvalidType, match="uint8"):
-        _call(name, torch.zeros(1, 5, 6, dtype=torch.int64))
+    refused(InvalidType, "uint8", _call, name, torch.zeros(1, 5, 6, dtype=torch.int64))
 
 
 BAD = {
@@ -184,8 +180,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_arguments(name):
     call, words = BAD[name]
-    with pytest.raises((InvalidArgument, InvalidType), match=words):
-        call()
+    refused((InvalidArgument, InvalidType), words, call)
 
 
 def test_options_are_keyword_only():
@@ -196,26 +191,19 @@ def test_options_are_keyword_only():
             assert not option or parameter.kind is parameter.KEYWORD_ONLY, (name, parameter.name)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "match"),
-    [
-        (lambda: PF.box_blur(IMAGE, 4), InvalidArgument, "kernel_size"),
-        (lambda: PF.box_blur(IMAGE, 3, 0.5), InvalidArgument, "width"),
-        (lambda: PF.motion_blur(IMAGE, 3, -1.0, 0.0), InvalidArgument, "length"),
-        (lambda: PF.defocus_blur(IMAGE, 3, -1.0), InvalidArgument, "radius"),
-        (lambda: PF.median_blur(IMAGE, (3, 2)), InvalidArgument, "kernel_size"),
-        (lambda: PF.gaussian_noise(IMAGE, key=3), InvalidType, "key"),
-        (lambda: PF.gaussian_noise(IMAGE, sigma=-1.0, key=Key(0)), InvalidArgument, "sigma"),
-        (lambda: PF.gaussian_noise(IMAGE, key=Key(0, 0, torch.arange(3))), InvalidArgument, r"Key\.index"),
-        (lambda: PF.clahe(IMAGE, 0.0), InvalidArgument, "clip_limit"),
-        (lambda: PF.to_dtype(IMAGE, torch.int16), InvalidArgument, "dtype"),
-        (lambda: PF.uniform_temporal_subsample(IMAGE[0], 2), InvalidArgument, "video"),
-        (lambda: PF.uniform_temporal_subsample(IMAGE[None], 0), InvalidArgument, "num_samples"),
-        (lambda: PF.uniform_temporal_subsample([1], 2), InvalidType, "video"),
-        (lambda: PF.rotate(IMAGE, 9.0, expand=True, center=(0, 0)), InvalidArgument, "expand"),
-        (lambda: PF.rotate(IMAGE, torch.tensor(9.0), expand=True), InvalidArgument, "expand"),
-    ],
-)
-def test_what_the_newer_ones_refuse(call, error, match):
-    with pytest.raises(error, match=match):
-        call()
+def test_what_the_newer_ones_refuse():
+    refused(InvalidArgument, "kernel_size", PF.box_blur, IMAGE, 4)
+    refused(InvalidArgument, "width", PF.box_blur, IMAGE, 3, 0.5)
+    refused(InvalidArgument, "length", PF.motion_blur, IMAGE, 3, -1.0, 0.0)
+    refused(InvalidArgument, "radius", PF.defocus_blur, IMAGE, 3, -1.0)
+    refused(InvalidArgument, "kernel_size", PF.median_blur, IMAGE, (3, 2))
+    refused(InvalidType, "key", PF.gaussian_noise, IMAGE, key=3)
+    refused(InvalidArgument, "sigma", PF.gaussian_noise, IMAGE, sigma=-1.0, key=Key(0))
+    refused(InvalidArgument, r"Key\.index", PF.gaussian_noise, IMAGE, key=Key(0, 0, torch.arange(3)))
+    refused(InvalidArgument, "clip_limit", PF.clahe, IMAGE, 0.0)
+    refused(InvalidArgument, "dtype", PF.to_dtype, IMAGE, torch.int16)
+    refused(InvalidArgument, "video", PF.uniform_temporal_subsample, IMAGE[0], 2)
+    refused(InvalidArgument, "num_samples", PF.uniform_temporal_subsample, IMAGE[None], 0)
+    refused(InvalidType, "video", PF.uniform_temporal_subsample, [1], 2)
+    refused(InvalidArgument, "expand", PF.rotate, IMAGE, 9.0, expand=True, center=(0, 0))
+    refused(InvalidArgument, "expand", PF.rotate, IMAGE, torch.tensor(9.0), expand=True)

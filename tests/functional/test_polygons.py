@@ -8,6 +8,7 @@ import torch
 
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.functional import polygon_areas, polygon_boxes, rasterize
+from tests.refusals import refused
 
 SIZE = (24, 31)
 
@@ -154,9 +155,6 @@ def test_compiled_and_mapped():
     ],
 )
 def test_errors(polygons, error, says):
-    with pytest.raises(error, match=says):
-        rasterize(polygons, (4, 4))
-    with pytest.raises(InvalidArgument, match="cxcywhr"):
-        polygon_boxes([OUTER], format="round")
-    with pytest.raises(InvalidArgument, match="size"):
-        rasterize([OUTER], (0, 4))
+    refused(error, says, rasterize, polygons, (4, 4))
+    refused(InvalidArgument, "cxcywhr", polygon_boxes, [OUTER], format="round")
+    refused(InvalidArgument, "size", rasterize, [OUTER], (0, 4))

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 import pellucid as P
 from pellucid.interop import as_albumentations, as_batchgenerators, as_detectron2, as_kornia, as_torchvision
 from tests.peers import albumentations, torchvision_functional
+from tests.refusals import refused
 
 GENERATOR = torch.Generator().manual_seed(0)
 PICTURE = torch.randint(0, 256, (3, 40, 48), dtype=torch.uint8, generator=GENERATOR)
@@ -276,10 +277,8 @@ def test_a_transform_of_batchgenerators():
 
 @pytest.mark.parametrize("adapter", [as_kornia, as_torchvision, as_batchgenerators])
 def test_what_is_no_pipeline_is_refused(adapter):
-    with pytest.raises(P.InvalidType, match="pipeline: expected a Pipeline or a list of transforms"):
-        adapter("flip")
+    refused(P.InvalidType, "pipeline: expected a Pipeline or a list of transforms", adapter, "flip")
 
 
 def test_a_key_that_nobody_knows():
-    with pytest.raises(P.InvalidArgument, match="data_keys"):
-        as_kornia(pipeline(), data_keys=["input", "polygon"])
+    refused(P.InvalidArgument, "data_keys", as_kornia, pipeline(), data_keys=["input", "polygon"])

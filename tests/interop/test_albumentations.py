@@ -7,6 +7,7 @@ import torch
 import pellucid as P
 from pellucid.interop import Unsupported, from_albumentations, read_albumentations
 from tests.peers import albumentations
+from tests.refusals import refused
 
 BYTES = np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)
 SMOOTH = (127.5 + 100 * np.sin(np.mgrid[0:40, 0:40].sum(0)[..., None] / 7 + np.arange(3))).astype(np.uint8)
@@ -159,10 +160,8 @@ def test_elastic_fields_have_units_of_their_own():
     assert ours == wanted
     assert from_albumentations({"__version__": "1.4.0", "transform": {**table, "alpha_affine": None}})[0] == wanted
     for more, word in (({}, "divided by its largest"), ({"noise_distribution": "uniform", "same_dxdy": True}, "independently")):
-        with pytest.raises(Unsupported, match=word):
-            from_albumentations({**table, **more}, match="exact")
-    with pytest.raises(Unsupported, match="three points"):
-        from_albumentations({"__version__": "1.3.1", "transform": table}, match="exact")
+        refused(Unsupported, word, from_albumentations, {**table, **more}, match="exact")
+    refused(Unsupported, "three points", from_albumentations, {"__version__": "1.3.1", "transform": table}, match="exact")
 
 
 def test_holes_in_pixels_need_a_size_that_is_known():
@@ -181,8 +180,7 @@ def test_holes_in_pixels_need_a_size_that_is_known():
     assert read(named("RandomCrop", height=16, width=64))[1].height == (0.5, 0.5)
     resize = named("Resize", height=32, width=64)
     for before in ([], [resize, named("LongestMaxSize", max_size=9)], [resize, named("PadIfNeeded")], [{**resize, "p": 0.5}]):
-        with pytest.raises(Unsupported, match="the unknown size"):
-            read(*before)
+        refused(Unsupported, "the unknown size", read, *before)
 
 
 def test_normalize_and_targets(A):

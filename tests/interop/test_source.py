@@ -6,6 +6,7 @@ import pellucid
 from pellucid import InvalidArgument, Pipeline
 from pellucid.interop import as_code, from_source, read_albumentations, read_torchvision
 from pellucid_bench.configurations import PIPELINES, imported
+from tests.refusals import refused
 
 FILE = """
 import cv2
@@ -141,12 +142,10 @@ def test_hostile_configurations_give_sentences(name):
 
 @pytest.mark.parametrize("text", ["t = (", "\0", "(" * 9999, "x = " + "-" * 100_000 + "1", "x" * 3_000_000])
 def test_what_is_not_python_is_refused(text):
-    with pytest.raises(InvalidArgument, match="source"):
-        from_source(text)
+    refused(InvalidArgument, "source", from_source, text)
 
 
 @pytest.mark.parametrize("read", [read_albumentations, read_torchvision])
 @pytest.mark.parametrize("match", ["near", None])
 def test_another_match_is_refused(read, match):
-    with pytest.raises((InvalidArgument, TypeError), match="match"):
-        read({"name": "RandomInvert"}, match=match)
+    refused((InvalidArgument, TypeError), "match", read, {"name": "RandomInvert"}, match=match)

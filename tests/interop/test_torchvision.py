@@ -10,6 +10,7 @@ from pellucid import Pipeline
 from pellucid.interop import Unsupported, from_torchvision, read_torchvision
 from pellucid.policy import AugMix
 from tests.peers import torchvision_functional
+from tests.refusals import refused
 
 MATRIX = tuple(torch.randn(*shape, generator=torch.Generator().manual_seed(1)).double() / 40 for shape in ((1638, 1638), (1638,)))
 IMAGE = torch.rand(3, 21, 26, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -183,11 +184,9 @@ def test_augmix_and_elastic(tv):
         "torchvision", severity=2, width=4, depth=1
     )
     assert from_torchvision(tv.AugMix())[0] == AugMix("torchvision")
-    with pytest.raises(Unsupported, match="all_ops=False"):
-        from_torchvision(tv.AugMix(all_ops=False), match="exact")
+    refused(Unsupported, "all_ops=False", from_torchvision, tv.AugMix(all_ops=False), match="exact")
     assert from_torchvision(tv.ElasticTransform(40.0, 6.0))[0] == P.RandomElastic.from_alpha_sigma(40.0, 6.0)
-    with pytest.raises(Unsupported, match="alike along both axes"):
-        from_torchvision(tv.ElasticTransform([40.0, 20.0]), match="exact")
+    refused(Unsupported, "alike along both axes", from_torchvision, tv.ElasticTransform([40.0, 20.0]), match="exact")
 
 
 def test_what_has_no_equal_is_listed_with_place_option_reason_and_what_is_nearest():

@@ -9,6 +9,7 @@ import torch
 import pellucid as P
 from pellucid.errors import InvalidArgument
 from pellucid.interop import Unsupported, to_ultralytics
+from tests.refusals import refused
 
 LETTERBOX = P.Letterbox((96, 128), fill=114, antialias=False)
 NAMES = ["cat", "dog"]
@@ -56,12 +57,9 @@ def test_their_backend_reads_it_and_their_letterbox_is_ours(tmp_path):
     ],
 )
 def test_what_it_does_otherwise_is_named(steps, named):
-    with pytest.raises(Unsupported, match=named):
-        to_ultralytics(steps, names=NAMES)
+    refused(Unsupported, named, to_ultralytics, steps, names=NAMES)
 
 
 def test_mistakes_are_named():
-    with pytest.raises(InvalidArgument, match="sides that 40 divides"):
-        to_ultralytics([LETTERBOX], names=NAMES, stride=40)
-    with pytest.raises(InvalidArgument, match="task"):
-        to_ultralytics([LETTERBOX], names=NAMES, task="classify")
+    refused(InvalidArgument, "sides that 40 divides", to_ultralytics, [LETTERBOX], names=NAMES, stride=40)
+    refused(InvalidArgument, "task", to_ultralytics, [LETTERBOX], names=NAMES, task="classify")

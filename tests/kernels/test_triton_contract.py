@@ -12,6 +12,7 @@ from pellucid.errors import ImplementationError
 from pellucid.kernels import dispatch
 from pellucid.kernels.warp.packing import pack
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
+from tests.refusals import refused
 
 from . import test_warp_contract as warps
 from .interpreted import DEVICE, runs  # noqa: F401
@@ -35,11 +36,9 @@ def test_importing_pellucid_does_not_import_triton():
 
 def test_explicit_choice_says_why_not(monkeypatch):
     image, src_from_dst = (tensor.cpu() for tensor in example())
-    with pytest.raises(ImplementationError, match="does not run on 'cpu' tensors"):
-        warp(image, src_from_dst, size=(4, 4), impl="triton")
+    refused(ImplementationError, "does not run on 'cpu' tensors", warp, image, src_from_dst, size=(4, 4), impl="triton")
     monkeypatch.setattr(compilers, "_triton", False)
-    with pytest.raises(ImplementationError, match="needs Triton"):
-        dispatch.choose("triton", available=("triton", "reference"), device="cuda")
+    refused(ImplementationError, "needs Triton", dispatch.choose, "triton", available=("triton", "reference"), device="cuda")
 
 
 def test_without_triton_auto_is_the_reference_and_says_so_once(monkeypatch):
@@ -110,8 +109,7 @@ def test_vmap_over_fields():
 
 
 def same_second_derivatives(given, call):
-    for ours, theirs in zip(*(second_derivatives(partial(call, by.warp), given) for by in (kernels, reference)), strict=True):
-        torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(*(second_derivatives(partial(call, by.warp), given) for by in (kernels, reference)))
 
 
 def test_second_derivatives_with_a_field_go_through_the_reference():
@@ -138,12 +136,10 @@ def test_forward_mode_and_second_derivatives_of_functions_raise():
     def cubed(x):
         return kernels.warp(x, src_from_dst, size=(4, 4)).pow(3).sum()
 
-    with pytest.raises(ImplementationError, match="impl='reference'"):
-        torch.func.grad(lambda x: torch.func.grad(cubed)(x).sum())(image)
+    refused(ImplementationError, "impl='reference'", torch.func.grad(lambda x: torch.func.grad(cubed)(x).sum()), image)
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(src_from_dst, torch.ones_like(src_from_dst))
-        with pytest.raises(NotImplementedError, match="jvp"):
-            kernels.warp(image, dual, size=(4, 4))
+        refused(NotImplementedError, "jvp", kernels.warp, image, dual, size=(4, 4))
 
 
 def test_nothing_but_inputs_is_saved():

@@ -18,6 +18,7 @@ from pellucid.learn.run import learn
 from pellucid.training import World, fit
 from pellucid.training.settings import described
 from pellucid_bench.runs import read_sizes
+from tests.refusals import refused
 from tests.training.test_loop import make
 
 RNG = np.random.default_rng(0)
@@ -46,21 +47,18 @@ KINDS = [recipe.settings for recipe in RECIPES.values()]
 
 @pytest.mark.parametrize(("name", "value"), NUMBERS)
 def test_a_setting_out_of_range_is_named(name, value):
-    with pytest.raises(InvalidArgument, match=f"^{name}: expected"):
-        next(kind for kind in KINDS if name in described(kind))(**{name: value})
+    refused(InvalidArgument, f"^{name}: expected", next(kind for kind in KINDS if name in described(kind)), **{name: value})
 
 
 @pytest.mark.parametrize("value", [0.0, math.nan, 180.0])
 @pytest.mark.parametrize("name", ["theta", "start", "steps", "batch"])
 def test_a_rotation_out_of_range_is_named(name, value):
-    with pytest.raises(InvalidArgument, match=f"^{name}: expected"):
-        Rotation(**{name: value})
+    refused(InvalidArgument, f"^{name}: expected", Rotation, **{name: value})
 
 
 @pytest.mark.parametrize("text", ["", "0", "-5", "500,", "a", "500,0"])
 def test_sizes_of_a_study(text):
-    with pytest.raises(InvalidArgument, match=r"^images: expected"):
-        read_sizes(text)
+    refused(InvalidArgument, r"^images: expected", read_sizes, text)
 
 
 ARRAYS = {
@@ -89,8 +87,7 @@ ARRAYS = {
 def test_arrays_that_are_no_data_set_are_named(name, tmp_path):
     changes, words = ARRAYS[name]
     np.savez(tmp_path / "data.npz", **{**GOOD, **changes})
-    with pytest.raises(InvalidArgument, match=words):
-        load_pictures(tmp_path / "data.npz")
+    refused(InvalidArgument, words, load_pictures, tmp_path / "data.npz")
 
 
 def _good_npz(path):
@@ -111,8 +108,7 @@ FILES = {
 def test_an_archive_that_is_none_is_named(name, tmp_path):
     path = tmp_path / "data.npz"
     path.write_bytes(FILES[name](path))
-    with pytest.raises(InvalidArgument, match=r"data\.npz: expected an \.npz archive of numbers"):
-        load_pictures(path)
+    refused(InvalidArgument, r"data\.npz: expected an \.npz archive of numbers", load_pictures, path)
 
 
 def idx(array):
@@ -137,16 +133,14 @@ def test_an_idx_file_that_is_none_is_named(name, tmp_path):
     (tmp_path / f"train-images-idx3-ubyte{zipped}").write_bytes(change(idx(GOOD["x_train"])))
     for key, file in {"y_train": "train-labels-idx1", "x_test": "t10k-images-idx3", "y_test": "t10k-labels-idx1"}.items():
         (tmp_path / f"{file}-ubyte").write_bytes(idx(GOOD[key]))
-    with pytest.raises(InvalidArgument, match=f"train-images-idx3-ubyte{zipped}: expected.*{words}"):
-        load_pictures(tmp_path)
+    refused(InvalidArgument, f"train-images-idx3-ubyte{zipped}: expected.*{words}", load_pictures, tmp_path)
 
 
 def test_what_a_file_system_leaves_beside_an_archive_is_not_read(tmp_path):
     np.savez(tmp_path / "data.npz", **GOOD)
     (tmp_path / "._data.npz").write_bytes(b"\0\5\x16\7")
     assert load_pictures(tmp_path).name == "data"
-    with pytest.raises(InvalidArgument, match="--data: expected an existing file"):
-        load_pictures(tmp_path / "other.npz")
+    refused(InvalidArgument, "--data: expected an existing file", load_pictures, tmp_path / "other.npz")
 
 
 @pytest.fixture(scope="module")
@@ -157,8 +151,7 @@ def pictures():
 
 @pytest.mark.parametrize(("name", "value"), [("images", 0), ("images", -5), ("held", -1), ("test", 0), ("images", 41)])
 def test_parts_of_a_task_are_counted(name, value, pictures):
-    with pytest.raises(InvalidArgument, match=f"^{name}: expected"):
-        small_task(pictures, **{"images": 8, name: value})
+    refused(InvalidArgument, f"^{name}: expected", small_task, pictures, **{"images": 8, name: value})
 
 
 @pytest.mark.parametrize("device", ["tpu", "gpu", "meta", "", "cuda:99"])
@@ -178,10 +171,8 @@ def test_pictures_that_the_network_cannot_learn_are_named(pictures, tmp_path):
 
 
 def test_every_process_needs_an_image():
-    with pytest.raises(InvalidArgument, match=r"^batch: expected at least one image for every process"):
-        Batches(8, 1, 0, World(0, 2))
-    with pytest.raises(InvalidArgument, match=r"^batch"):
-        Batches(8, 0, 0)
+    refused(InvalidArgument, r"^batch: expected at least one image for every process", Batches, 8, 1, 0, World(0, 2))
+    refused(InvalidArgument, r"^batch", Batches, 8, 0, 0)
 
 
 @pytest.mark.slow

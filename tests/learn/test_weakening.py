@@ -6,6 +6,7 @@ import torch
 from pellucid import InvalidArgument, Key, Learnable, Pipeline, RandomBrightness, RandomRotation
 from pellucid.learn import Weakening
 from pellucid.policy import RandAugment
+from tests.refusals import refused
 
 
 def stages():
@@ -46,9 +47,6 @@ def test_it_compiles_whole():
 
 @pytest.mark.parametrize("steps", [0, -1])
 def test_a_training_has_steps_and_stages(steps):
-    with pytest.raises(InvalidArgument, match="steps"):
-        Weakening(steps)
-    with pytest.raises(InvalidArgument, match="at least one pipeline"):
-        Weakening(4, [])
-    with pytest.raises(InvalidArgument, match="0 to 3, as the training has 4 steps"):
-        Weakening(4)(torch.rand(1, 1, 8, 8), key=Key(0, 4))
+    refused(InvalidArgument, "steps", Weakening, steps)
+    refused(InvalidArgument, "at least one pipeline", Weakening, 4, [])
+    refused(InvalidArgument, "0 to 3, as the training has 4 steps", Weakening(4), torch.rand(1, 1, 8, 8), key=Key(0, 4))

@@ -7,6 +7,7 @@ from scipy import ndimage
 
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.losses import distance_transform
+from tests.refusals import refused
 
 
 def oracle(mask, spatial_dims, spacing):
@@ -61,9 +62,7 @@ def test_compile_vmap_and_empty_batch():
 
 
 def test_errors_say_what_to_do():
-    with pytest.raises(InvalidType, match="Compare first"):
-        distance_transform(torch.zeros(4, 4))
-    with pytest.raises(InvalidArgument, match="spatial_dims"):
-        distance_transform(torch.zeros(4, dtype=torch.bool))
+    refused(InvalidType, "Compare first", distance_transform, torch.zeros(4, 4))
+    refused(InvalidArgument, "spatial_dims", distance_transform, torch.zeros(4, dtype=torch.bool))
     with pytest.raises(InvalidArgument, match="spacing: expected 2 positive numbers"):
         distance_transform(torch.zeros(4, 4, dtype=torch.bool), spacing=(1.0, 0.0))

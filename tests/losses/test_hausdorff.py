@@ -7,6 +7,7 @@ from scipy import ndimage
 
 from pellucid.errors import InvalidArgument, InvalidType
 from pellucid.losses import hausdorff_distance_loss, hausdorff_erosion_loss, hausdorff_level_loss
+from tests.refusals import refused
 
 LOSSES = {"erosion": hausdorff_erosion_loss, "distance": hausdorff_distance_loss, "level": hausdorff_level_loss}
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES.keys())
@@ -127,14 +128,10 @@ def test_targets_may_be_bool(loss):
 @every_loss
 def test_errors_say_what_to_do(loss):
     prediction, target = example(SHAPES["2-D"])
-    with pytest.raises(InvalidArgument, match="one_hot"):
-        loss(prediction, target[:, :1])
-    with pytest.raises(InvalidArgument, match=r"\(B, C, H, W\)"):
-        loss(prediction[0], target[0])
-    with pytest.raises(InvalidArgument, match="reduction"):
-        loss(prediction, target, reduction="max")
-    with pytest.raises(InvalidType, match="sigmoid"):
-        loss(prediction.long(), target)
+    refused(InvalidArgument, "one_hot", loss, prediction, target[:, :1])
+    refused(InvalidArgument, r"\(B, C, H, W\)", loss, prediction[0], target[0])
+    refused(InvalidArgument, "reduction", loss, prediction, target, reduction="max")
+    refused(InvalidType, "sigmoid", loss, prediction.long(), target)
 
 
 def test_the_erosion_loss_is_kornias():

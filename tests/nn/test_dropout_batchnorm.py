@@ -6,6 +6,7 @@ from torch import nn
 
 from pellucid.errors import InvalidArgument
 from pellucid.nn import DropoutBatchNorm
+from tests.refusals import refused
 
 MEAN, STD, P = 1.5, 2.0, 0.5
 Q = 1 - P
@@ -70,7 +71,5 @@ def test_no_dropout_is_batchnorm_and_eval_is_torchs():
 
 
 def test_errors():
-    with pytest.raises(InvalidArgument, match="probability"):
-        DropoutBatchNorm(3, p=1.0)
-    with pytest.raises(InvalidArgument, match="keep"):
-        DropoutBatchNorm(3)(torch.zeros(4, 3), keep=torch.ones(4, dtype=torch.bool))
+    refused(InvalidArgument, "probability", DropoutBatchNorm, 3, p=1.0)
+    refused(InvalidArgument, "keep", DropoutBatchNorm(3), torch.zeros(4, 3), keep=torch.ones(4, dtype=torch.bool))

@@ -6,6 +6,7 @@ from torch import nn
 
 from pellucid.errors import InvalidArgument
 from pellucid.nn import BatchRenorm, GhostBatchNorm
+from tests.refusals import refused
 
 POLICIES = ["full", "detached", "mean_only", "var_only"]
 
@@ -85,9 +86,6 @@ def test_renorm_definition_with_both_bounds_met(policy):
 
 
 def test_errors():
-    with pytest.raises(InvalidArgument, match="ghost_size"):
-        GhostBatchNorm(3, 0)
-    with pytest.raises(InvalidArgument, match="r_max"):
-        BatchRenorm(3, r_max=0.5)
-    with pytest.raises(InvalidArgument, match="d_max"):
-        BatchRenorm(3, d_max=-1.0)
+    refused(InvalidArgument, "ghost_size", GhostBatchNorm, 3, 0)
+    refused(InvalidArgument, "r_max", BatchRenorm, 3, r_max=0.5)
+    refused(InvalidArgument, "d_max", BatchRenorm, 3, d_max=-1.0)

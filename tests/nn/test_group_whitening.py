@@ -6,6 +6,7 @@ from torch import nn
 
 from pellucid.errors import InvalidArgument
 from pellucid.nn import GroupWhitening, matrix_roots, newton_schulz_inverse_root
+from tests.refusals import refused
 
 
 def close(a, b, atol=1e-12):
@@ -99,11 +100,7 @@ def test_degenerate_inputs_stay_finite(dtype, iterations):
 
 
 def test_errors():
-    with pytest.raises(InvalidArgument, match="divisor"):
-        GroupWhitening(6, group_size=4)
-    with pytest.raises(InvalidArgument, match="'detached'"):
-        GroupWhitening(6, group_size=2, statistics_grad="mean_only")
-    with pytest.raises(InvalidArgument, match="iterations"):
-        GroupWhitening(6, group_size=2, iterations=0)
-    with pytest.raises(InvalidArgument, match="6 channels"):
-        GroupWhitening(6, group_size=2)(torch.zeros(2, 4))
+    refused(InvalidArgument, "divisor", GroupWhitening, 6, group_size=4)
+    refused(InvalidArgument, "'detached'", GroupWhitening, 6, group_size=2, statistics_grad="mean_only")
+    refused(InvalidArgument, "iterations", GroupWhitening, 6, group_size=2, iterations=0)
+    refused(InvalidArgument, "6 channels", GroupWhitening(6, group_size=2), torch.zeros(2, 4))

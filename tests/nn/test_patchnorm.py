@@ -8,6 +8,7 @@ import torch
 from pellucid.errors import InvalidArgument
 from pellucid.nn import PatchNorm
 from pellucid.nn.moments import native_is_safe, uses_fused
+from tests.refusals import refused
 
 POLICIES = ["full", "detached", "mean_only", "var_only"]
 
@@ -49,8 +50,7 @@ def test_fallback_never_calls_the_fused_reduction(monkeypatch):
         monkeypatch.setattr(torch, name, refuse)
     out = PatchNorm(fused=False)(patches(4, 1, 8, 8))
     assert out.isfinite().all()
-    with pytest.raises(AssertionError, match="fused"):
-        PatchNorm(fused=True)(patches(4, 1, 8, 8))
+    refused(AssertionError, "fused", PatchNorm(fused=True), patches(4, 1, 8, 8))
 
 
 def test_mps_takes_the_two_step_form_by_itself(monkeypatch):
@@ -110,8 +110,6 @@ def test_weight_gradients_of_what_follows_do_not_depend_on_the_policy():
 
 
 def test_errors_and_repr():
-    with pytest.raises(InvalidArgument, match="floor"):
-        PatchNorm(floor=0.0)
-    with pytest.raises(InvalidArgument, match="channels, height, width"):
-        PatchNorm()(torch.zeros(4, 64))
+    refused(InvalidArgument, "floor", PatchNorm, floor=0.0)
+    refused(InvalidArgument, "channels, height, width", PatchNorm(), torch.zeros(4, 64))
     assert "floor=0.01" in repr(PatchNorm())

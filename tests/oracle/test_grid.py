@@ -1,10 +1,10 @@
 """Cells that are stretched, against numpy.interp, there and back."""
 
 import numpy as np
-import pytest
 import torch
 
 from pellucid import GridDistortion, InvalidArgument, Pipeline, RandomHorizontalFlip
+from tests.refusals import refused
 
 
 def test_the_map_is_the_piecewise_linear_one_of_numpy():
@@ -51,5 +51,4 @@ def test_lengths_are_uniform_about_the_mean():
 
 
 def test_one_cell_is_refused():
-    with pytest.raises(InvalidArgument, match="2 to 64"):
-        GridDistortion((1, 4))
+    refused(InvalidArgument, "2 to 64", GridDistortion, (1, 4))

@@ -15,6 +15,7 @@ from pellucid.errors import InvalidArgument
 from pellucid.kernels import codec
 from pellucid.kernels.codec.reference import Rounding, compress
 from pellucid.kernels.codec.surrogate import _SLOPES, _divided
+from tests.refusals import refused
 
 QUALITIES = (1, 10, 30, 49, 50, 75, 90, 100)
 SIZES = ((37, 53), (8, 8), (17, 16), (16, 17), (1, 1), (33, 4), (2, 6))
@@ -127,10 +128,8 @@ def test_the_quality_learns_by_its_secant():
     ],
 )
 def test_errors_name_the_argument(arguments, name):
-    with pytest.raises(InvalidArgument, match=name):
-        PF.jpeg(torch.rand(3, 8, 8), **arguments)
-    with pytest.raises(InvalidArgument, match="channels"):
-        PF.jpeg(torch.rand(2, 8, 8), 50)
+    refused(InvalidArgument, name, PF.jpeg, torch.rand(3, 8, 8), **arguments)
+    refused(InvalidArgument, "channels", PF.jpeg, torch.rand(2, 8, 8), 50)
 
 
 def test_the_transform_is_pillows_file_in_a_pipeline():

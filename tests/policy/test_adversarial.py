@@ -21,6 +21,7 @@ from pellucid.policy.adversarial import (
     octaves,
     overfitting,
 )
+from tests.refusals import refused
 
 F64 = torch.float64
 
@@ -71,8 +72,7 @@ def test_diffaugment_stands_in_files_and_takes_a_policy(tmp_path):
     augment.save(tmp_path / "policy.toml")
     assert Pipeline.load(tmp_path / "policy.toml").transforms == augment.transforms
     assert [type(one) for one in DiffAugment(["cutout", "color"]).transforms] == [DiffColor, DiffCutout]
-    with pytest.raises(InvalidArgument, match="policy"):
-        DiffAugment(["colour"])
+    refused(InvalidArgument, "policy", DiffAugment, ["colour"])
 
 
 def turned(degrees):
@@ -242,9 +242,6 @@ def test_the_controller_follows_the_heuristics():
     twin.update(real)
     assert (float(twin.p), float(augment.p)) == (pytest.approx(0.1), 0.0)
     assert float(dict(twin.pipeline.learned.named_parameters())["0_open_flip_p"]) == pytest.approx(0.1)
-    with pytest.raises(InvalidArgument, match="both or neither"):
-        augment.update(real, validation=real)
-    with pytest.raises(InvalidType, match="real"):
-        augment.update(torch.zeros(0))
-    with pytest.raises(InvalidArgument, match="probability"):
-        ADA(p=1.5)
+    refused(InvalidArgument, "both or neither", augment.update, real, validation=real)
+    refused(InvalidType, "real", augment.update, torch.zeros(0))
+    refused(InvalidArgument, "probability", ADA, p=1.5)

@@ -11,6 +11,7 @@ from pellucid import Key, Learnable
 from pellucid.errors import InvalidArgument
 from pellucid.pipeline import Pipeline
 from pellucid.policy import RandomChoice, rand_augment, searchable, trivial_augment
+from tests.refusals import refused
 
 BRANCHES = (
     [P.RandomRotation(20.0), P.RandomBrightness(0.3)],
@@ -149,16 +150,11 @@ def test_learned_weights_have_the_exact_gradient(times):
 
 
 def test_mistakes_are_named():
-    with pytest.raises(InvalidArgument, match="before or after a choice"):
-        RandomChoice([[P.Normalize((0.5,), (0.5,))]])(images(1))
-    with pytest.raises(InvalidArgument, match="at least one"):
-        RandomChoice([])
-    with pytest.raises(InvalidArgument, match="3 numbers"):
-        RandomChoice(BRANCHES, weights=(1.0, 2.0))
-    with pytest.raises(InvalidArgument, match="cannot grow"):
-        RandomChoice(BRANCHES, weights=(0.0, 1.0, 1.0), learn=True)
-    with pytest.raises(InvalidArgument, match="temperature"):
-        RandomChoice(BRANCHES, temperature=0.0)
+    refused(InvalidArgument, "before or after a choice", RandomChoice([[P.Normalize((0.5,), (0.5,))]]), images(1))
+    refused(InvalidArgument, "at least one", RandomChoice, [])
+    refused(InvalidArgument, "3 numbers", RandomChoice, BRANCHES, weights=(1.0, 2.0))
+    refused(InvalidArgument, "cannot grow", RandomChoice, BRANCHES, weights=(0.0, 1.0, 1.0), learn=True)
+    refused(InvalidArgument, "temperature", RandomChoice, BRANCHES, temperature=0.0)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

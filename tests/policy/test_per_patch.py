@@ -6,6 +6,7 @@ import torch
 import pellucid as P
 from pellucid import InvalidArgument, Pipeline
 from pellucid.interop import from_kornia, read_kornia
+from tests.refusals import refused
 
 STEPS = [P.RandomAffine(20, p=0.7), P.OneOf([P.RandomInvert(p=1.0), P.RandomGaussianBlur(3, p=1.0)])]
 
@@ -93,10 +94,8 @@ def test_cells_refuse_what_they_cannot_do():
     ):
         with pytest.raises(InvalidArgument, match=text):
             Pipeline([P.PerPatch([inner], 4)])(floats())
-    with pytest.raises(InvalidArgument, match="at most 8x9 cells"):
-        Pipeline([P.PerPatch([P.RandomInvert()], (9, 1))])(floats())
-    with pytest.raises(InvalidArgument, match="at most 64 cells"):
-        P.PerPatch([P.RandomInvert()], 9)
+    refused(InvalidArgument, "at most 8x9 cells", Pipeline([P.PerPatch([P.RandomInvert()], (9, 1))]), floats())
+    refused(InvalidArgument, "at most 64 cells", P.PerPatch, [P.RandomInvert()], 9)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from scipy import stats
 import pellucid as P
 from pellucid import presets
 from pellucid.interop import as_batchgenerators
+from tests.refusals import refused
 
 SIZE, DRAWS = (14, 16, 18), 400
 
@@ -80,8 +81,7 @@ def test_a_trainer_calls_it():
     again = as_batchgenerators([P.RandomFlip3("x", p=1.0)])(image=image, segmentation=labels)
     assert torch.equal(again["image"], image.flip(-1))
     assert torch.equal(again["segmentation"], labels.flip(-1))
-    with pytest.raises(P.InvalidArgument, match="regression_target"):
-        call(image=image, regression_target=image)
+    refused(P.InvalidArgument, "regression_target", call, image=image, regression_target=image)
 
 
 def test_one_resample_and_the_shape_of_patches():
@@ -93,5 +93,4 @@ def test_one_resample_and_the_shape_of_patches():
     assert flat.transforms[1].degrees == (0, 0, 180)
     assert flat.transforms[10].transforms[0].axes == "xy"
     for wrong in (64, (64, 64), "abc"[:2]):
-        with pytest.raises(P.InvalidArgument, match="patch_size"):
-            presets.nnunet(wrong)
+        refused(P.InvalidArgument, "patch_size", presets.nnunet, wrong)

@@ -7,6 +7,7 @@ import torch
 import pellucid as P
 from pellucid import InvalidArgument, Key, Pipeline
 from pellucid.core.tape import recording
+from tests.refusals import refused
 
 TALL = torch.rand(6, 3, 4, 7, generator=torch.Generator().manual_seed(0))
 DRAWN = [
@@ -37,8 +38,7 @@ def test_a_list_is_what_each_picture_is_alone(transform):
 
 @by_name(DRAWN)
 def test_a_batch_needs_one_size_and_gets_it_by_a_crop_behind(transform):
-    with pytest.raises(InvalidArgument, match="list\\(batch\\)"):
-        Pipeline([transform], seed=1)(TALL)
+    refused(InvalidArgument, "list\\(batch\\)", Pipeline([transform], seed=1), TALL)
     shared = Pipeline([transform], seed=1, same_on_batch=True)
     assert len({shared(TALL).shape for _ in range(6)}) > 1
     ends = Pipeline([transform, P.RandomCrop(2), P.RandomInvert()], seed=1)
@@ -122,7 +122,5 @@ def test_borders_are_cut_off():
 def test_views_take_one_size():
     views = Pipeline([P.RandomRescale((0.5, 2.0), same_on_batch=True)], seed=0).views(TALL, 2)
     assert views[0][0].shape[0] == 6
-    with pytest.raises(InvalidArgument, match="one size here"):
-        Pipeline([P.RandomRescale((0.5, 2.0))], seed=0).views(TALL, 2)
-    with pytest.raises(InvalidArgument, match="not learned"):
-        Pipeline([P.RandomRescale(P.Learnable(1.2))])(TALL[0])
+    refused(InvalidArgument, "one size here", Pipeline([P.RandomRescale((0.5, 2.0))], seed=0).views, TALL, 2)
+    refused(InvalidArgument, "not learned", Pipeline([P.RandomRescale(P.Learnable(1.2))]), TALL[0])

@@ -9,6 +9,7 @@ import pytest
 from pellucid.errors import InvalidArgument
 from pellucid.training import CsvLog, fit, read_log
 from pellucid.training.loop import only_run_in
+from tests.refusals import refused
 from tests.training.test_loop import make
 
 
@@ -77,8 +78,7 @@ def test_a_log_that_was_there_is_put_aside_with_a_word(tmp_path):
 def test_a_log_to_go_on_with_must_be_one(content, tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(content)
-    with pytest.raises(InvalidArgument, match=r"log\.csv: expected the log of a run"):
-        CsvLog(path, resume_at=3)
+    refused(InvalidArgument, r"log\.csv: expected the log of a run", CsvLog, path, resume_at=3)
     assert path.read_bytes() == content
 
 
@@ -97,5 +97,4 @@ def test_the_setting_that_differs_is_named(changes, words, tmp_path):
     state, step = make()
     options = {"total": 2, "seed": 0, "settings": {"rate": 0.1, "size": 3}}
     fit(step, state, directory=tmp_path, quiet=True, **options)
-    with pytest.raises(InvalidArgument, match=words):
-        fit(step, state, directory=tmp_path, quiet=True, **{**options, **changes})
+    refused(InvalidArgument, words, fit, step, state, directory=tmp_path, quiet=True, **{**options, **changes})

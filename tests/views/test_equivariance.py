@@ -8,6 +8,7 @@ import torch
 import pellucid as P
 from pellucid.equivariance import measure_equivariance
 from pellucid.errors import InvalidArgument, InvalidType
+from tests.refusals import refused
 
 FLIPS = P.Pipeline([P.RandomHorizontalFlip(), P.RandomVerticalFlip(0.3), P.RandomRotation90()])
 X = torch.rand(5, 3, 12, 12, generator=torch.Generator().manual_seed(0))
@@ -128,13 +129,9 @@ def test_the_worst_draw_is_no_better_than_the_ends():
 
 def test_mistakes_are_named():
     flip = P.Pipeline([P.RandomHorizontalFlip()])
-    with pytest.raises(InvalidType, match="pipeline: expected a Pipeline"):
-        measure_equivariance(lambda x: x, P.RandomHorizontalFlip(), X)
-    with pytest.raises(InvalidArgument, match="images: expected a floating-point batch"):
-        measure_equivariance(lambda x: x, flip, X[0])
-    with pytest.raises(InvalidArgument, match="strengths: expected numbers from 0 to 1"):
-        measure_equivariance(lambda x: x, flip, X, strengths=[2.0])
-    with pytest.raises(InvalidArgument, match="prediction: expected a map"):
-        measure_equivariance(lambda x: x.sum(), flip, X)
+    refused(InvalidType, "pipeline: expected a Pipeline", measure_equivariance, lambda x: x, P.RandomHorizontalFlip(), X)
+    refused(InvalidArgument, "images: expected a floating-point batch", measure_equivariance, lambda x: x, flip, X[0])
+    refused(InvalidArgument, "strengths: expected numbers from 0 to 1", measure_equivariance, lambda x: x, flip, X, strengths=[2.0])
+    refused(InvalidArgument, "prediction: expected a map", measure_equivariance, lambda x: x.sum(), flip, X)
     with pytest.raises(InvalidArgument, match="worst: expected a model that returns a bare map"):
         measure_equivariance(lambda x: {"logits": x}, flip, X, worst=True)

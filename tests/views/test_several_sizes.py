@@ -8,6 +8,7 @@ import pellucid as P
 from pellucid import InvalidArgument, Key, Learnable, Pipeline
 from pellucid.adversarial import Adversary, AugMax, PatchAdversary, eot, flow_attack, max_up
 from pellucid.pipeline.strengths import draw_at_strength
+from tests.refusals import refused
 
 SIZES = ((12, 16), (20, 9), (12, 16))
 NAMES = {"left": "image", "right": "image"}
@@ -135,8 +136,7 @@ def test_numbers_of_a_group_are_predicted_from_its_first_picture():
     own = Pipeline([P.RandomBrightness(constant)], targets=NAMES, share={"colour": []})
     record = own.draw(batch, key=Key(1))
     assert torch.allclose(record["right"].params[0]["brightness"], 0.5 + torch.sigmoid(net(batch["right"])).double(), atol=1e-6)
-    with pytest.raises(InvalidArgument, match="'left', from which the numbers of its group are predicted"):
-        augment({"right": batch["right"]})
+    refused(InvalidArgument, "'left', from which the numbers of its group are predicted", augment, {"right": batch["right"]})
     (first, _), (_, record) = augment.views(batch, key=Key(1))
     assert torch.equal(first["right"], out["right"])
     assert torch.equal(record["left"].params[0]["brightness"], record["right"].params[0]["brightness"])
@@ -168,8 +168,7 @@ def test_perturbations_of_a_list_are_those_of_each_picture(norm):
         assert found[i].shape == image.shape
     universal = Adversary(Pipeline([]), losses, universal=True, steps=2)
     assert universal.perturbation(images[::2]).shape == (1, 3, 12, 16)
-    with pytest.raises(InvalidArgument, match="one size for a universal perturbation"):
-        universal(images, LABELS)
+    refused(InvalidArgument, "one size for a universal perturbation", universal, images, LABELS)
 
 
 def test_perturbations_see_the_targets_that_the_pipeline_moved():
@@ -262,8 +261,7 @@ def test_attacks_take_pictures_with_their_targets(listed):
     if listed:
         with pytest.raises(InvalidArgument, match=r"images\['boxes'\].*an entry that no draw moves.*boxes"):
             AugMax(Pipeline([P.RandomRotation(20)]), loss, width=2, steps=1)(batch)
-    with pytest.raises(InvalidArgument, match="pictures under 'image'"):
-        flow_attack({"left": images}, losses)
+    refused(InvalidArgument, "pictures under 'image'", flow_attack, {"left": images}, losses)
 
 
 def test_views_of_lists():

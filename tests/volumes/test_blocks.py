@@ -10,6 +10,7 @@ import torch
 
 import pellucid as P
 from pellucid.kernels.volume import block_of, majority, volume
+from tests.refusals import refused
 from tests.volumes.cases import voxels
 from tests.volumes.test_geometry import by_scipy
 
@@ -190,8 +191,7 @@ def test_what_needs_all_of_a_volume_is_refused_by_name(step):
     batch = {"volume": torch.rand(1, 8, 8, 8), "labelmap": torch.ones(8, 8, 8)}
     augment = P.Pipeline([step])
     before = augment.step
-    with pytest.raises(P.InvalidArgument, match=f"{type(step).__name__}.* for blocks"):
-        augment.blocks(batch, 4)
+    refused(P.InvalidArgument, f"{type(step).__name__}.* for blocks", augment.blocks, batch, 4)
     if not isinstance(step, P.RandomCrop3):
         assert [part["labelmap"].shape for _, part in augment.blocks({"labelmap": batch["labelmap"]}, 8)] == [(8, 8, 8)]
     assert augment.step >= before
@@ -205,11 +205,8 @@ def test_arguments_of_blocks():
         (scan, 0, "size"),
         ([scan], 2, "a list"),
     ):
-        with pytest.raises((P.InvalidArgument, P.InvalidType), match=word):
-            augment.blocks(batch, size)
-    with pytest.raises(P.InvalidArgument, match="a volume"):
-        P.Pipeline([P.RandomHorizontalFlip()]).blocks(torch.rand(1, 4, 4), 2)
+        refused((P.InvalidArgument, P.InvalidType), word, augment.blocks, batch, size)
+    refused(P.InvalidArgument, "a volume", P.Pipeline([P.RandomHorizontalFlip()]).blocks, torch.rand(1, 4, 4), 2)
     record = augment.draw(scan)
     assert len(augment.blocks(scan, 3, record=record)) == len(augment.blocks(scan, [3, 3, 3], record=record)) == 8
-    with pytest.raises(P.InvalidArgument, match=r"4, 4, 4|4 x 4 x 4"):
-        augment.blocks(torch.rand(1, 5, 4, 4), 3, record=record)
+    refused(P.InvalidArgument, r"4, 4, 4|4 x 4 x 4", augment.blocks, torch.rand(1, 5, 4, 4), 3, record=record)

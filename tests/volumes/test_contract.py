@@ -7,6 +7,7 @@ import pellucid
 from pellucid import Pipeline, Record
 from pellucid.segments import Warp3Spec
 from pellucid.types import ImageSpec
+from tests.refusals import refused
 from tests.volumes.cases import CASES, everything, voxels
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -77,34 +78,26 @@ def test_gradients_by_finite_differences(case):
 
 @every
 def test_a_transform_is_refused_where_it_means_nothing(case):
-    with pytest.raises(pellucid.InvalidArgument, match="volumes"):
-        Pipeline([case.transform]).plan(ImageSpec(3, 8, 8))
+    refused(pellucid.InvalidArgument, "volumes", Pipeline([case.transform]).plan, ImageSpec(3, 8, 8))
 
 
 def test_pictures_and_volumes_do_not_mix():
     augment = Pipeline([pellucid.RandomFlip3("x")])
-    with pytest.raises(pellucid.InvalidArgument, match="goes with volume"):
-        augment({"volume": voxels(), "mask": torch.zeros(3, 8, 7)})
+    refused(pellucid.InvalidArgument, "goes with volume", augment, {"volume": voxels(), "mask": torch.zeros(3, 8, 7)})
     with pytest.raises(pellucid.InvalidArgument, match="RandomCrop: expected pictures"):
         Pipeline([pellucid.RandomFlip3("x"), pellucid.RandomCrop(2)])(voxels())
-    with pytest.raises(pellucid.InvalidArgument, match=r"\(C, D, H, W\)"):
-        augment(torch.zeros(4, 4, 4))
-    with pytest.raises(pellucid.InvalidType, match=r"\.float\(\)"):
-        augment(voxels().to(torch.int16))
-    with pytest.raises(pellucid.InvalidArgument, match=r"a tensor \(3, n, 3\)"):
-        augment.draw(voxels()).map_points(torch.zeros(1, 4, 2))
+    refused(pellucid.InvalidArgument, r"\(C, D, H, W\)", augment, torch.zeros(4, 4, 4))
+    refused(pellucid.InvalidType, r"\.float\(\)", augment, voxels().to(torch.int16))
+    refused(pellucid.InvalidArgument, r"a tensor \(3, n, 3\)", augment.draw(voxels()).map_points, torch.zeros(1, 4, 2))
 
 
 def test_what_has_two_axes_says_so():
     augment = Pipeline([pellucid.RandomAffine3(10)])
     record = augment.draw(voxels())
     for ask in (record.flow, lambda: record.map_to(record), lambda: record.at((4, 4))):
-        with pytest.raises(pellucid.InvalidArgument, match="record of pictures"):
-            ask()
-    with pytest.raises(pellucid.InvalidArgument, match="gradient_scale"):
-        augment(voxels(), gradient_scale=1.0)
-    with pytest.raises(pellucid.InvalidArgument, match="depth, height and width"):
-        augment({"volume": voxels(), "labelmap": torch.zeros(3, 6, 8, 6)})
+        refused(pellucid.InvalidArgument, "record of pictures", ask)
+    refused(pellucid.InvalidArgument, "gradient_scale", augment, voxels(), gradient_scale=1.0)
+    refused(pellucid.InvalidArgument, "depth, height and width", augment, {"volume": voxels(), "labelmap": torch.zeros(3, 6, 8, 6)})
     assert "2 x 6 x 8 x 7" in augment.explain(size=(6, 8, 7), channels=2)
     mask = augment.valid_mask(record)
     assert mask.shape == (3, 1, 6, 8, 7)
