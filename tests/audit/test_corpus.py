@@ -10,15 +10,20 @@ from pellucid.audit import audit
 EVERY = 6
 
 
+def slow(second):
+    """The second batch, for the long run."""
+    return [pytest.param(one, marks=pytest.mark.slow) for one in second]
+
+
 @pytest.mark.sampled(EVERY)
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.name}-{bug.category}")
+@pytest.mark.parametrize("bug", [*BUGS, *slow(SECOND)], ids=lambda bug: f"{bug.name}-{bug.category}")
 def test_planted_bug_is_found(bug):
     report = bug.audit()
     assert bug.found(report), f"expected {bug.category}:\n{report}"
 
 
 @pytest.mark.sampled(EVERY)
-@pytest.mark.parametrize("clean", CLEAN, ids=lambda clean: clean.name)
+@pytest.mark.parametrize("clean", [*CLEAN, *slow(SECOND_CLEAN)], ids=lambda clean: clean.name)
 def test_clean_function_raises_no_alarm(clean):
     report = audit(clean.make(), clean.inputs, name=clean.name)
     assert report.exit_code == 0, str(report)
@@ -29,20 +34,6 @@ def test_clean_function_raises_no_alarm(clean):
 @pytest.mark.slow
 def test_clean_function_compiles_without_alarm(clean):
     report = audit(clean.make(), clean.inputs, name=clean.name, compile=True)
-    assert report.exit_code == 0, str(report)
-
-
-@pytest.mark.parametrize("bug", SECOND, ids=lambda b: b.name)
-@pytest.mark.slow
-def test_second_batch_of_bugs(bug):
-    report = bug.audit()
-    assert bug.found(report), f"expected {bug.category}:\n{report}"
-
-
-@pytest.mark.parametrize("clean", SECOND_CLEAN, ids=lambda c: c.name)
-@pytest.mark.slow
-def test_second_batch_of_clean_functions(clean):
-    report = audit(clean.make(), clean.inputs, name=clean.name)
     assert report.exit_code == 0, str(report)
 
 

@@ -25,20 +25,15 @@ def image() -> torch.Tensor:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("border", BORDERS)
-def test_warp_affine(image, mode, border):
+@pytest.mark.parametrize(
+    ("ours", "theirs", "matrix"),
+    [(PF.warp_affine, "warpAffine", AFFINE), (PF.warp_perspective, "warpPerspective", HOMOGRAPHY)],
+    ids=["affine", "perspective"],
+)
+def test_warps(image, ours, theirs, matrix, mode, border):
     value = (0.7, -0.2, 0.1)
-    ours = PF.warp_affine(image, AFFINE, (31, 24), interpolation=mode, border_mode=border, border_value=value)
-    peer = cv_warp("warpAffine", image, AFFINE, (31, 24), MODES[mode], border, value)
-    assert (ours - peer).abs().max() < NOISE
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("border", BORDERS)
-def test_warp_perspective(image, mode, border):
-    value = (0.7, -0.2, 0.1)
-    ours = PF.warp_perspective(image, HOMOGRAPHY, (31, 24), interpolation=mode, border_mode=border, border_value=value)
-    peer = cv_warp("warpPerspective", image, HOMOGRAPHY, (31, 24), MODES[mode], border, value)
-    assert (ours - peer).abs().max() < NOISE
+    found = ours(image, matrix, (31, 24), interpolation=mode, border_mode=border, border_value=value)
+    assert (found - cv_warp(theirs, image, matrix, (31, 24), MODES[mode], border, value)).abs().max() < NOISE
 
 
 @pytest.mark.parametrize("mode", MODES)
