@@ -5,16 +5,7 @@ import pytest
 import torch
 from PIL import Image
 
-from pellucid import (
-    ColorJitter,
-    InvalidArgument,
-    Learnable,
-    Normalize,
-    Pipeline,
-    RandomAffine,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-)
+import pellucid as P
 from tests.refusals import refused
 
 pytest.importorskip("matplotlib")
@@ -32,7 +23,7 @@ def test_targets_are_drawn_where_they_are():
         "boxes": torch.tensor([[[4.0, 1.0, 3.0, 4.0], [0.0, 0, 0, 0]]]),
         "keypoints": torch.tensor([[[5.0, 2.0]]]),
     }
-    figure = Pipeline([RandomHorizontalFlip(p=1.0)], seed=0, box_format="xywh").show(batch, draws=1)
+    figure = P.Pipeline([P.RandomHorizontalFlip(p=1.0)], seed=0, box_format="xywh").show(batch, draws=1)
     before, after = figure.axes
     assert boxes_of(before) == [(3.5, 0.5, 3.0, 4.0)]  # edge coordinates are half a pixel before the centres that matplotlib counts
     assert boxes_of(after) == [(12.5, 0.5, 3.0, 4.0)]
@@ -45,7 +36,7 @@ def test_targets_are_drawn_where_they_are():
 
 def test_it_shows_what_the_next_calls_give_and_takes_no_step():
     images = torch.rand(2, 3, 16, 16)
-    augment = Pipeline([RandomHorizontalFlip(), ColorJitter(0.4), Normalize((0.5,) * 3, (0.25,) * 3)], seed=3)
+    augment = P.Pipeline([P.RandomHorizontalFlip(), P.ColorJitter(0.4), P.Normalize((0.5,) * 3, (0.25,) * 3)], seed=3)
     figure = augment.show(images, draws=2, samples=1)
     assert augment.step == 0
     for column in (1, 2):
@@ -68,20 +59,24 @@ def test_it_shows_what_the_next_calls_give_and_takes_no_step():
     ids=["one", "gray bytes", "list", "pictures", "array", "mask", "lists of targets", "video"],
 )
 def test_every_kind_of_batch_is_shown(batch, tmp_path):
-    figure = Pipeline([RandomResizedCrop(8)], seed=0).show(batch)
+    figure = P.Pipeline([P.RandomResizedCrop(8)], seed=0).show(batch)
     assert all(axes.images for axes in figure.axes)
     figure.savefig(tmp_path / "figure.png")
 
 
 def test_what_cannot_be_shown_is_said():
-    augment = Pipeline([RandomHorizontalFlip()])
-    refused(InvalidArgument, "an image, to draw on", augment.show, {"boxes": torch.rand(2, 1, 4), "mask": torch.zeros(2, 8, 8)})
-    refused(InvalidArgument, "draws: expected an integer >= 1", augment.show, torch.rand(1, 3, 8, 8), draws=0)
+    augment = P.Pipeline([P.RandomHorizontalFlip()])
+    refused(P.InvalidArgument, "an image, to draw on", augment.show, {"boxes": torch.rand(2, 1, 4), "mask": torch.zeros(2, 8, 8)})
+    refused(P.InvalidArgument, "draws: expected an integer >= 1", augment.show, torch.rand(1, 3, 8, 8), draws=0)
 
 
 def test_records_are_a_line():
-    augment = Pipeline(
-        [RandomAffine(degrees=10, translate=(0.1, 0.1)), RandomHorizontalFlip(), ColorJitter(0.1, 0.1, saturation=0.1, hue=0.1)],
+    augment = P.Pipeline(
+        [
+            P.RandomAffine(degrees=10, translate=(0.1, 0.1)),
+            P.RandomHorizontalFlip(),
+            P.ColorJitter(0.1, 0.1, saturation=0.1, hue=0.1),
+        ],
         seed=0,
     )
     for batch in (torch.rand(64, 3, 16, 24), [torch.rand(3, 8, 9), torch.rand(3, 9, 8)]):
@@ -97,11 +92,11 @@ def test_records_are_a_line():
 
 
 def test_pipelines_and_plans_are_tables():
-    augment = Pipeline([RandomAffine(degrees=Learnable(10.0)), RandomHorizontalFlip()], seed=0)
+    augment = P.Pipeline([P.RandomAffine(degrees=P.Learnable(10.0)), P.RandomHorizontalFlip()], seed=0)
     page = augment._repr_html_()
     assert page.count("<tr>") == 3
     assert "almost everywhere" in page
     assert "0.degrees" in page  # the learned range as it is now
     _, record = augment(torch.rand(1, 3, 8, 8), return_record=True)
     assert record.plan._repr_html_() == f"<code>{record.plan}</code>"
-    assert "&lt;" not in Pipeline([])._repr_html_()
+    assert "&lt;" not in P.Pipeline([])._repr_html_()

@@ -6,50 +6,33 @@ import pstats
 import pytest
 import torch
 
-from pellucid import (
-    Apply,
-    CenterCrop,
-    ColorJitter,
-    InvalidArgument,
-    Key,
-    OneOf,
-    Pipeline,
-    RandomCrop,
-    RandomGamma,
-    RandomGaussianBlur,
-    RandomHorizontalFlip,
-    RandomInvert,
-    RandomResizedCrop,
-    RandomRotation,
-    RandomVerticalFlip,
-    Shuffle,
-)
+import pellucid as P
 from pellucid.engine.lowering import lowered, tapes
 from pellucid.engine.plan import make_plan
 from pellucid.types import ImageSpec
 
-FLIP, TURN, JITTER = RandomHorizontalFlip(), RandomRotation(10), ColorJitter(0.2, 0.2, saturation=0.2)
+FLIP, TURN, JITTER = P.RandomHorizontalFlip(), P.RandomRotation(10), P.ColorJitter(0.2, 0.2, saturation=0.2)
 MIXED = (
     TURN,
-    ColorJitter(0.2, 0.2, saturation=0.2, hue=0.1),
+    P.ColorJitter(0.2, 0.2, saturation=0.2, hue=0.1),
     FLIP,
-    RandomGamma(),
-    RandomResizedCrop(16),
-    RandomGaussianBlur(3),
-    RandomCrop(16, padding=2),
+    P.RandomGamma(),
+    P.RandomResizedCrop(16),
+    P.RandomGaussianBlur(3),
+    P.RandomCrop(16, padding=2),
 )
 
 ROWS = {
     "flips": lambda n: [FLIP] * n,
     "rotations": lambda n: [TURN] * n,
     "jitters": lambda n: [JITTER] * n,
-    "crops": lambda n: [CenterCrop(16)] * n,
-    "crops and jitters": lambda n: [CenterCrop(16), JITTER] * (n // 2),
-    "blurs": lambda n: [RandomGaussianBlur(3)] * n,
-    "curves": lambda n: [FLIP, RandomGamma()] * (n // 2),
+    "crops": lambda n: [P.CenterCrop(16)] * n,
+    "crops and jitters": lambda n: [P.CenterCrop(16), JITTER] * (n // 2),
+    "blurs": lambda n: [P.RandomGaussianBlur(3)] * n,
+    "curves": lambda n: [FLIP, P.RandomGamma()] * (n // 2),
     "everything": lambda n: [MIXED[i % len(MIXED)] for i in range(n)],
-    "choices": lambda n: [OneOf([RandomVerticalFlip(p=1.0), TURN, RandomInvert(p=1.0)])] * (n // 4),
-    "inside one choice": lambda n: [Apply([FLIP] * n)],
+    "choices": lambda n: [P.OneOf([P.RandomVerticalFlip(p=1.0), TURN, P.RandomInvert(p=1.0)])] * (n // 4),
+    "inside one choice": lambda n: [P.Apply([FLIP] * n)],
 }
 
 
@@ -72,34 +55,34 @@ def test_planning_is_linear(row, canvas):
 
 
 def test_planning_a_shuffle_is_linear_in_the_steps_that_it_is_laid_out_in():
-    short, long = (calls(plan, [Shuffle([FLIP] * n)]) for n in (8, 16))
+    short, long = (calls(plan, [P.Shuffle([FLIP] * n)]) for n in (8, 16))
     assert long < 4.8 * short
 
 
-@pytest.mark.parametrize("branches", [[FLIP] * 33, [[FLIP] * 11] * 10, [Shuffle([FLIP] * 16)] * 4])
+@pytest.mark.parametrize("branches", [[FLIP] * 33, [[FLIP] * 11] * 10, [P.Shuffle([FLIP] * 16)] * 4])
 def test_a_shuffle_that_would_plan_for_long_is_refused(branches):
-    with pytest.raises(InvalidArgument, match=r"1024 steps.*(1089|1100|4096) steps"):
-        Shuffle(branches)
-    Shuffle([FLIP] * 32)
+    with pytest.raises(P.InvalidArgument, match=r"1024 steps.*(1089|1100|4096) steps"):
+        P.Shuffle(branches)
+    P.Shuffle([FLIP] * 32)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ["flips", "rotations"])
 def test_the_first_call_is_linear(row):
     images = torch.rand(2, 3, 16, 16)
-    calls(Pipeline(ROWS[row](3), seed=0), images)
-    short, long = (calls(Pipeline(ROWS[row](n), seed=0), images) for n in (64, 128))
+    calls(P.Pipeline(ROWS[row](3), seed=0), images)
+    short, long = (calls(P.Pipeline(ROWS[row](n), seed=0), images) for n in (64, 128))
     assert long < 2.1 * short
 
 
 def test_passes_of_a_plan_too_large_to_record_them_are_computed_and_equal(monkeypatch):
     images, recorded = torch.rand(2, 3, 16, 16), []
-    pipeline = Pipeline(MIXED)
-    expected = pipeline(images, key=Key(seed=0))
+    pipeline = P.Pipeline(MIXED)
+    expected = pipeline(images, key=P.Key(seed=0))
     monkeypatch.setattr(lowered, "_MOST_RECORDED", 4 * len(MIXED) - 1)
     monkeypatch.setattr(lowered, "WordsTape", lambda *given: recorded.append(given) or tapes.WordsTape(*given))
     assert len(plan(MIXED).groups) >= 4
-    found = Pipeline(MIXED)(images, key=Key(seed=0))
+    found = P.Pipeline(MIXED)(images, key=P.Key(seed=0))
     assert torch.equal(found, expected)
     assert not recorded
 
@@ -108,10 +91,10 @@ def test_passes_of_a_plan_too_large_to_record_them_are_computed_and_equal(monkey
 @pytest.mark.parametrize(
     "transforms",
     [
-        [TURN, OneOf([TURN, [FLIP, RandomInvert(p=1.0)]]), TURN],
-        [FLIP, OneOf([RandomGamma(), RandomInvert(p=1.0)]), RandomGamma()],
-        [OneOf([TURN, FLIP], rounded=True), JITTER],
-        [Shuffle([FLIP, TURN])],
+        [TURN, P.OneOf([TURN, [FLIP, P.RandomInvert(p=1.0)]]), TURN],
+        [FLIP, P.OneOf([P.RandomGamma(), P.RandomInvert(p=1.0)]), P.RandomGamma()],
+        [P.OneOf([TURN, FLIP], rounded=True), JITTER],
+        [P.Shuffle([FLIP, TURN])],
     ],
     ids=["canvases", "curves", "rounded", "a shuffle"],
 )

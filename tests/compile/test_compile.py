@@ -4,19 +4,7 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounter
 
-from pellucid import (
-    ColorJitter,
-    Key,
-    Learnable,
-    Mosaic,
-    Normalize,
-    Pipeline,
-    RandomAffine,
-    RandomGaussianNoise,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    RandomRotation,
-)
+import pellucid as P
 from tests.cases import CASES, IDS, images, pipeline
 
 every = pytest.mark.parametrize("case", CASES, ids=IDS)
@@ -62,14 +50,14 @@ def test_one_graph_for_five_draws_and_two_for_five_batch_sizes(case):
 
 def flagship():
     transforms = [
-        RandomResizedCrop((12, 12), scale=(0.5, 1.0)),
-        RandomAffine(degrees=Learnable(15.0), translate=(0.1, 0.1), shear=5),
-        RandomHorizontalFlip(),
-        ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05),
-        Normalize(MEAN, STD),
-        RandomGaussianNoise(sigma=0.02, clip="none"),
+        P.RandomResizedCrop((12, 12), scale=(0.5, 1.0)),
+        P.RandomAffine(degrees=P.Learnable(15.0), translate=(0.1, 0.1), shear=5),
+        P.RandomHorizontalFlip(),
+        P.ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05),
+        P.Normalize(MEAN, STD),
+        P.RandomGaussianNoise(sigma=0.02, clip="none"),
     ]
-    return Pipeline(transforms, seed=3)
+    return P.Pipeline(transforms, seed=3)
 
 
 @pytest.mark.slow
@@ -96,7 +84,7 @@ def test_dict_record_and_key_compile():
 
     def step(image, index):
         out, record = augment(
-            {"image": image, "keypoints": points, "boxes": boxes, "mask": mask}, key=Key(1, 2, index), return_record=True
+            {"image": image, "keypoints": points, "boxes": boxes, "mask": mask}, key=P.Key(1, 2, index), return_record=True
         )
         return out, record.matrix
 
@@ -113,10 +101,10 @@ def test_dict_record_and_key_compile():
 
 
 def test_boxes_before_and_behind_layers_compile():
-    transforms = [RandomRotation(20), Mosaic(p=0.8), RandomHorizontalFlip()]
+    transforms = [P.RandomRotation(20), P.Mosaic(p=0.8), P.RandomHorizontalFlip()]
     batch = {"image": torch.rand(4, 3, 12, 12), "boxes": torch.tensor([[[1.0, 2, 8, 9]]]).expand(4, 1, 4)}
-    found = torch.compile(Pipeline(transforms, seed=1), fullgraph=True, backend="eager")(batch)
-    torch.testing.assert_close(found, Pipeline(transforms, seed=1)(batch))
+    found = torch.compile(P.Pipeline(transforms, seed=1), fullgraph=True, backend="eager")(batch)
+    torch.testing.assert_close(found, P.Pipeline(transforms, seed=1)(batch))
 
 
 # The first test takes the same graph from the second batch size on, with Numba's kernels.
@@ -131,12 +119,12 @@ def test_dynamic_shapes_from_the_first_call(case):
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "transform", [Normalize(MEAN, STD), ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05), RandomAffine(10)], ids=repr
+    "transform", [P.Normalize(MEAN, STD), P.ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05), P.RandomAffine(10)], ids=repr
 )
 def test_dynamic_shapes_with_gradients_by_default(transform, backend):
     """As users call it: no ``impl``, sizes that change, a backward pass."""
-    eager = Pipeline([transform], seed=1)
-    fast = torch.compile(Pipeline([transform], seed=1), fullgraph=True, dynamic=True, backend=backend)
+    eager = P.Pipeline([transform], seed=1)
+    fast = torch.compile(P.Pipeline([transform], seed=1), fullgraph=True, dynamic=True, backend=backend)
     for shape in ((2, 3, 8, 9), (3, 3, 12, 10)):
         x = torch.rand(shape, requires_grad=True)
         (out, slope), (wanted, expected) = ((o := f(x), torch.autograd.grad(o.square().sum(), x)[0]) for f in (fast, eager))

@@ -6,23 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from pellucid import (
-    CenterCrop,
-    ColorJitter,
-    InvalidArgument,
-    InvalidType,
-    Key,
-    Pipeline,
-    RandomAffine,
-    RandomCrop,
-    RandomGamma,
-    RandomHorizontalFlip,
-    RandomPerspective,
-    RandomResizedCrop,
-    RandomRotation,
-    Record,
-    Resize,
-)
+import pellucid as P
 from tests.cases import CASES, IDS
 from tests.refusals import refused
 
@@ -38,8 +22,8 @@ def _shapes_checked():
 
 @cache
 def drawn(mover, step):
-    augment = Pipeline([TRANSFORMS[mover]], seed=3)
-    return augment, augment.draw(torch.zeros(4, 3, *SIZE), key=Key(3, step))
+    augment = P.Pipeline([TRANSFORMS[mover]], seed=3)
+    return augment, augment.draw(torch.zeros(4, 3, *SIZE), key=P.Key(3, step))
 
 
 @moving
@@ -86,14 +70,14 @@ def test_a_grid_reads_one_view_from_the_other():
     """A linear picture, which interpolation leaves as it is; torch's grid_sample reads it."""
     y, x = torch.meshgrid(torch.arange(40.0, dtype=torch.float64), torch.arange(48.0, dtype=torch.float64), indexing="ij")
     picture = torch.stack((x, y, x + y))[None]
-    both = [RandomAffine(20, scale=(0.9, 1.1)), RandomResizedCrop((24, 30), scale=(0.4, 0.7), antialias=False)]
-    (one, a), (two, b) = (Pipeline(both, seed=i)(picture, return_record=True) for i in (1, 2))
+    both = [P.RandomAffine(20, scale=(0.9, 1.1)), P.RandomResizedCrop((24, 30), scale=(0.4, 0.7), antialias=False)]
+    (one, a), (two, b) = (P.Pipeline(both, seed=i)(picture, return_record=True) for i in (1, 2))
     across = a.map_to(b)
     height, width = b.size_out
     grid = (2 * across.grid() + 1) / torch.tensor([width, height]) - 1
     read = F.grid_sample(two, grid, align_corners=False)
     inner = across.valid() & (across.grid() > 1).all(-1) & (across.grid() < torch.tensor([width - 2.0, height - 2.0])).all(-1)
-    source = a.map_to(Pipeline([]).draw(picture)).grid()
+    source = a.map_to(P.Pipeline([]).draw(picture)).grid()
     inner &= (source > 2).all(-1) & (source < torch.tensor([45.0, 37.0])).all(-1)
     assert inner.double().mean() > 0.3
     assert ((read - one).abs().amax(1)[inner] < 1e-6).all()
@@ -101,7 +85,7 @@ def test_a_grid_reads_one_view_from_the_other():
 
 def test_matrix_points_and_their_gradients():
     pictures = torch.rand(2, 3, 9, 11)
-    augment = Pipeline([RandomPerspective(0.4, p=1.0), RandomGamma(), RandomCrop((6, 7))], seed=1)
+    augment = P.Pipeline([P.RandomPerspective(0.4, p=1.0), P.RandomGamma(), P.RandomCrop((6, 7))], seed=1)
     a, b = augment.draw(pictures), augment.draw(pictures).requires_grad_()
     points = torch.rand(5, 2, dtype=torch.float64) * 5
     across = a.map_to(b)
@@ -116,13 +100,13 @@ def test_matrix_points_and_their_gradients():
 
 def test_a_logit_map_goes_through_the_same_draw():
     """Ramps of coordinates at stride 4 come to lie where the matrix at stride 1 says."""
-    augment = Pipeline([RandomRotation(25), RandomCrop((40, 32)), ColorJitter(0.1)], seed=2)
+    augment = P.Pipeline([P.RandomRotation(25), P.RandomCrop((40, 32)), P.ColorJitter(0.1)], seed=2)
     record = augment.draw(torch.rand(3, 3, 48, 64))
     coarse = record.at((12, 16))
     assert coarse.size_out == (10, 8)
     y, x = torch.meshgrid(torch.arange(12.0, dtype=torch.float64), torch.arange(16.0, dtype=torch.float64), indexing="ij")
     out = augment.apply({"heatmap": torch.stack((x, y)).expand(3, -1, -1, -1)}, coarse)["heatmap"]
-    nothing = Pipeline([]).draw(torch.rand(1, 3, 48, 64))
+    nothing = P.Pipeline([]).draw(torch.rand(1, 3, 48, 64))
     expected = (record.map_to(nothing).grid((10, 8)) + 0.5) / 4 - 0.5
     inner = (expected > 0).all(-1) & (expected < torch.tensor([15.0, 11.0])).all(-1)
     assert inner.double().mean() > 0.5
@@ -131,16 +115,16 @@ def test_a_logit_map_goes_through_the_same_draw():
 
 
 def test_resolutions_that_do_not_divide_are_told():
-    record = Pipeline([CenterCrop((10, 8))]).draw(torch.rand(1, 3, 16, 16))
-    refused(InvalidArgument, r"size: expected one that makes \(10, 8\) whole numbers, too.*out=", record.at, 4)
+    record = P.Pipeline([P.CenterCrop((10, 8))]).draw(torch.rand(1, 3, 16, 16))
+    refused(P.InvalidArgument, r"size: expected one that makes \(10, 8\) whole numbers, too.*out=", record.at, 4)
     assert record.at(4, out=(2, 2)).size_out == (2, 2)
 
 
 def test_records_are_rows():
-    augment = Pipeline([RandomAffine(30), RandomHorizontalFlip(), ColorJitter(0.3)], seed=4)
+    augment = P.Pipeline([P.RandomAffine(30), P.RandomHorizontalFlip(), P.ColorJitter(0.3)], seed=4)
     left, right = torch.rand(2, 3, 3, 10, 12)
     (out_left, a), (out_right, b) = augment(left, return_record=True), augment(right, return_record=True)
-    both = Record.cat([a, b])
+    both = P.Record.cat([a, b])
     assert torch.equal(augment.apply(torch.cat((left, right)), both), torch.cat((out_left, out_right)))
     mask = torch.tensor([True, False, True])
     mixed = augment.apply(left, a.where(mask, b))
@@ -149,7 +133,7 @@ def test_records_are_rows():
     again = augment.apply(left.repeat(2, 1, 1, 1), a.repeat(2))
     assert torch.equal(again, out_left.repeat(2, 1, 1, 1))
     singles = [augment(picture, return_record=True) for picture in left]
-    stacked = Record.stack([record for _, record in singles])
+    stacked = P.Record.stack([record for _, record in singles])
     assert torch.equal(augment.apply(left, stacked), torch.stack([out for out, _ in singles]))
     assert torch.equal(augment.apply(left[1:2], a[1]), out_left[1:2])
     assert a.bounds()["0.degrees"] == (-30.0, 30.0)
@@ -157,7 +141,9 @@ def test_records_are_rows():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.uint8])
 def test_a_record_of_one_row_applies_to_any_number(dtype):
-    augment = Pipeline([RandomAffine(30), ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1, clip="each"), RandomGamma()], seed=4)
+    augment = P.Pipeline(
+        [P.RandomAffine(30), P.ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1, clip="each"), P.RandomGamma()], seed=4
+    )
     pictures = (torch.rand(4, 3, 10, 12) * 255).to(dtype) if dtype == torch.uint8 else torch.rand(4, 3, 10, 12)
     record = augment.draw(pictures[0])
     points = torch.rand(4, 5, 2) * 8
@@ -188,25 +174,25 @@ def test_the_inverse_says_what_the_view_had_shown(mover):
 
 
 def test_mistakes_are_told():
-    augment, pictures = Pipeline([RandomRotation(10)]), torch.rand(3, 3, 8, 8)
+    augment, pictures = P.Pipeline([P.RandomRotation(10)]), torch.rand(3, 3, 8, 8)
     record = augment.draw(pictures)
-    other = Pipeline([RandomRotation(11)]).draw(pictures)
-    with pytest.raises(InvalidArgument, match=r"map_to: expected a record for pictures of \(8, 8\).*record.at"):
+    other = P.Pipeline([P.RandomRotation(11)]).draw(pictures)
+    with pytest.raises(P.InvalidArgument, match=r"map_to: expected a record for pictures of \(8, 8\).*record.at"):
         record.map_to(augment.draw(torch.rand(3, 3, 9, 8)))
-    refused(InvalidArgument, "map_to: expected a record of 3 samples, or of 1, got 2", record.map_to, record[:2])
-    refused(InvalidType, "record: expected the Record of an earlier call", record.map_to, record.matrix)
-    refused(InvalidArgument, r"xy: expected points \(N, 2\) or \(3, N, 2\)", record.map_to(record).points, torch.rand(3, 4, 3))
-    for put in (lambda: Record.cat([record, other]), lambda: record.where(torch.ones(3).bool(), other), lambda: Record.cat([])):
-        refused(InvalidArgument, r"expected (records of one pipeline|at least one record)", put)
-    refused(InvalidArgument, r"where: expected a boolean \(3,\) mask", record.where, torch.ones(3), record)
-    refused(InvalidArgument, r"Record.stack: expected records of one sample", Record.stack, [record])
+    refused(P.InvalidArgument, "map_to: expected a record of 3 samples, or of 1, got 2", record.map_to, record[:2])
+    refused(P.InvalidType, "record: expected the Record of an earlier call", record.map_to, record.matrix)
+    refused(P.InvalidArgument, r"xy: expected points \(N, 2\) or \(3, N, 2\)", record.map_to(record).points, torch.rand(3, 4, 3))
+    for put in (lambda: P.Record.cat([record, other]), lambda: record.where(torch.ones(3).bool(), other), lambda: P.Record.cat([])):
+        refused(P.InvalidArgument, r"expected (records of one pipeline|at least one record)", put)
+    refused(P.InvalidArgument, r"where: expected a boolean \(3,\) mask", record.where, torch.ones(3), record)
+    refused(P.InvalidArgument, r"Record.stack: expected records of one sample", P.Record.stack, [record])
     for replay in (augment.apply, augment.inverse):
-        with pytest.raises(InvalidArgument, match=r"record: expected one of this pipeline's: .*Replay it with"):
-            replay(pictures, Pipeline([RandomHorizontalFlip()]).draw(pictures))
-    refused(InvalidArgument, "2 samples, as in the record", augment.apply, pictures, record[:2])
+        with pytest.raises(P.InvalidArgument, match=r"record: expected one of this pipeline's: .*Replay it with"):
+            replay(pictures, P.Pipeline([P.RandomHorizontalFlip()]).draw(pictures))
+    refused(P.InvalidArgument, "2 samples, as in the record", augment.apply, pictures, record[:2])
 
 
 def test_a_map_of_views_with_different_resizes():
     pictures = torch.rand(1, 3, 32, 32)
-    a, b = (Pipeline([Resize(size)]).draw(pictures) for size in (8, 16))
+    a, b = (P.Pipeline([P.Resize(size)]).draw(pictures) for size in (8, 16))
     assert torch.allclose(a.map_to(b).points(torch.tensor([[0.0, 0.0], [7.0, 3.0]])), torch.tensor([[[0.5, 0.5], [14.5, 6.5]]]))

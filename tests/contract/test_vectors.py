@@ -5,28 +5,14 @@ import pytest
 import torch
 from scipy.optimize import approx_fprime
 
-from pellucid import (
-    GridDistortion,
-    InvalidArgument,
-    InvalidType,
-    Key,
-    Pipeline,
-    RandomAffine,
-    RandomElastic,
-    RandomHorizontalFlip,
-    RandomPerspective,
-    RandomRotation,
-    RandomRotation90,
-    RandomScale,
-    RandomVerticalFlip,
-)
+import pellucid as P
 from pellucid.geometry.points import transform_points
 from pellucid.geometry.vectors import mirrors, turn_flow, turn_normals
 from tests.refusals import refused
 
 MAPS = {
-    "affine": [RandomAffine(40, (0.1, 0.1), scale=(0.7, 1.4), shear=12), RandomHorizontalFlip(0.5)],
-    "perspective": [RandomPerspective(0.5, p=1.0), RandomVerticalFlip(0.5)],
+    "affine": [P.RandomAffine(40, (0.1, 0.1), scale=(0.7, 1.4), shear=12), P.RandomHorizontalFlip(0.5)],
+    "perspective": [P.RandomPerspective(0.5, p=1.0), P.RandomVerticalFlip(0.5)],
 }
 
 
@@ -38,7 +24,7 @@ def _pixels(height, width):
 @pytest.mark.parametrize("maps", MAPS.values(), ids=MAPS)
 def test_flow_leads_to_where_the_second_picture_shows_the_point(maps):
     """Every flow is linear in the pixel here, so that reading it between pixels costs nothing."""
-    augment, pixels = Pipeline(maps, seed=3), _pixels(19, 23)
+    augment, pixels = P.Pipeline(maps, seed=3), _pixels(19, 23)
     flow = (pixels @ torch.tensor([[0.05, 0.11], [-0.07, 0.02]], dtype=torch.float64) + 0.4).mT.unflatten(-1, (19, 23))
     batch = {"image": torch.rand(6, 3, 19, 23), "flow": flow.expand(6, -1, -1, -1)}
     out, record = augment(batch, return_record=True)
@@ -59,7 +45,7 @@ def test_flow_leads_to_where_the_second_picture_shows_the_point(maps):
 @pytest.mark.parametrize("maps", MAPS.values(), ids=MAPS)
 def test_normals_are_those_of_the_moved_surface(maps):
     """Oracle: finite differences (scipy) of a plane that the map carries along, its depth zoomed as the docstring says."""
-    augment = Pipeline(maps, seed=5)
+    augment = P.Pipeline(maps, seed=5)
     record = augment.draw({"image": torch.rand(3, 1, 20, 20)})
     slope = np.array([0.4, -0.3])
     normal = torch.tensor([-0.4, 0.3, 1.0], dtype=torch.float64)
@@ -87,13 +73,13 @@ def test_closed_forms_of_normals():
     image = torch.zeros(1, 1, 4, 4)
 
     def through(*transforms):
-        return Pipeline(transforms)({"image": image, "normals": unit})["normals"][0, :, 2, 2]
+        return P.Pipeline(transforms)({"image": image, "normals": unit})["normals"][0, :, 2, 2]
 
-    assert torch.equal(through(RandomHorizontalFlip(1.0)), torch.tensor([-0.6, 0.0, 0.8]))
-    assert torch.equal(through(RandomVerticalFlip(1.0)), torch.tensor([0.6, 0.0, 0.8]))
-    torch.testing.assert_close(through(RandomRotation90((1,))), torch.tensor([0.0, -0.6, 0.8]))  # counter-clockwise, y down
-    torch.testing.assert_close(through(RandomScale((2.0, 2.0))), torch.tensor([0.6, 0.0, 0.8]))
-    assert torch.equal(through(RandomRotation(0)), torch.tensor([0.6, 0.0, 0.8]))
+    assert torch.equal(through(P.RandomHorizontalFlip(1.0)), torch.tensor([-0.6, 0.0, 0.8]))
+    assert torch.equal(through(P.RandomVerticalFlip(1.0)), torch.tensor([0.6, 0.0, 0.8]))
+    torch.testing.assert_close(through(P.RandomRotation90((1,))), torch.tensor([0.0, -0.6, 0.8]))  # counter-clockwise, y down
+    torch.testing.assert_close(through(P.RandomScale((2.0, 2.0))), torch.tensor([0.6, 0.0, 0.8]))
+    assert torch.equal(through(P.RandomRotation(0)), torch.tensor([0.6, 0.0, 0.8]))
 
 
 @pytest.mark.parametrize(("turn", "channels"), [(turn_flow, 2), (turn_normals, 3)])
@@ -109,15 +95,15 @@ def test_gradients(turn, channels):
 def test_left_and_right_change_places_where_the_map_mirrors():
     points = torch.tensor([[2.0, 3.0, 1.0], [5.0, 6.0, 1.0], [9.0, 8.0, 0.0]]).expand(16, 3, 3)
     maps = torch.rand(16, 3, 12, 12)
-    augment = Pipeline(
-        [RandomHorizontalFlip(0.5), RandomVerticalFlip(0.5), RandomRotation(180)],
+    augment = P.Pipeline(
+        [P.RandomHorizontalFlip(0.5), P.RandomVerticalFlip(0.5), P.RandomRotation(180)],
         seed=2,
         pairs={"keypoints": [(1, 2)], "heatmap": [(0, 2)]},
     )
     flags = torch.tensor([True, True, False]).expand(16, 3)
     batch = {"image": maps, "keypoints": points, "keypoints_valid": flags, "heatmap": maps}
     out, record = augment(batch, return_record=True)
-    plain = Pipeline(augment.transforms, seed=2).apply(batch, record)
+    plain = P.Pipeline(augment.transforms, seed=2).apply(batch, record)
     mirrored = torch.linalg.det(record.matrix.double()) < 0
     assert 0 < mirrored.sum() < 16
     for sample in range(16):
@@ -131,7 +117,7 @@ def test_left_and_right_change_places_where_the_map_mirrors():
 
 
 def test_one_sample_a_video_and_a_file(tmp_path):
-    augment = Pipeline([RandomHorizontalFlip(1.0)], pairs={"keypoints": [(0, 1)]}, seed=1)
+    augment = P.Pipeline([P.RandomHorizontalFlip(1.0)], pairs={"keypoints": [(0, 1)]}, seed=1)
     points = torch.tensor([[1.0, 1.0], [4.0, 2.0]])
     wanted = torch.tensor([[3.0, 2.0], [6.0, 1.0]])
     one = augment({"image": torch.zeros(3, 8, 8), "keypoints": points})
@@ -141,7 +127,7 @@ def test_one_sample_a_video_and_a_file(tmp_path):
     assert torch.equal(video["keypoints"], wanted.expand(2, 4, 2, 2))
     for name in ("a.toml", "a.json"):
         augment.save(tmp_path / name)
-        again = Pipeline.load(tmp_path / name)
+        again = P.Pipeline.load(tmp_path / name)
         assert again.options.pairs == {"keypoints": ((0, 1),)}
 
 
@@ -155,32 +141,32 @@ def test_mirrors_is_judged_in_the_middle():
 @pytest.mark.parametrize(
     ("pairs", "error"),
     [
-        ({"keypoints": [(0, 0)]}, InvalidArgument),
-        ({"keypoints": [(0, 1), (1, 2)]}, InvalidArgument),
-        ({"keypoints": [(-1, 1)]}, InvalidArgument),
-        ({"boxes": [(0, 1)]}, InvalidArgument),
-        ({"what": [(0, 1)]}, InvalidArgument),
-        ({"keypoints": 3}, InvalidType),
-        ({"keypoints": [(0.0, 1)]}, InvalidType),
-        ([(0, 1)], InvalidType),
+        ({"keypoints": [(0, 0)]}, P.InvalidArgument),
+        ({"keypoints": [(0, 1), (1, 2)]}, P.InvalidArgument),
+        ({"keypoints": [(-1, 1)]}, P.InvalidArgument),
+        ({"boxes": [(0, 1)]}, P.InvalidArgument),
+        ({"what": [(0, 1)]}, P.InvalidArgument),
+        ({"keypoints": 3}, P.InvalidType),
+        ({"keypoints": [(0.0, 1)]}, P.InvalidType),
+        ([(0, 1)], P.InvalidType),
     ],
 )
 def test_pairs_that_are_none_are_refused(pairs, error):
-    refused(error, "pairs", Pipeline, [], pairs=pairs)
+    refused(error, "pairs", P.Pipeline, [], pairs=pairs)
 
 
 def test_what_does_not_fit_is_refused():
     image = torch.zeros(1, 3, 8, 8)
-    with pytest.raises(InvalidArgument, match="places below 2"):
-        Pipeline([RandomHorizontalFlip()], pairs={"keypoints": [(0, 2)]})({"image": image, "keypoints": torch.zeros(1, 2, 2)})
-    refused(InvalidArgument, r"\(B, 2, H, W\)", Pipeline([]), {"image": image, "flow": torch.zeros(1, 3, 8, 8)})
-    refused(InvalidArgument, r"\(B, 3, H, W\)", Pipeline([]), {"image": image, "normals": torch.zeros(1, 8, 8)})
+    with pytest.raises(P.InvalidArgument, match="places below 2"):
+        P.Pipeline([P.RandomHorizontalFlip()], pairs={"keypoints": [(0, 2)]})({"image": image, "keypoints": torch.zeros(1, 2, 2)})
+    refused(P.InvalidArgument, r"\(B, 2, H, W\)", P.Pipeline([]), {"image": image, "flow": torch.zeros(1, 3, 8, 8)})
+    refused(P.InvalidArgument, r"\(B, 3, H, W\)", P.Pipeline([]), {"image": image, "normals": torch.zeros(1, 8, 8)})
 
 
 def test_boxes_and_rotated_boxes_in_one_batch():
-    augment = Pipeline([RandomHorizontalFlip(1.0)], box_format={"boxes_turned": "cxcywhr"})
+    augment = P.Pipeline([P.RandomHorizontalFlip(1.0)], box_format={"boxes_turned": "cxcywhr"})
     boxes, turned = torch.tensor([[[1.0, 2.0, 4.0, 5.0]]]), torch.tensor([[[2.5, 3.5, 3.0, 3.0, 0.25]]])
-    out = augment({"image": torch.zeros(1, 3, 8, 8), "boxes": boxes, "boxes_turned": turned}, key=Key(0))
+    out = augment({"image": torch.zeros(1, 3, 8, 8), "boxes": boxes, "boxes_turned": turned}, key=P.Key(0))
     assert torch.equal(out["boxes"], torch.tensor([[[4.0, 2.0, 7.0, 5.0]]]))
     torch.testing.assert_close(out["boxes_turned"], torch.tensor([[[5.5, 3.5, 3.0, 3.0, -0.25]]]))
     assert out["boxes_valid"].all()
@@ -189,7 +175,7 @@ def test_boxes_and_rotated_boxes_in_one_batch():
 
 def test_flow_under_a_field_ends_where_its_points_go():
     """Every flow is the same here, so that reading it costs nothing; points go by the record, whose oracle is scipy's."""
-    augment = Pipeline([RandomRotation(20), RandomElastic(8, magnitude=0.3), RandomHorizontalFlip(0.5)], seed=3)
+    augment = P.Pipeline([P.RandomRotation(20), P.RandomElastic(8, magnitude=0.3), P.RandomHorizontalFlip(0.5)], seed=3)
     image, pixels = torch.rand(4, 3, 24, 28), _pixels(24, 28).expand(4, -1, -1)
     flow = torch.tensor([2.5, -1.25], dtype=torch.float64)
     batch = {"image": image, "flow": flow[:, None, None].expand(4, 2, 24, 28), "heatmap": torch.ones(4, 1, 24, 28)}
@@ -203,10 +189,10 @@ def test_flow_under_a_field_ends_where_its_points_go():
     assert (back.mean((2, 3)) - flow).abs().max() < 0.2  # read between pixels of a flow that is no longer linear
 
 
-@pytest.mark.parametrize("field", [RandomElastic(8, magnitude=0.3), GridDistortion(3, magnitude=0.33)], ids=["cubic", "linear"])
+@pytest.mark.parametrize("field", [P.RandomElastic(8, magnitude=0.3), P.GridDistortion(3, magnitude=0.33)], ids=["cubic", "linear"])
 def test_normals_under_a_field_are_turned_by_its_derivative(field):
     """Oracle: central differences (of record.flow's exact places) in the place of the derivative, and the closed form of a map."""
-    augment = Pipeline([RandomRotation(20), field], seed=4)
+    augment = P.Pipeline([P.RandomRotation(20), field], seed=4)
     normal = torch.tensor([0.48, -0.36, 0.8], dtype=torch.float64)
     batch = {"image": torch.rand(2, 3, 24, 28), "normals": normal[:, None, None].expand(2, 3, 24, 28)}
     out, record = augment(batch, return_record=True)
@@ -225,7 +211,7 @@ def test_normals_under_a_field_are_turned_by_its_derivative(field):
 
 
 def test_gradients_of_vectors_under_a_field():
-    augment = Pipeline([RandomElastic(4, magnitude=0.3)], seed=4)
+    augment = P.Pipeline([P.RandomElastic(4, magnitude=0.3)], seed=4)
     record = augment.draw(torch.rand(1, 3, 3, 4, dtype=torch.float64))
     field = torch.rand(1, 3, 3, 4, dtype=torch.float64) + 0.3
 

@@ -10,24 +10,11 @@ from scipy import integrate, special, stats
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import pellucid as P
-from pellucid import (
-    Bernoulli,
-    Categorical,
-    CenteredUniform,
-    Constant,
-    Key,
-    Learnable,
-    LogUniform,
-    MultivariateNormal,
-    Normal,
-    Pipeline,
-    Uniform,
-)
 from pellucid.pipeline.estimators import entropy, kl_divergence
 from tests.draws.test_learning import FIELDS
 from tests.refusals import refused
 
-L, F64 = Learnable, torch.float64
+L, F64 = P.Learnable, torch.float64
 
 
 def moved(augment, seed=0):
@@ -41,41 +28,41 @@ def moved(augment, seed=0):
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_frozen_draws_what_the_learned_pipeline_draws_now(name, tmp_path):
-    augment = moved(Pipeline([FIELDS[name]], seed=4, return_valid=True))
+    augment = moved(P.Pipeline([FIELDS[name]], seed=4, return_valid=True))
     frozen = augment.frozen()
     assert not list(frozen.parameters())
     assert frozen.options == augment.options
     x = torch.rand(16, 3, 8, 8)
-    ours, theirs = augment.draw(x, key=Key(1, 2)), frozen.draw(x, key=Key(1, 2))
+    ours, theirs = augment.draw(x, key=P.Key(1, 2)), frozen.draw(x, key=P.Key(1, 2))
     for drawn, plain in zip(ours.params, theirs.params, strict=True):
         for value in drawn:
             assert torch.allclose(drawn[value].detach().to(F64), plain[value].to(F64), rtol=1e-5, atol=1e-6), value
     frozen.save(tmp_path / "plain.toml")
-    assert Pipeline.load(tmp_path / "plain.toml").transforms == frozen.transforms
+    assert P.Pipeline.load(tmp_path / "plain.toml").transforms == frozen.transforms
     assert augment.numbers().keys() != set()
 
 
 def test_frozen_keeps_seed_step_and_mode():
-    augment = Pipeline([P.RandomRotation(L(3.0))], seed=9).eval()
+    augment = P.Pipeline([P.RandomRotation(L(3.0))], seed=9).eval()
     augment(torch.rand(1, 3, 4, 4))
     frozen = augment.frozen()
     assert (frozen.step, int(frozen._seed), frozen.training) == (1, 9, False)
-    plain = Pipeline([P.RandomRotation(3.0), P.RandomHorizontalFlip()])
+    plain = P.Pipeline([P.RandomRotation(3.0), P.RandomHorizontalFlip()])
     assert plain.frozen().transforms == plain.transforms
 
 
 def test_frozen_takes_parameters_and_full_covariances():
     own = torch.nn.Parameter(torch.tensor(7.0))
-    augment = moved(Pipeline([P.RandomRotation(own), P.RandomLieAffine(MultivariateNormal.learned_from((0.05,) * 6))]))
+    augment = moved(P.Pipeline([P.RandomRotation(own), P.RandomLieAffine(P.MultivariateNormal.learned_from((0.05,) * 6))]))
     x = torch.rand(8, 3, 8, 8)
-    ours, theirs = augment.draw(x, key=Key(0, 0)), augment.frozen().draw(x, key=Key(0, 0))
+    ours, theirs = augment.draw(x, key=P.Key(0, 0)), augment.frozen().draw(x, key=P.Key(0, 0))
     assert torch.allclose(ours.params[0]["degrees"], theirs.params[0]["degrees"])
     assert torch.allclose(ours.params[1]["generators"], theirs.params[1]["generators"], atol=1e-6)
     assert augment.frozen().transforms[0].degrees == pytest.approx(own.item())
 
 
 def test_logs_are_plain():
-    augment = Pipeline([P.RandomAffine(degrees=Uniform(L(-10.0), L(10.0)), p=L(0.5)), P.RandomHorizontalFlip()])
+    augment = P.Pipeline([P.RandomAffine(degrees=P.Uniform(L(-10.0), L(10.0)), p=L(0.5)), P.RandomHorizontalFlip()])
     numbers = augment.numbers()
     assert numbers == pytest.approx({"0.gate.p": 0.5, "0.degrees.low": -10.0, "0.degrees.high": 10.0})
     assert all(type(value) is float for value in numbers.values())
@@ -83,7 +70,7 @@ def test_logs_are_plain():
 
 
 def test_an_exponential_moving_average_of_a_policy_draws():
-    augment = Pipeline([P.RandomRotation(Uniform(L(-10.0), L(10.0))), P.RandomInvert(p=L(0.5))])
+    augment = P.Pipeline([P.RandomRotation(P.Uniform(L(-10.0), L(10.0))), P.RandomInvert(p=L(0.5))])
     average = AveragedModel(augment, multi_avg_fn=get_ema_multi_avg_fn(0.5))
     average.update_parameters(augment)
     start = augment.numbers()
@@ -95,8 +82,8 @@ def test_an_exponential_moving_average_of_a_policy_draws():
     for name in start:
         assert min(start[name], end[name]) < middle[name] < max(start[name], end[name]), name
     x = torch.rand(4, 3, 6, 6)
-    assert torch.equal(average(x, key=Key(0, 0)), average.module.frozen()(x, key=Key(0, 0))) or torch.allclose(
-        average(x, key=Key(0, 0)), average.module.frozen()(x, key=Key(0, 0)), atol=1e-5
+    assert torch.equal(average(x, key=P.Key(0, 0)), average.module.frozen()(x, key=P.Key(0, 0))) or torch.allclose(
+        average(x, key=P.Key(0, 0)), average.module.frozen()(x, key=P.Key(0, 0)), atol=1e-5
     )
 
 
@@ -104,7 +91,7 @@ def test_state_dict_and_copies_carry_everything_learned(tmp_path):
     head = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 36, 1))
 
     def build():
-        return Pipeline(
+        return P.Pipeline(
             [P.RandomRotation(L(5.0, by=copy.deepcopy(head))), P.RandomInvert(p=L(0.3)), P.RandomTranslate((L(0.1), 0.1))]
         )
 
@@ -116,7 +103,7 @@ def test_state_dict_and_copies_carry_everything_learned(tmp_path):
     x = torch.rand(4, 3, 6, 6)
     for other in (again, copy.deepcopy(augment)):
         assert other.numbers(x) == augment.numbers(x)
-        assert torch.equal(other(x, key=Key(1, 1)), augment(x, key=Key(1, 1)))
+        assert torch.equal(other(x, key=P.Key(1, 1)), augment(x, key=P.Key(1, 1)))
         assert other.step == augment.step
 
 
@@ -126,14 +113,14 @@ def uniform(low, high):
 
 # The distribution, and scipy's with the same numbers.
 LEARNED = [
-    (Uniform(L(-1.0), L(2.0)), lambda low, high: uniform(low, high)),
-    (CenteredUniform(L(0.5), L(2.0)), lambda center, half_width: uniform(center - half_width, center + half_width)),
-    (LogUniform(L(0.5), L(4.0)), lambda low, high: stats.loguniform(low, high)),
-    (Normal(L(0.3), L(2.0)), lambda mean, std: stats.norm(mean, std)),
-    (Bernoulli(L(0.3)), lambda p: stats.bernoulli(p)),
-    (Categorical((1.0, 4.0, 5.0), (L(1.0), L(2.0), L(3.0))), lambda *shares: stats.multinomial(1, shares)),
+    (P.Uniform(L(-1.0), L(2.0)), lambda low, high: uniform(low, high)),
+    (P.CenteredUniform(L(0.5), L(2.0)), lambda center, half_width: uniform(center - half_width, center + half_width)),
+    (P.LogUniform(L(0.5), L(4.0)), lambda low, high: stats.loguniform(low, high)),
+    (P.Normal(L(0.3), L(2.0)), lambda mean, std: stats.norm(mean, std)),
+    (P.Bernoulli(L(0.3)), lambda p: stats.bernoulli(p)),
+    (P.Categorical((1.0, 4.0, 5.0), (L(1.0), L(2.0), L(3.0))), lambda *shares: stats.multinomial(1, shares)),
     (
-        MultivariateNormal((L(0.0), 1.0), ((L(0.5),), (L(0.2), L(0.4)))),
+        P.MultivariateNormal((L(0.0), 1.0), ((L(0.5),), (L(0.2), L(0.4)))),
         lambda m, n, a, b, c: stats.multivariate_normal((m, n), np.array(((a, 0), (b, c))) @ np.array(((a, b), (0, c)))),
     ),
 ]
@@ -149,17 +136,17 @@ def test_entropy_is_scipys_and_has_its_slope(distribution, oracle):
 
 
 def test_what_does_not_spread_has_no_entropy():
-    refused(ValueError, "spreads", entropy, Constant(1.0), {})
-    assert entropy(Bernoulli(0.0), {}).item() == pytest.approx(0.0, abs=1e-12)
-    assert entropy(Categorical((1.0, 2.0), (0.0, 1.0)), {}).item() == pytest.approx(0.0, abs=1e-12)
+    refused(ValueError, "spreads", entropy, P.Constant(1.0), {})
+    assert entropy(P.Bernoulli(0.0), {}).item() == pytest.approx(0.0, abs=1e-12)
+    assert entropy(P.Categorical((1.0, 2.0), (0.0, 1.0)), {}).item() == pytest.approx(0.0, abs=1e-12)
 
 
 PAIRS = [
-    (Uniform(0.0, 1.0), Uniform(-1.0, 3.0), uniform(0.0, 1.0), uniform(-1.0, 3.0)),
-    (Uniform(0.0, 1.0), CenteredUniform(1.0, 2.0), uniform(0.0, 1.0), uniform(-1.0, 3.0)),
-    (Uniform(0.0, 4.0), Normal(1.0, 2.0), uniform(0.0, 4.0), stats.norm(1.0, 2.0)),
-    (Normal(0.0, 1.5), Normal(1.0, 2.0), stats.norm(0.0, 1.5), stats.norm(1.0, 2.0)),
-    (LogUniform(1.0, 2.0), LogUniform(0.5, 4.0), stats.loguniform(1.0, 2.0), stats.loguniform(0.5, 4.0)),
+    (P.Uniform(0.0, 1.0), P.Uniform(-1.0, 3.0), uniform(0.0, 1.0), uniform(-1.0, 3.0)),
+    (P.Uniform(0.0, 1.0), P.CenteredUniform(1.0, 2.0), uniform(0.0, 1.0), uniform(-1.0, 3.0)),
+    (P.Uniform(0.0, 4.0), P.Normal(1.0, 2.0), uniform(0.0, 4.0), stats.norm(1.0, 2.0)),
+    (P.Normal(0.0, 1.5), P.Normal(1.0, 2.0), stats.norm(0.0, 1.5), stats.norm(1.0, 2.0)),
+    (P.LogUniform(1.0, 2.0), P.LogUniform(0.5, 4.0), stats.loguniform(1.0, 2.0), stats.loguniform(0.5, 4.0)),
 ]
 
 
@@ -171,9 +158,9 @@ def test_divergence_is_the_integral(p, q, oracle_p, oracle_q):
 
 
 DISCRETE = [
-    (Bernoulli(0.3), Bernoulli(0.6), (0.7, 0.3), (0.4, 0.6)),
-    (Bernoulli(1.0), Bernoulli(0.6), (0.0, 1.0), (0.4, 0.6)),
-    (Categorical((1.0, 2.0), (1.0, 3.0)), Categorical((5.0, 6.0), (2.0, 2.0)), (0.25, 0.75), (0.5, 0.5)),
+    (P.Bernoulli(0.3), P.Bernoulli(0.6), (0.7, 0.3), (0.4, 0.6)),
+    (P.Bernoulli(1.0), P.Bernoulli(0.6), (0.0, 1.0), (0.4, 0.6)),
+    (P.Categorical((1.0, 2.0), (1.0, 3.0)), P.Categorical((5.0, 6.0), (2.0, 2.0)), (0.25, 0.75), (0.5, 0.5)),
 ]
 
 
@@ -191,11 +178,11 @@ def test_divergence_of_correlated_normals_is_the_mean_of_the_logarithm():
     z = np.stack(np.meshgrid(points, points), -1).reshape(-1, 2)
     x = np.array(p[0]) + z @ lower[0].T
     expected = (np.outer(weights, weights).ravel() / weights.sum() ** 2 * (one.logpdf(x) - two.logpdf(x))).sum()
-    assert kl_divergence(MultivariateNormal(*p), {}, MultivariateNormal(*q)).item() == pytest.approx(expected, rel=1e-9)
+    assert kl_divergence(P.MultivariateNormal(*p), {}, P.MultivariateNormal(*q)).item() == pytest.approx(expected, rel=1e-9)
 
 
 def test_divergence_has_a_slope_and_none_where_it_is_infinite():
-    p, q = Uniform(L(-0.5), L(0.75)), Uniform(L(-1.0), L(2.0))
+    p, q = P.Uniform(L(-0.5), L(0.75)), P.Uniform(L(-1.0), L(2.0))
     raw, raw_q = ({name: torch.tensor(v, dtype=F64, requires_grad=True) for name, v in each.start().items()} for each in (p, q))
 
     def divergence(*tensors):
@@ -209,30 +196,30 @@ def test_divergence_has_a_slope_and_none_where_it_is_infinite():
 
 def test_strangers_have_no_divergence():
     for p, q in (
-        (Normal(), Uniform(0.0, 1.0)),
-        (Bernoulli(0.5), Categorical((1.0, 2.0))),
-        (Uniform(1.0, 2.0), LogUniform(1.0, 2.0)),
-        (Categorical((1.0, 2.0)), Categorical((1.0, 2.0, 3.0))),
-        (MultivariateNormal.learned_from((1.0,)), MultivariateNormal((0.0, 0.0), ((1.0,), (0.0, 1.0)))),
+        (P.Normal(), P.Uniform(0.0, 1.0)),
+        (P.Bernoulli(0.5), P.Categorical((1.0, 2.0))),
+        (P.Uniform(1.0, 2.0), P.LogUniform(1.0, 2.0)),
+        (P.Categorical((1.0, 2.0)), P.Categorical((1.0, 2.0, 3.0))),
+        (P.MultivariateNormal.learned_from((1.0,)), P.MultivariateNormal((0.0, 0.0), ((1.0,), (0.0, 1.0)))),
     ):
         raw = {name: torch.tensor(v) for name, v in p.start().items()}
         refused(ValueError, "one kind", kl_divergence, p, raw, q)
 
 
 def test_regularisers_move_the_ranges():
-    augment = Pipeline([P.RandomRotation(Uniform(L(-10.0), L(10.0))), P.RandomInvert(p=L(0.2)), P.RandomBrightness(0.2)])
+    augment = P.Pipeline([P.RandomRotation(P.Uniform(L(-10.0), L(10.0))), P.RandomInvert(p=L(0.2)), P.RandomBrightness(0.2)])
     assert set(augment.entropy()) == {"0.degrees", "1.gate"}
     optimiser = torch.optim.Adam(augment.parameters(), lr=0.2)
     for _ in range(600):
         optimiser.zero_grad()
-        (-augment.entropy()["1.gate"] + augment.kl({"0.degrees": Normal(5.0, 1.0)})["0.degrees"]).backward()
+        (-augment.entropy()["1.gate"] + augment.kl({"0.degrees": P.Normal(5.0, 1.0)})["0.degrees"]).backward()
         optimiser.step()
     now = augment.numbers()
     assert now["1.gate.p"] == pytest.approx(0.5, abs=0.02)
     assert (now["0.degrees.low"] + now["0.degrees.high"]) / 2 == pytest.approx(5.0, abs=0.1)
     # The uniform closest to a normal has its variance: width sqrt(12) sigma.
     assert now["0.degrees.high"] - now["0.degrees.low"] == pytest.approx(12**0.5, rel=0.02)
-    refused(ValueError, "names among", augment.kl, {"2.brightness": Normal()})
+    refused(ValueError, "names among", augment.kl, {"2.brightness": P.Normal()})
 
 
 OTHER_BOUNDS = {
@@ -249,7 +236,7 @@ OTHER_BOUNDS = {
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_state_of_other_bounds_is_refused(name, strict):
     """The same unbounded parameter is another number there: 10 of 20 degrees would become 90 of 180."""
-    ours, other = (Pipeline([transform]) for transform in OTHER_BOUNDS[name])
+    ours, other = (P.Pipeline([transform]) for transform in OTHER_BOUNDS[name])
     target = other if set(ours.learned.state_dict()) == set(other.learned.state_dict()) else None
     before = {k: v.clone() for k, v in other.learned.state_dict().items()}
     if target is None:  # other parameters altogether: torch's own complaint, in strict mode
@@ -263,26 +250,26 @@ def test_a_state_of_other_bounds_is_refused(name, strict):
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_states_load_where_only_the_start_differs(name):
-    augment = moved(Pipeline([FIELDS[name]]), seed=1)
-    again = Pipeline([FIELDS[name]])
+    augment = moved(P.Pipeline([FIELDS[name]]), seed=1)
+    again = P.Pipeline([FIELDS[name]])
     again.load_state_dict(augment.state_dict())
     for ours, theirs in zip(augment.state_dict().values(), again.state_dict().values(), strict=True):
         assert torch.equal(ours, theirs)
     half = {k: v.to(torch.bfloat16) if v.is_floating_point() else v for k, v in augment.state_dict().items()}
-    Pipeline([FIELDS[name]]).load_state_dict(half)
+    P.Pipeline([FIELDS[name]]).load_state_dict(half)
     assert all(isinstance(value, torch.Tensor) for value in augment.state_dict().values())  # as safetensors wants them
 
 
 def test_states_without_a_word_on_bounds_load():
-    augment = moved(Pipeline([P.RandomRotation(L(10.0, low=0.0, high=20.0)), P.RandomInvert(p=L(0.5))]))
+    augment = moved(P.Pipeline([P.RandomRotation(L(10.0, low=0.0, high=20.0)), P.RandomInvert(p=L(0.5))]))
     old = {name: value for name, value in augment.state_dict().items() if not name.endswith("_extra_state")}
     assert len(old) < len(augment.state_dict())
-    again = Pipeline([P.RandomRotation(L(3.0, low=0.0, high=20.0)), P.RandomInvert(p=L(0.1))])
+    again = P.Pipeline([P.RandomRotation(L(3.0, low=0.0, high=20.0)), P.RandomInvert(p=L(0.1))])
     again.load_state_dict(old)
     assert again.numbers() == augment.numbers()
     again.load_state_dict(augment.state_dict())
-    assert not any(name.endswith("_extra_state") for name in Pipeline([P.RandomRotation(3.0)]).state_dict())
-    fewer = Pipeline([P.RandomRotation(L(3.0, low=0.0, high=20.0))])
+    assert not any(name.endswith("_extra_state") for name in P.Pipeline([P.RandomRotation(3.0)]).state_dict())
+    fewer = P.Pipeline([P.RandomRotation(L(3.0, low=0.0, high=20.0))])
     fewer.load_state_dict(augment.state_dict(), strict=False)
     assert fewer.numbers()["0.degrees.half_width"] == augment.numbers()["0.degrees.half_width"]
 
@@ -296,7 +283,7 @@ def hints(call):
 
 def test_a_plain_call_that_trains_a_gate_points_to_expected_once():
     x = torch.rand(2, 3, 5, 5)
-    augment = Pipeline([P.RandomInvert(p=L(0.3)), P.RandomRotation(Uniform(L(-9.0), L(9.0), "boundary"))])
+    augment = P.Pipeline([P.RandomInvert(p=L(0.3)), P.RandomRotation(P.Uniform(L(-9.0), L(9.0), "boundary"))])
     with torch.no_grad():
         assert not hints(lambda: augment(x))
     (said,) = hints(lambda: augment(x))
@@ -310,12 +297,12 @@ def test_a_plain_call_that_trains_a_gate_points_to_expected_once():
 def test_no_hint_where_the_surrogate_is_meant_or_nothing_trains(estimator):
     x = torch.rand(2, 3, 5, 5)
     for augment in (
-        Pipeline([P.RandomInvert(p=Bernoulli(L(0.3), estimator=estimator)), P.RandomRotation(L(9.0))]),
-        Pipeline([P.RandomInvert(p=L(0.3))]).requires_grad_(False),
-        Pipeline([P.RandomInvert(p=0.3)]),
+        P.Pipeline([P.RandomInvert(p=P.Bernoulli(L(0.3), estimator=estimator)), P.RandomRotation(L(9.0))]),
+        P.Pipeline([P.RandomInvert(p=L(0.3))]).requires_grad_(False),
+        P.Pipeline([P.RandomInvert(p=0.3)]),
     ):
         assert not hints(lambda augment=augment: augment(x))
-    loss = Pipeline([P.RandomInvert(p=L(0.3))])
+    loss = P.Pipeline([P.RandomInvert(p=L(0.3))])
     assert not hints(lambda: loss.expected(lambda out: out.mean((1, 2, 3)), x))
 
 
@@ -327,7 +314,7 @@ def test_what_draws_raises_is_heard():
         def draws(self, spec):
             raise P.InvalidArgument("no images of this kind")
 
-    refused(P.InvalidArgument, "no images of this kind", Pipeline, [Unmade(L(3.0))])
+    refused(P.InvalidArgument, "no images of this kind", P.Pipeline, [Unmade(L(3.0))])
 
 
 def test_images_refused_by_segment_leave_learning_alone():
@@ -337,6 +324,6 @@ def test_images_refused_by_segment_leave_learning_alone():
                 raise P.InvalidArgument("too large")
             return super().segment(spec)
 
-    augment = Pipeline([Small(L(3.0))])
+    augment = P.Pipeline([Small(L(3.0))])
     assert len(list(augment.parameters())) == 1
     refused(P.InvalidArgument, "too large", augment, torch.rand(1, 3, 65, 65))

@@ -6,36 +6,21 @@ import pytest
 import torch
 from torch.func import jacfwd, jvp, vmap
 
-from pellucid import (
-    CenterCrop,
-    Key,
-    Normalize,
-    Pad,
-    Pipeline,
-    RandomAffine,
-    RandomElastic,
-    RandomGaussianBlur,
-    RandomGaussianNoise,
-    RandomMotionBlur,
-    RandomPerspective,
-    RandomResizedCrop,
-    RandomRotation,
-    Resize,
-)
+import pellucid as P
 from pellucid.kernels import blend, convolve, patches, resize, warp
 
 F64 = torch.float64
 RUNS = {
-    "resize": [Resize((7, 9))],
-    "crop": [RandomResizedCrop((8, 8)), Normalize(0.5, 0.2)],
-    "enlarged, bicubic": [Resize((17, 19), interpolation="bicubic")],
-    "antialiased": [RandomAffine(30, scale=(0.4, 0.6), antialias=True, fill=0.3)],
-    "perspective": [RandomPerspective(0.5, p=1.0, fill=0.3)],
-    "canvases": [Pad(2, fill=0.4), RandomRotation(30), CenterCrop(9), RandomRotation(30, fill=0.2), Normalize(0.5, 0.2)],
-    "field": [RandomElastic(p=1.0)],
-    "blur": [RandomGaussianBlur(5, (0.5, 1.5), p=1.0)],
-    "motion": [RandomMotionBlur()],
-    "noise": [RandomGaussianNoise(0.1, clip="none", p=1.0)],
+    "resize": [P.Resize((7, 9))],
+    "crop": [P.RandomResizedCrop((8, 8)), P.Normalize(0.5, 0.2)],
+    "enlarged, bicubic": [P.Resize((17, 19), interpolation="bicubic")],
+    "antialiased": [P.RandomAffine(30, scale=(0.4, 0.6), antialias=True, fill=0.3)],
+    "perspective": [P.RandomPerspective(0.5, p=1.0, fill=0.3)],
+    "canvases": [P.Pad(2, fill=0.4), P.RandomRotation(30), P.CenterCrop(9), P.RandomRotation(30, fill=0.2), P.Normalize(0.5, 0.2)],
+    "field": [P.RandomElastic(p=1.0)],
+    "blur": [P.RandomGaussianBlur(5, (0.5, 1.5), p=1.0)],
+    "motion": [P.RandomMotionBlur()],
+    "noise": [P.RandomGaussianNoise(0.1, clip="none", p=1.0)],
 }
 PRIMITIVES = {
     "warp": (warp._PRIMITIVES, "cpu"),
@@ -64,9 +49,9 @@ def pictures():
 @pytest.mark.parametrize("name", RUNS)
 def test_the_tangent_is_the_references(name, no_reference):
     x, by = pictures()
-    slow, fast = (Pipeline(RUNS[name], impl=impl) for impl in ("reference", "cpu"))
-    wanted = jvp(lambda x: slow(x, key=Key(3, 4)), (x,), (by,))
-    found = jvp(lambda x: fast(x, key=Key(3, 4)), (x,), (by,))
+    slow, fast = (P.Pipeline(RUNS[name], impl=impl) for impl in ("reference", "cpu"))
+    wanted = jvp(lambda x: slow(x, key=P.Key(3, 4)), (x,), (by,))
+    found = jvp(lambda x: fast(x, key=P.Key(3, 4)), (x,), (by,))
     torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-10)
     assert wanted[1].abs().max() > 0.1
 
@@ -84,7 +69,7 @@ def test_patches_have_it_too(count, no_reference):
 
 
 def shrink(x, impl="cpu"):
-    return Pipeline([RandomRotation(20), Resize((2, 3))], impl=impl)(x, key=Key(0, 0))
+    return P.Pipeline([P.RandomRotation(20), P.Resize((2, 3))], impl=impl)(x, key=P.Key(0, 0))
 
 
 def test_columns_of_a_batch(no_reference):

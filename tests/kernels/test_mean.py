@@ -3,30 +3,18 @@
 import pytest
 import torch
 
-from pellucid import (
-    CenterCrop,
-    ColorJitter,
-    Key,
-    Normalize,
-    Pipeline,
-    RandomAffine,
-    RandomContrast,
-    RandomCrop,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    Resize,
-)
+import pellucid as P
 from pellucid.kernels.color import pixels_of, with_mean
 from pellucid.kernels.resize import settled
 from pellucid.kernels.warp.packing import Opened, pack
 from tests.peers import torchvision_functional
 
 TRANSFORMS = {
-    "warp": [RandomAffine(30), ColorJitter(contrast=0.5)],
-    "colour alone": [ColorJitter(contrast=0.5)],
-    "more than one pass of colour": [ColorJitter(contrast=0.5), RandomAffine(30), ColorJitter(hue=0.2)],
-    "crop": [RandomResizedCrop((13, 9), antialias=True), ColorJitter(contrast=0.5)],
-    "clipped": [ColorJitter(0.5, 0.5, saturation=0.5, hue=0.2, clip="end")],
+    "warp": [P.RandomAffine(30), P.ColorJitter(contrast=0.5)],
+    "colour alone": [P.ColorJitter(contrast=0.5)],
+    "more than one pass of colour": [P.ColorJitter(contrast=0.5), P.RandomAffine(30), P.ColorJitter(hue=0.2)],
+    "crop": [P.RandomResizedCrop((13, 9), antialias=True), P.ColorJitter(contrast=0.5)],
+    "clipped": [P.ColorJitter(0.5, 0.5, saturation=0.5, hue=0.2, clip="end")],
 }
 
 
@@ -40,7 +28,7 @@ def test_gradients_are_those_of_the_reference(name, layout):
     found = []
     for impl in ("cpu", "reference"):
         x = photos(torch.float64).contiguous(memory_format=layout).requires_grad_()
-        out = Pipeline(TRANSFORMS[name], impl=impl)(x, key=Key(1, 2))
+        out = P.Pipeline(TRANSFORMS[name], impl=impl)(x, key=P.Key(1, 2))
         found += torch.autograd.grad(out, x, torch.arange(out.numel(), dtype=torch.float64).reshape(out.shape).sin())
     torch.testing.assert_close(*found, rtol=1e-11, atol=1e-11)
 
@@ -50,7 +38,7 @@ def test_what_others_hold_is_left_alone(name):
     x = photos().requires_grad_()
     before = 2 * x
     before.retain_grad()
-    out = Pipeline(TRANSFORMS[name])(before, key=Key(1, 2))
+    out = P.Pipeline(TRANSFORMS[name])(before, key=P.Key(1, 2))
     grad = torch.randn(out.shape)
     kept = grad.clone()
     out.backward(grad, retain_graph=True)
@@ -89,13 +77,13 @@ def test_either_result_may_go_unused():
 
 def test_second_derivatives():
     x = photos(torch.float64, 1)[:, :, :4, :3].clone().requires_grad_()
-    pipeline = Pipeline(TRANSFORMS["warp"], impl="cpu")
-    assert torch.autograd.gradgradcheck(lambda image: pipeline(image, key=Key(1, 2)).sin(), x)
+    pipeline = P.Pipeline(TRANSFORMS["warp"], impl="cpu")
+    assert torch.autograd.gradgradcheck(lambda image: pipeline(image, key=P.Key(1, 2)).sin(), x)
 
 
 def test_batched_gradients():
     x = photos(torch.float64).requires_grad_()
-    out = Pipeline(TRANSFORMS["warp"])(x, key=Key(1, 2))
+    out = P.Pipeline(TRANSFORMS["warp"])(x, key=P.Key(1, 2))
     grads = torch.randn(2, *out.shape, dtype=torch.float64)
     (together,) = torch.autograd.grad(out, x, grads, is_grads_batched=True, retain_graph=True)
     for grad, found in zip(grads, together, strict=True):
@@ -108,7 +96,7 @@ def test_any_number_of_threads_gives_the_same_bits(threads):
     found = []
     for count in (1, threads):
         torch.set_num_threads(count)
-        out = Pipeline(TRANSFORMS["warp"])(x, key=Key(1, 2))
+        out = P.Pipeline(TRANSFORMS["warp"])(x, key=P.Key(1, 2))
         found += torch.autograd.grad(out.square().sum(), x)
     assert torch.equal(*found)
 
@@ -165,10 +153,10 @@ def test_a_frames_gradient_stays_inside(layout):
 
 
 CUTS = {
-    "crop": [RandomCrop(8)],
-    "center, then crop": [CenterCrop(10), RandomCrop(8)],
-    "crop and flip": [RandomCrop(8), RandomHorizontalFlip(p=1.0)],
-    "resize, then crop": [Resize((34, 24), antialias=False), RandomCrop((34, 24))],
+    "crop": [P.RandomCrop(8)],
+    "center, then crop": [P.CenterCrop(10), P.RandomCrop(8)],
+    "crop and flip": [P.RandomCrop(8), P.RandomHorizontalFlip(p=1.0)],
+    "resize, then crop": [P.Resize((34, 24), antialias=False), P.RandomCrop((34, 24))],
 }
 
 
@@ -177,28 +165,28 @@ CUTS = {
 @pytest.mark.parametrize("name", CUTS)
 def test_what_a_crop_cuts_off_has_no_part_in_the_contrast(name, bytes_in, impl):
     x = (photos() * 255).to(torch.uint8) if bytes_in else photos(torch.float64)
-    jitter = ColorJitter(contrast=(0.3, 0.3), clip="none" if not bytes_in else "end")
-    cut = Pipeline(CUTS[name], impl=impl)(x, key=Key(1, 2))
-    expected = Pipeline([jitter], impl=impl)(cut)
-    found = Pipeline([*CUTS[name], jitter], impl=impl)(x, key=Key(1, 2))
+    jitter = P.ColorJitter(contrast=(0.3, 0.3), clip="none" if not bytes_in else "end")
+    cut = P.Pipeline(CUTS[name], impl=impl)(x, key=P.Key(1, 2))
+    expected = P.Pipeline([jitter], impl=impl)(cut)
+    found = P.Pipeline([*CUTS[name], jitter], impl=impl)(x, key=P.Key(1, 2))
     torch.testing.assert_close(found, expected, rtol=0, atol=1 if bytes_in else 1e-12)
 
 
 MADE = {
-    "crop": [RandomResizedCrop((13, 9), antialias=True), RandomHorizontalFlip()],
-    "enlarging": [RandomResizedCrop((31, 26), scale=(0.2, 0.4))],
-    "bicubic": [Resize((8, 9), interpolation="bicubic")],
-    "nearest": [Resize((8, 9), interpolation="nearest"), RandomHorizontalFlip()],
-    "resize, then crop": [Resize((10, 12)), RandomCrop(7)],
+    "crop": [P.RandomResizedCrop((13, 9), antialias=True), P.RandomHorizontalFlip()],
+    "enlarging": [P.RandomResizedCrop((31, 26), scale=(0.2, 0.4))],
+    "bicubic": [P.Resize((8, 9), interpolation="bicubic")],
+    "nearest": [P.Resize((8, 9), interpolation="nearest"), P.RandomHorizontalFlip()],
+    "resize, then crop": [P.Resize((10, 12)), P.RandomCrop(7)],
 }
-JITTER = ColorJitter(0.2, (0.3, 0.9), saturation=0.4, hue=0.1)
+JITTER = P.ColorJitter(0.2, (0.3, 0.9), saturation=0.4, hue=0.1)
 
 
 @pytest.mark.parametrize("antialias", [False, True])
 def test_behind_a_resize_the_mean_is_torchvisions(antialias):
     v2, x = torchvision_functional(), photos(torch.float64)
     expected = v2.adjust_contrast(v2.resize(x, [7, 5], antialias=antialias), 0.3)
-    found = Pipeline([Resize((7, 5), antialias=antialias), ColorJitter(contrast=(0.3, 0.3), clip="none")])(x, key=Key(1, 2))
+    found = P.Pipeline([P.Resize((7, 5), antialias=antialias), P.ColorJitter(contrast=(0.3, 0.3), clip="none")])(x, key=P.Key(1, 2))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)  # its luma weights have four digits
 
 
@@ -206,15 +194,15 @@ def test_behind_a_resize_the_mean_is_torchvisions(antialias):
 @pytest.mark.parametrize("name", MADE)
 def test_behind_crops_and_resizes_the_mean_is_that_of_what_they_make(name, impl):
     twice = [
-        ColorJitter(contrast=0.5, clip="none"),
-        RandomHorizontalFlip(),
-        ColorJitter(0.2, (0.3, 0.9), saturation=0.4, clip="none"),
+        P.ColorJitter(contrast=0.5, clip="none"),
+        P.RandomHorizontalFlip(),
+        P.ColorJitter(0.2, (0.3, 0.9), saturation=0.4, clip="none"),
     ]
-    for steps in ([JITTER], [*twice, Normalize(0.4, 0.2)]):
-        x, key = photos(torch.float64), Key(1, 2)
-        made = Pipeline(MADE[name], impl=impl)(x, key=key)
-        wanted = Pipeline([*MADE[name], *steps], fuse=False)(x, key=key)
-        found = Pipeline([*MADE[name], *steps], impl=impl)(x, key=key)
+    for steps in ([JITTER], [*twice, P.Normalize(0.4, 0.2)]):
+        x, key = photos(torch.float64), P.Key(1, 2)
+        made = P.Pipeline(MADE[name], impl=impl)(x, key=key)
+        wanted = P.Pipeline([*MADE[name], *steps], fuse=False)(x, key=key)
+        found = P.Pipeline([*MADE[name], *steps], impl=impl)(x, key=key)
         assert found.shape == made.shape
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
 
@@ -224,8 +212,8 @@ def test_behind_crops_and_resizes_the_mean_is_that_of_what_they_make(name, impl)
 def test_the_bits_are_the_same_however_a_sample_comes(name, dtype):
     x = (torch.rand(5, 3, 240, 190, generator=torch.Generator().manual_seed(2)) * (255 if dtype == torch.uint8 else 1)).to(dtype)
     pipeline, key = (
-        Pipeline([*MADE[name], JITTER, Normalize(0.4, 0.2)], impl="cpu", dtype=torch.float32),
-        Key(1, 2, torch.arange(5)),
+        P.Pipeline([*MADE[name], JITTER, P.Normalize(0.4, 0.2)], impl="cpu", dtype=torch.float32),
+        P.Key(1, 2, torch.arange(5)),
     )
     wanted = pipeline(x, key=key)
     assert torch.equal(pipeline(x.contiguous(memory_format=torch.channels_last), key=key), wanted)
@@ -235,15 +223,15 @@ def test_the_bits_are_the_same_however_a_sample_comes(name, dtype):
     for threads in (1, 2, 4):
         torch.set_num_threads(threads)
         assert torch.equal(pipeline(x, key=key), wanted)
-        assert torch.equal(pipeline(x[3:4], key=Key(1, 2, torch.tensor([3]))), wanted[3:4])
+        assert torch.equal(pipeline(x[3:4], key=P.Key(1, 2, torch.tensor([3]))), wanted[3:4])
 
 
 @pytest.mark.parametrize("channels", [1, 2, 4])
 def test_any_number_of_channels_is_settled(channels):
-    x, steps = torch.rand(3, channels, 20, 16), [Resize((9, 8)), RandomContrast((0.3, 0.3))]
+    x, steps = torch.rand(3, channels, 20, 16), [P.Resize((9, 8)), P.RandomContrast((0.3, 0.3))]
     for image in (x, (x * 255).to(torch.uint8)):
-        found = Pipeline(steps, impl="cpu")(image, key=Key(1, 2))
-        wanted = Pipeline(steps, impl="reference")(image, key=Key(1, 2))
+        found = P.Pipeline(steps, impl="cpu")(image, key=P.Key(1, 2))
+        wanted = P.Pipeline(steps, impl="reference")(image, key=P.Key(1, 2))
         torch.testing.assert_close(found, wanted, rtol=0, atol=1 if image.dtype == torch.uint8 else 1e-6)
 
 
@@ -252,19 +240,19 @@ def test_any_number_of_channels_is_settled(channels):
 def test_gradients_through_the_mean_of_what_is_made(name, impl):
     """Eight weighted sums of all pixels stand for the result: otherwise there is a backward pass for each of thousands."""
     x = photos(torch.float64, 2)[:, :, :4, :4].clone().requires_grad_()
-    pipeline = Pipeline([*MADE[name][:1], ColorJitter(contrast=(0.3, 0.3), clip="none")], impl=impl)
-    pixels = pipeline(x, key=Key(1, 2)).flatten(2).shape[-1]
+    pipeline = P.Pipeline([*MADE[name][:1], P.ColorJitter(contrast=(0.3, 0.3), clip="none")], impl=impl)
+    pixels = pipeline(x, key=P.Key(1, 2)).flatten(2).shape[-1]
     weights = torch.randn(pixels, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    assert torch.autograd.gradcheck(lambda image: pipeline(image, key=Key(1, 2)).flatten(2) @ weights, x)
+    assert torch.autograd.gradcheck(lambda image: pipeline(image, key=P.Key(1, 2)).flatten(2) @ weights, x)
 
 
 def test_crops_have_their_gradient_through_that_mean():
     """It moves with the crop."""
     found = []
     for impl in ("cpu", "reference"):
-        pipeline = Pipeline([RandomResizedCrop((7, 6), scale=(0.3, 0.6)), RandomContrast((0.3, 0.6))], impl=impl)
+        pipeline = P.Pipeline([P.RandomResizedCrop((7, 6), scale=(0.3, 0.6)), P.RandomContrast((0.3, 0.6))], impl=impl)
         x = photos(torch.float64).requires_grad_()
-        drawn = pipeline.draw(x, key=Key(1, 2)).requires_grad_()
+        drawn = pipeline.draw(x, key=P.Key(1, 2)).requires_grad_()
         leaves = [value for step in drawn.params for value in step.values() if value.requires_grad]
         found.append(torch.autograd.grad(pipeline.apply(x, drawn).square().sum(), [x, *leaves]))
     for mine, theirs in zip(*found, strict=True):
@@ -273,34 +261,36 @@ def test_crops_have_their_gradient_through_that_mean():
 
 
 @pytest.mark.parametrize("impl", ["cpu", "reference"])
-@pytest.mark.parametrize("crop", [[Resize((34, 24)), RandomCrop(8)], [RandomResizedCrop(8, scale=(0.1, 0.1), ratio=(1.0, 1.0))]])
+@pytest.mark.parametrize(
+    "crop", [[P.Resize((34, 24)), P.RandomCrop(8)], [P.RandomResizedCrop(8, scale=(0.1, 0.1), ratio=(1.0, 1.0))]]
+)
 def test_pixels_outside_of_a_crop_have_no_gradient(crop, impl):
     x = photos(torch.float64).requires_grad_()
-    out = Pipeline([*crop, ColorJitter(contrast=(0.3, 0.3), hue=0.1)], impl=impl)(x, key=Key(1, 2))
+    out = P.Pipeline([*crop, P.ColorJitter(contrast=(0.3, 0.3), hue=0.1)], impl=impl)(x, key=P.Key(1, 2))
     (grad,) = torch.autograd.grad(out.square().sum(), x)
     assert (grad != 0).sum((-2, -1)).max() <= 6 * 6  # the crop is less than 5 pixels wide
 
 
 def test_a_contrast_before_the_crop_sees_all():
-    x, jitter = photos(torch.float64), ColorJitter(contrast=(0.3, 0.3), clip="none")
-    found = Pipeline([jitter, RandomCrop(8)])(x, key=Key(1, 2))
-    cut = Pipeline([jitter, RandomCrop(8)], fuse=False)(x, key=Key(1, 2))
+    x, jitter = photos(torch.float64), P.ColorJitter(contrast=(0.3, 0.3), clip="none")
+    found = P.Pipeline([jitter, P.RandomCrop(8)])(x, key=P.Key(1, 2))
+    cut = P.Pipeline([jitter, P.RandomCrop(8)], fuse=False)(x, key=P.Key(1, 2))
     torch.testing.assert_close(found, cut, rtol=0, atol=1e-12)
 
 
 def test_two_contrasts_around_a_crop_have_a_mean_each():
-    x, jitter = photos(torch.float64), ColorJitter(contrast=(0.3, 0.3), clip="none")
-    steps = [jitter, RandomCrop(8), jitter, RandomHorizontalFlip()]
-    found = Pipeline(steps)(x, key=Key(1, 2))
-    torch.testing.assert_close(found, Pipeline(steps, fuse=False)(x, key=Key(1, 2)), rtol=0, atol=1e-12)
+    x, jitter = photos(torch.float64), P.ColorJitter(contrast=(0.3, 0.3), clip="none")
+    steps = [jitter, P.RandomCrop(8), jitter, P.RandomHorizontalFlip()]
+    found = P.Pipeline(steps)(x, key=P.Key(1, 2))
+    torch.testing.assert_close(found, P.Pipeline(steps, fuse=False)(x, key=P.Key(1, 2)), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_a_resize_that_waits_for_its_mean_has_all_gradients_of_the_reference(name):
     """At once, several together, and gradients of gradients."""
-    x, key, found = photos(torch.float64, 2).requires_grad_(), Key(1, 2), []
+    x, key, found = photos(torch.float64, 2).requires_grad_(), P.Key(1, 2), []
     for impl in ("cpu", "reference"):
-        out = Pipeline([*MADE[name], JITTER, Normalize(0.4, 0.2)], impl=impl)(x, key=key)
+        out = P.Pipeline([*MADE[name], JITTER, P.Normalize(0.4, 0.2)], impl=impl)(x, key=key)
         weights = torch.rand(2, *out.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
         (together,) = torch.autograd.grad(out, x, weights, is_grads_batched=True, retain_graph=True)
         (again,) = torch.autograd.grad(out, x, weights[1], retain_graph=True)
@@ -311,8 +301,8 @@ def test_a_resize_that_waits_for_its_mean_has_all_gradients_of_the_reference(nam
 
 @pytest.mark.parametrize("name", MADE)
 def test_its_gradient_has_the_same_bits_however_a_sample_comes(name):
-    x, key = torch.rand(5, 3, 240, 190, generator=torch.Generator().manual_seed(2)), Key(1, 2, torch.arange(5))
-    pipeline = Pipeline([*MADE[name], JITTER, Normalize(0.4, 0.2)], impl="cpu")
+    x, key = torch.rand(5, 3, 240, 190, generator=torch.Generator().manual_seed(2)), P.Key(1, 2, torch.arange(5))
+    pipeline = P.Pipeline([*MADE[name], JITTER, P.Normalize(0.4, 0.2)], impl="cpu")
     weights = torch.rand(pipeline(x, key=key).shape, generator=torch.Generator().manual_seed(3))
 
     def gradient(x, weights, key):
@@ -323,7 +313,7 @@ def test_its_gradient_has_the_same_bits_however_a_sample_comes(name):
     for threads in (1, 2, 4):
         torch.set_num_threads(threads)
         assert torch.equal(gradient(x, weights, key), wanted)
-        assert torch.equal(gradient(x[3:4], weights[3:4], Key(1, 2, torch.tensor([3]))), wanted[3:4])
+        assert torch.equal(gradient(x[3:4], weights[3:4], P.Key(1, 2, torch.tensor([3]))), wanted[3:4])
 
 
 def test_one_row_of_colours_does_for_all_samples():

@@ -9,18 +9,7 @@ from hypothesis import given, settings
 from torch.func import grad, jacfwd, jacrev, jvp, vjp, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from pellucid import (
-    CenterCrop,
-    ColorJitter,
-    Key,
-    Pipeline,
-    RandomAffine,
-    RandomElastic,
-    RandomPerspective,
-    RandomRotation,
-    RandomShear,
-    RandomTranslate,
-)
+import pellucid as P
 from pellucid.errors import ImplementationError
 from pellucid.kernels.warp import reference as reference_warp
 from pellucid.segments.chain import AffineStage, ClipStage, HueStage
@@ -157,14 +146,14 @@ def test_stages_behind_the_pass_do_not_send_it_to_the_reference():
 
 
 CHAINS = {
-    "canvases": [RandomRotation(30, fill=0.3), RandomPerspective(0.3, p=1.0, fill=(0.1, 0.2, 0.3)), CenterCrop((9, 8))],
+    "canvases": [P.RandomRotation(30, fill=0.3), P.RandomPerspective(0.3, p=1.0, fill=(0.1, 0.2, 0.3)), P.CenterCrop((9, 8))],
     "canvases and colours": [
-        RandomRotation(30),
-        ColorJitter(0.4, 0.4, saturation=0.4, hue=0.1),
-        RandomTranslate((0.2, 0.2), fill=0.4),
+        P.RandomRotation(30),
+        P.ColorJitter(0.4, 0.4, saturation=0.4, hue=0.1),
+        P.RandomTranslate((0.2, 0.2), fill=0.4),
     ],
-    "a border": [RandomRotation(30), RandomShear(20, padding_mode="border")],
-    "a field": [RandomElastic(p=1.0), RandomRotation(30), RandomAffine(20)],
+    "a border": [P.RandomRotation(30), P.RandomShear(20, padding_mode="border")],
+    "a field": [P.RandomElastic(p=1.0), P.RandomRotation(30), P.RandomAffine(20)],
 }
 
 
@@ -172,8 +161,8 @@ CHAINS = {
 @pytest.mark.parametrize("picture_too", [False, True])
 def test_drawn_values_through_canvases(steps, picture_too, monkeypatch):
     image = example()[0]
-    slow, fast = (Pipeline(steps, impl=impl) for impl in ("reference", "cpu"))
-    drawn = slow.draw(image, key=Key(3, 4))
+    slow, fast = (P.Pipeline(steps, impl=impl) for impl in ("reference", "cpu"))
+    drawn = slow.draw(image, key=P.Key(3, 4))
     generator = torch.Generator().manual_seed(2)
     by = {name: 0.1 * torch.randn(v.shape, dtype=v.dtype, generator=generator) for name, v in floating(drawn).items()}
     change = torch.randn(image.shape, dtype=image.dtype, generator=generator) if picture_too else torch.zeros_like(image)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-import pellucid
+import pellucid as P
 from pellucid import InvalidArgument, Key, Pipeline
 from pellucid.boxes import BoxFormat
 from pellucid.transforms.warping import Bending
@@ -24,9 +24,9 @@ SIZES = ((11, 13), (21, 10), (11, 13), (24, 22), (13, 25), (21, 10))
 SQUARES = ((11, 11), (24, 24), (11, 11), (17, 17), (13, 13), (24, 24))
 KEY = Key(7, 3, torch.tensor([4, 0, 11, 2, 9, 5]))
 
-CROP = pellucid.RandomCrop((17, 16), pad_if_needed=True, fill=0.2)
-WARP = pellucid.RandomAffine(20, (0.1, 0.1), scale=(0.8, 1.2), p=0.8)
-FIELD = pellucid.RandomElastic(4, magnitude=(0.1, 0.3), p=0.8)
+CROP = P.RandomCrop((17, 16), pad_if_needed=True, fill=0.2)
+WARP = P.RandomAffine(20, (0.1, 0.1), scale=(0.8, 1.2), p=0.8)
+FIELD = P.RandomElastic(4, magnitude=(0.1, 0.3), p=0.8)
 PLACES = {
     "alone": ((), ()),
     "before a crop": ((), (CROP,)),
@@ -34,10 +34,7 @@ PLACES = {
     "between warp and crop": ((WARP,), (CROP,)),
     "between crop and warp": ((CROP,), (WARP,)),
 }
-BENDS = {
-    "between field and crop": ((FIELD,), (CROP,)),
-    "between crop and field": ((CROP,), (FIELD,)),
-}
+BENDS = {"between field and crop": ((FIELD,), (CROP,)), "between crop and field": ((CROP,), (FIELD,))}
 """Beside what moves pixels."""
 LEAVES = {
     name: case
@@ -71,7 +68,7 @@ def targets_of(size, number, dtype, form):
         "image": (image * 255).to(dtype) if dtype == torch.uint8 else image.to(dtype),
         "mask": (rand(*size) * 5).long(),
         "masks": rand(2, *size) > 0.5,  # of objects
-        "boxes": pellucid.boxes.convert_boxes(corners.flatten(1), "xyxy", form),
+        "boxes": P.boxes.convert_boxes(corners.flatten(1), "xyxy", form),
         "keypoints": rand(many, 2) * torch.tensor([width - 1.0, height - 1.0]),
         "keypoints_seen": torch.cat((rand(2, 2) * 10, torch.tensor([[1.0], [0.0]])), 1),
         "heatmap": rand(2, *size),
@@ -196,10 +193,7 @@ def by_chance(seed):
     steps = [case.transform for case in cases]
     size = (chance.randint(8, 26), chance.randint(8, 26))
     crop = chance.choice(
-        (
-            pellucid.RandomCrop(size, pad_if_needed=True),
-            pellucid.RandomCrop(size, 1, pad_if_needed=True, fill=0.3, padding_mode="reflection"),
-        )
+        (P.RandomCrop(size, pad_if_needed=True), P.RandomCrop(size, 1, pad_if_needed=True, fill=0.3, padding_mode="reflection"))
     )
     steps.insert(chance.randint(0, len(steps)), crop)
     return steps, all(case.batch_exact for case in cases)

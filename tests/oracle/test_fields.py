@@ -9,18 +9,7 @@ from scipy.interpolate import BSpline
 from scipy.ndimage import map_coordinates
 from torch.autograd import gradcheck, gradgradcheck
 
-from pellucid import (
-    ColorJitter,
-    InvalidArgument,
-    Learnable,
-    OneOf,
-    Pipeline,
-    RandomAffine,
-    RandomCrop,
-    RandomElastic,
-    RandomHorizontalFlip,
-    RandomRotation,
-)
+import pellucid as P
 from pellucid.engine.plan import Run
 from pellucid.geometry import bends
 from pellucid.geometry.bends import FOLDS, Bend, displaced, inverted
@@ -138,23 +127,29 @@ def test_every_gradient_of_a_bent_pass():
 
 
 def test_a_run_with_a_field_is_one_pass_and_means_its_steps():
-    steps = [RandomAffine(15), RandomElastic(9, magnitude=0.4), RandomHorizontalFlip(p=1.0), RandomCrop(20), ColorJitter(0.2)]
+    steps = [
+        P.RandomAffine(15),
+        P.RandomElastic(9, magnitude=0.4),
+        P.RandomHorizontalFlip(p=1.0),
+        P.RandomCrop(20),
+        P.ColorJitter(0.2),
+    ]
     v, u = torch.meshgrid(torch.linspace(0, 3, 60), torch.linspace(0, 2, 70), indexing="ij")
     image = torch.stack((u.sin(), v.cos(), (u * v).cos()))[None].repeat(4, 1, 1, 1).double() * 0.3 + 0.5
-    one = Pipeline(steps, seed=3)
+    one = P.Pipeline(steps, seed=3)
     out, record = one(image, return_record=True)
     (run,) = record.plan.groups
     assert isinstance(run, Run)
     assert run.bends
-    apart = Pipeline(steps, seed=3, fuse=False)(image)
+    apart = P.Pipeline(steps, seed=3, fuse=False)(image)
     # Interpolated once instead of twice; where the border is in view its two ramps differ.
     assert (out - apart).abs().flatten().quantile(0.95) < 2e-3
-    assert str(Pipeline([steps[1], steps[1]]).draw(image).plan) == "Warp[0] -> Warp[1]"
+    assert str(P.Pipeline([steps[1], steps[1]]).draw(image).plan) == "Warp[0] -> Warp[1]"
 
 
 def test_a_field_among_choices_rests_where_another_branch_is_taken():
     image = torch.rand(12, 1, 20, 22, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    pipeline = Pipeline([OneOf([RandomElastic(8, magnitude=0.4), RandomHorizontalFlip(p=1.0)])], seed=0)
+    pipeline = P.Pipeline([P.OneOf([P.RandomElastic(8, magnitude=0.4), P.RandomHorizontalFlip(p=1.0)])], seed=0)
     out, record = pipeline(image, return_record=True)
     assert str(record.plan) == "Warp[1,2]"
     flipped = (out - image.flip(-1)).abs().amax((1, 2, 3)) == 0
@@ -165,7 +160,7 @@ def test_a_field_among_choices_rests_where_another_branch_is_taken():
 
 @pytest.mark.parametrize("border", ["free", "locked"])
 def test_a_locked_border_stays(border):
-    record = Pipeline([RandomElastic(8, magnitude=0.45, border=border)], seed=0).draw(
+    record = P.Pipeline([P.RandomElastic(8, magnitude=0.45, border=border)], seed=0).draw(
         torch.zeros(5, 1, 41, 50, dtype=torch.float64)
     )
     flow = record.flow()
@@ -175,13 +170,13 @@ def test_a_locked_border_stays(border):
 
 
 def test_magnitudes_are_fractions_of_the_spacing_and_bounded():
-    refused(InvalidArgument, "allow_folding=True", RandomElastic, 16, magnitude=0.5)
-    refused(InvalidArgument, "allow_folding=True", RandomElastic, 16, magnitude=(0.1, 0.49))
-    RandomElastic(16, magnitude=0.9, allow_folding=True)
-    refused(InvalidArgument, "spacing", RandomElastic, 1.5)
-    learned = RandomElastic(16, magnitude=Learnable(0.2))
+    refused(P.InvalidArgument, "allow_folding=True", P.RandomElastic, 16, magnitude=0.5)
+    refused(P.InvalidArgument, "allow_folding=True", P.RandomElastic, 16, magnitude=(0.1, 0.49))
+    P.RandomElastic(16, magnitude=0.9, allow_folding=True)
+    refused(P.InvalidArgument, "spacing", P.RandomElastic, 1.5)
+    learned = P.RandomElastic(16, magnitude=P.Learnable(0.2))
     assert learned.draws(None)["magnitude"].span() == (0.0, FOLDS)
-    wide = Pipeline([RandomElastic(10, magnitude=0.3)], seed=0).draw(torch.zeros(200, 1, 31, 41, dtype=torch.float64)).flow()
+    wide = P.Pipeline([P.RandomElastic(10, magnitude=0.3)], seed=0).draw(torch.zeros(200, 1, 31, 41, dtype=torch.float64)).flow()
     assert 2.0 < wide.abs().max() <= 3.0
 
 
@@ -195,8 +190,8 @@ def test_alpha_and_sigma_give_the_same_deviation(library):
     theirs = np.stack([gaussian_filter(one, sigma, mode="wrap") for one in noise]) * (
         alpha / 2 if library == "torchvision" else alpha
     )
-    elastic = RandomElastic.from_alpha_sigma(alpha, sigma, library=library)
-    ours = Pipeline([elastic], seed=0).draw(torch.zeros(6, 1, 200, 200)).flow().numpy()
+    elastic = P.RandomElastic.from_alpha_sigma(alpha, sigma, library=library)
+    ours = P.Pipeline([elastic], seed=0).draw(torch.zeros(6, 1, 200, 200)).flow().numpy()
     assert abs(ours.std() / theirs.std() - 1) < 0.1
     # And the same smoothness: the standard deviation of the slope in units of that of the field.
     slope = [np.diff(part, axis=-1).std() / part.std() for part in (ours, theirs)]
@@ -204,15 +199,15 @@ def test_alpha_and_sigma_give_the_same_deviation(library):
 
 
 def test_a_fields_matrix_is_refused_with_what_to_do():
-    record = Pipeline([RandomElastic(8)], seed=0).draw(torch.zeros(2, 1, 20, 20))
+    record = P.Pipeline([P.RandomElastic(8)], seed=0).draw(torch.zeros(2, 1, 20, 20))
     for name in ("matrix", "src_from_dst"):
-        refused(InvalidArgument, r"RandomElastic.*record\.map_points.*record\.flow", getattr, record, name)
+        refused(P.InvalidArgument, r"RandomElastic.*record\.map_points.*record\.flow", getattr, record, name)
 
 
 def test_an_inverse_of_several_targets_is_solved_once(monkeypatch):
     solved = []
     monkeypatch.setattr(bends, "inverted", lambda *given, solve=bends.inverted: solved.append(given) or solve(*given))
-    augment = Pipeline([RandomElastic(p=1.0), RandomRotation(10, p=1.0)], seed=0)
+    augment = P.Pipeline([P.RandomElastic(p=1.0), P.RandomRotation(10, p=1.0)], seed=0)
     batch = {"image": torch.rand(2, 3, 16, 16), "mask": torch.ones(2, 1, 16, 16), "heatmap": torch.rand(2, 1, 16, 16)}
     out, record = augment(batch, return_record=True)
     alone = {name: augment.inverse({"image": out["image"], name: each}, record)[name] for name, each in out.items()}
@@ -225,7 +220,7 @@ def test_an_inverse_of_several_targets_is_solved_once(monkeypatch):
 def test_an_inverse_puts_pictures_back():
     v, u = torch.meshgrid(torch.linspace(0, 3, 64), torch.linspace(0, 2, 64), indexing="ij")
     image = torch.stack((u.sin(), v.cos()))[None].repeat(3, 1, 1, 1).double()
-    pipeline = Pipeline([RandomElastic(16, magnitude=0.4), RandomAffine(8)], seed=1)
+    pipeline = P.Pipeline([P.RandomElastic(16, magnitude=0.4), P.RandomAffine(8)], seed=1)
     out, record = pipeline(image, return_record=True)
     back = pipeline.inverse(out, record)
     assert (back - image)[..., 20:-20, 20:-20].abs().max() < 2e-3
@@ -236,7 +231,7 @@ def test_what_folds_is_not_a_number_and_invalid():
     found = inverted(torch.rand(1, 400, 2, dtype=torch.float64) * 30, bend)
     assert 0 < torch.isnan(found).any(-1).sum() < 400
     image, points = torch.rand(4, 1, 40, 40), torch.rand(4, 200, 2) * 39
-    pipeline = Pipeline([RandomElastic(5, magnitude=4.0, allow_folding=True)], seed=0)
+    pipeline = P.Pipeline([P.RandomElastic(5, magnitude=4.0, allow_folding=True)], seed=0)
     out, record = pipeline({"image": image, "keypoints": points}, return_record=True)
     lost = torch.isnan(out["keypoints"]).any(-1)
     assert lost.any()
@@ -249,7 +244,7 @@ def test_boxes_are_hulls_of_their_outlines(form):
     """Against two hundred points an edge, at displacements of 0.4 of the spacing."""
     box = [40.0, 30.0, 90.0, 70.0] if form == "xyxy" else [64.0, 50.0, 60.0, 24.0, 0.5]
     batch = {"image": torch.rand(8, 1, 128, 128), "boxes": torch.tensor(box, dtype=torch.float64).expand(8, 1, -1)}
-    pipeline = Pipeline([RandomElastic(32, magnitude=0.4)], seed=2, box_format=form)
+    pipeline = P.Pipeline([P.RandomElastic(32, magnitude=0.4)], seed=2, box_format=form)
     out, record = pipeline(batch, return_record=True)
     from pellucid.boxes.formats import corners
 

@@ -8,17 +8,7 @@ import torch
 from scipy.interpolate import RBFInterpolator, make_interp_spline
 from torch.autograd import gradcheck
 
-from pellucid import (
-    InvalidArgument,
-    Learnable,
-    LensDistortion,
-    Normal,
-    Pipeline,
-    RandomFisheye,
-    RandomThinPlateSpline,
-    RandomWave,
-    RollingShutter,
-)
+import pellucid as P
 from pellucid.geometry.bends import Bend, displaced, fitted, sampled
 from pellucid.random.patterns import uniform_field
 from tests.refusals import refused
@@ -35,7 +25,7 @@ def pixels(height=HEIGHT, width=WIDTH):
 
 def sources(transform, height=HEIGHT, width=WIDTH, batch=1, seed=0):
     """Where the picture's pixels read, (b, h, w, 2), and the record."""
-    record = Pipeline([transform], seed=seed).draw(torch.zeros(batch, 1, height, width, dtype=torch.float64))
+    record = P.Pipeline([transform], seed=seed).draw(torch.zeros(batch, 1, height, width, dtype=torch.float64))
     ends = torch.from_numpy(pixels(height, width)).flatten(0, 1)[None].expand(batch, -1, -1)
     bend = bend_of(transform, record.params[0], height, width)
     x, y = displaced(ends[..., 0], ends[..., 1], bend)
@@ -72,7 +62,7 @@ def test_the_gradient_of_a_fit():
 def test_a_lens_is_that_of_opencv(k):
     cv2 = pytest.importorskip("cv2")
     p = (0.003, -0.004) if k[0] < 0 else (0.02, -0.03)
-    found, _ = sources(LensDistortion(k[0], k2=k[1], k3=k[2], p1=p[0], p2=p[1]))
+    found, _ = sources(P.LensDistortion(k[0], k2=k[1], k3=k[2], p1=p[0], p2=p[1]))
     camera = np.array([[HALF_DIAGONAL, 0, CENTER[0]], [0, HALF_DIAGONAL, CENTER[1]], [0, 0, 1]])
     coefficients = np.array([k[0], k[1], *p, k[2]])
     # OpenCV's own map: rectified pixel to pixel of the picture. It is float32: 3e-5 px here.
@@ -83,7 +73,7 @@ def test_a_lens_is_that_of_opencv(k):
 @pytest.mark.parametrize("angle", [5.0, 40.0, 60.0])
 def test_a_fisheye_is_that_of_opencv(angle):
     cv2 = pytest.importorskip("cv2")
-    found, _ = sources(RandomFisheye(angle))
+    found, _ = sources(P.RandomFisheye(angle))
     corner = math.radians(angle)
     fisheye, pinhole = (
         np.array([[f, 0, CENTER[0]], [0, f, CENTER[1]], [0, 0, 1]])
@@ -96,10 +86,10 @@ def test_a_fisheye_is_that_of_opencv(angle):
 
 
 def test_rows_of_a_rolling_shutter_are_read_as_numpy_does():
-    transform = RollingShutter(pan=0.2, tilt=-0.1, acceleration=0.7)
+    transform = P.RollingShutter(pan=0.2, tilt=-0.1, acceleration=0.7)
     height, width = 12, 17
     image = torch.rand(1, 1, height, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    out = Pipeline([RollingShutter(pan=0.2, tilt=0.0, acceleration=0.7, padding_mode="border")])(image)
+    out = P.Pipeline([P.RollingShutter(pan=0.2, tilt=0.0, acceleration=0.7, padding_mode="border")])(image)
     time = np.arange(height) / (height - 1) - 0.5
     path = time + 0.7 * (time**2 - 0.25)
     for row, shift in zip(range(height), 0.2 * width * path, strict=True):
@@ -113,7 +103,7 @@ def test_rows_of_a_rolling_shutter_are_read_as_numpy_does():
 
 
 def test_waves_are_sines():
-    found, record = sources(RandomWave(0.1, period=(40.0, 50.0)), batch=20)
+    found, record = sources(P.RandomWave(0.1, period=(40.0, 50.0)), batch=20)
     at = pixels()
     for sample in range(20):
         period, phase = (float(record.params[0][name][sample]) for name in ("period", "phase"))
@@ -123,7 +113,7 @@ def test_waves_are_sines():
 
 @pytest.mark.parametrize("points", [2, 4, 5])
 def test_a_plate_is_that_of_scipy(points):
-    found, record = sources(RandomThinPlateSpline(points, magnitude=0.15), batch=2)
+    found, record = sources(P.RandomThinPlateSpline(points, magnitude=0.15), batch=2)
     step = np.array([WIDTH - 1, HEIGHT - 1]) / (points - 1)
     knots = pixels(points, points).reshape(-1, 2)
     jitter = 2 * uniform_field(record.params[0]["words"], (2, points, points), torch.float64) - 1
@@ -135,14 +125,14 @@ def test_a_plate_is_that_of_scipy(points):
 
 
 STRONG = [
-    LensDistortion(-0.3),
-    LensDistortion(-0.1, k2=-0.1, p1=0.01, p2=0.02),
-    LensDistortion(1.0, k2=1.0, k3=1.0, p1=0.1, p2=-0.1),
-    RandomFisheye(60.0),
-    RollingShutter(1.0, -0.4, acceleration=1.0),
-    RandomWave(0.1, period=(16.0, 30.0)),
-    RandomThinPlateSpline(6, magnitude=0.15),
-    RandomThinPlateSpline(8, magnitude=0.15),
+    P.LensDistortion(-0.3),
+    P.LensDistortion(-0.1, k2=-0.1, p1=0.01, p2=0.02),
+    P.LensDistortion(1.0, k2=1.0, k3=1.0, p1=0.1, p2=-0.1),
+    P.RandomFisheye(60.0),
+    P.RollingShutter(1.0, -0.4, acceleration=1.0),
+    P.RandomWave(0.1, period=(16.0, 30.0)),
+    P.RandomThinPlateSpline(6, magnitude=0.15),
+    P.RandomThinPlateSpline(8, magnitude=0.15),
 ]
 
 
@@ -157,17 +147,17 @@ def test_points_come_back_at_the_ends_of_the_ranges(transform):
     assert np.abs(back - pixels(height, width).reshape(-1, 2))[seen].max() < 1e-9
 
 
-RADIAL, TANGENTIAL = Learnable(0.02, low=-0.04, high=0.04), Learnable(0.005, low=-0.01, high=0.01)
+RADIAL, TANGENTIAL = P.Learnable(0.02, low=-0.04, high=0.04), P.Learnable(0.005, low=-0.01, high=0.01)
 
 
 @pytest.mark.parametrize(
     "transform",
     [
-        LensDistortion(RADIAL, k2=RADIAL, k3=RADIAL, p1=TANGENTIAL, p2=TANGENTIAL),
-        RandomFisheye(Learnable(30.0)),
-        RollingShutter(Learnable(0.1), Learnable(0.1), acceleration=Learnable(0.3)),
-        RandomWave(Learnable(0.05), Learnable(20.0), phase=Learnable(0.3)),
-        RandomThinPlateSpline(3, Learnable(0.1)),
+        P.LensDistortion(RADIAL, k2=RADIAL, k3=RADIAL, p1=TANGENTIAL, p2=TANGENTIAL),
+        P.RandomFisheye(P.Learnable(30.0)),
+        P.RollingShutter(P.Learnable(0.1), P.Learnable(0.1), acceleration=P.Learnable(0.3)),
+        P.RandomWave(P.Learnable(0.05), P.Learnable(20.0), phase=P.Learnable(0.3)),
+        P.RandomThinPlateSpline(3, P.Learnable(0.1)),
     ],
     ids=lambda t: type(t).__name__,
 )
@@ -181,10 +171,10 @@ def test_gradients_reach_the_drawn_numbers(transform):
 
 def test_what_could_fold_is_refused():
     for ranges in ({"k1": (-0.3, 0.1), "k2": -0.1}, {"k1": -0.2, "p1": 0.1}, {"p1": 0.1, "p2": (-0.15, 0.0)}):
-        refused(InvalidArgument, r"k1|p2", LensDistortion, **ranges)
-    refused(InvalidArgument, "low= and high=", LensDistortion, Learnable(0.0), k2=Learnable(0.0), k3=Learnable(0.0))
-    LensDistortion(Normal(0.0, 0.1))
-    refused(InvalidArgument, "16", RandomWave, period=12.0)
-    refused(InvalidArgument, "for certain", RandomWave, period=Normal(60.0, 3.0))
-    refused(InvalidArgument, "magnitude", RandomThinPlateSpline, magnitude=0.2)
-    refused(InvalidArgument, "points", RandomThinPlateSpline, 1)
+        refused(P.InvalidArgument, r"k1|p2", P.LensDistortion, **ranges)
+    refused(P.InvalidArgument, "low= and high=", P.LensDistortion, P.Learnable(0.0), k2=P.Learnable(0.0), k3=P.Learnable(0.0))
+    P.LensDistortion(P.Normal(0.0, 0.1))
+    refused(P.InvalidArgument, "16", P.RandomWave, period=12.0)
+    refused(P.InvalidArgument, "for certain", P.RandomWave, period=P.Normal(60.0, 3.0))
+    refused(P.InvalidArgument, "magnitude", P.RandomThinPlateSpline, magnitude=0.2)
+    refused(P.InvalidArgument, "points", P.RandomThinPlateSpline, 1)

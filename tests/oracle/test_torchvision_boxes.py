@@ -5,17 +5,7 @@ import math
 import pytest
 import torch
 
-from pellucid import (
-    CenterCrop,
-    InvalidArgument,
-    Pipeline,
-    RandomAffine,
-    RandomHorizontalFlip,
-    RandomRotation,
-    RandomRotation90,
-    RandomVerticalFlip,
-    Resize,
-)
+import pellucid as P
 from pellucid.boxes.degrees import from_degrees, to_degrees
 from tests.peers import torchvision_functional
 
@@ -51,12 +41,12 @@ def quads(functional, boxes):
 
 
 MOVES = {
-    "horizontal flip": (RandomHorizontalFlip(p=1.0), lambda F, b: F.horizontal_flip(b)),
-    "vertical flip": (RandomVerticalFlip(p=1.0), lambda F, b: F.vertical_flip(b)),
-    "ten degrees": (RandomRotation((10.0, 10.0)), lambda F, b: F.rotate(b, 10.0)),
-    "minus forty": (RandomRotation((-40.0, -40.0)), lambda F, b: F.rotate(b, -40.0)),
-    "twice the size": (Resize((120, 160)), lambda F, b: F.resize(b, [120, 160])),
-    "crop": (CenterCrop((50, 60)), lambda F, b: F.center_crop(b, [50, 60])),
+    "horizontal flip": (P.RandomHorizontalFlip(p=1.0), lambda F, b: F.horizontal_flip(b)),
+    "vertical flip": (P.RandomVerticalFlip(p=1.0), lambda F, b: F.vertical_flip(b)),
+    "ten degrees": (P.RandomRotation((10.0, 10.0)), lambda F, b: F.rotate(b, 10.0)),
+    "minus forty": (P.RandomRotation((-40.0, -40.0)), lambda F, b: F.rotate(b, -40.0)),
+    "twice the size": (P.Resize((120, 160)), lambda F, b: F.resize(b, [120, 160])),
+    "crop": (P.CenterCrop((50, 60)), lambda F, b: F.center_crop(b, [50, 60])),
 }
 
 
@@ -65,7 +55,7 @@ MOVES = {
 def test_rotated_boxes_go_where_torchvisions_go(functional, form, move):
     boxes = boxes_of(functional, form)
     ours, theirs = MOVES[move]
-    out = Pipeline([ours])({"image": torch.rand(3, *SIZE), "boxes": boxes})
+    out = P.Pipeline([ours])({"image": torch.rand(3, *SIZE), "boxes": boxes})
     wanted = theirs(functional, boxes)
     assert type(out["boxes"]) is type(boxes)
     assert out["boxes"].format == boxes.format
@@ -95,7 +85,7 @@ def test_degrees_are_read_and_written_as_torchvision_does(functional, form):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_degrees_come_back_through_the_inverse(functional, form, dtype):
     boxes = boxes_of(functional, form, dtype)
-    augment = Pipeline([RandomAffine((20.0, 20.0), scale=(1.1, 1.1)), RandomHorizontalFlip(p=1.0)])
+    augment = P.Pipeline([P.RandomAffine((20.0, 20.0), scale=(1.1, 1.1)), P.RandomHorizontalFlip(p=1.0)])
     out, record = augment({"image": torch.rand(3, *SIZE), "boxes": boxes}, return_record=True)
     assert out["boxes"].dtype == dtype
     assert not torch.allclose(quads(functional, out["boxes"]), quads(functional, boxes), atol=1.0)
@@ -112,7 +102,7 @@ def test_upright_and_whole_numbered_boxes(functional, form, dtype):
     numbers = torch.tensor([[4, 6, 10, 20], [30, 10, 44, 32]], dtype=dtype)
     numbers = functional.convert_bounding_box_format(numbers, "XYXY", form)
     boxes = tv_tensors.BoundingBoxes(numbers, format=form, canvas_size=SIZE)
-    augment = Pipeline([RandomHorizontalFlip(p=1.0), Resize((30, 40))])
+    augment = P.Pipeline([P.RandomHorizontalFlip(p=1.0), P.Resize((30, 40))])
     out = augment({"image": torch.rand(3, *SIZE), "boxes": boxes})
     exact = tv_tensors.wrap(boxes.float(), like=boxes)
     wanted = functional.resize(functional.horizontal_flip(exact), [30, 40])
@@ -125,7 +115,7 @@ def test_whole_numbers_are_not_rounded():
     image = torch.rand(2, 3, 10, 10)
     boxes = torch.tensor([[[1, 2, 5, 6]], [[0, 0, 0, 0]]])
     points = torch.tensor([[[1, 2]], [[9, 9]]], dtype=torch.int32)
-    augment = Pipeline([RandomAffine(0, scale=(0.75, 0.75))])
+    augment = P.Pipeline([P.RandomAffine(0, scale=(0.75, 0.75))])
     batch = {"image": image, "boxes": boxes, "keypoints": points}
     out, record = augment(batch, return_record=True)
     exact = augment.apply({**batch, "boxes": boxes.double(), "keypoints": points.double()}, record)
@@ -142,14 +132,14 @@ def test_boxes_and_rotated_boxes_share_a_batch(functional):
     boxes = boxes_of(functional, "CXCYWHR")
     upright = torch.tensor([[[2.0, 3.0, 12.0, 9.0]]])
     ships = torch.tensor([[[20.0, 20.0, 10.0, 4.0, math.pi / 6]]])
-    augment = Pipeline([RandomRotation90(times=(1,))], box_format={"boxes_ship": "cxcywhr"})
+    augment = P.Pipeline([P.RandomRotation90(times=(1,))], box_format={"boxes_ship": "cxcywhr"})
     out = augment({"image": torch.rand(1, 3, 60, 60), "boxes": upright, "boxes_ship": ships})
     assert out["boxes"].tolist() == [[[3.0, 48.0, 9.0, 58.0]]]
     assert torch.allclose(out["boxes_ship"], torch.tensor([[[20.0, 40.0, 10.0, 4.0, math.pi / 6 + math.pi / 2]]]))
-    both = Pipeline([RandomHorizontalFlip(p=1.0)])({"image": torch.rand(3, *SIZE), "boxes": upright[0], "boxes_tv": boxes})
+    both = P.Pipeline([P.RandomHorizontalFlip(p=1.0)])({"image": torch.rand(3, *SIZE), "boxes": upright[0], "boxes_tv": boxes})
     assert both["boxes"].tolist() == [[68.0, 3.0, 78.0, 9.0]]
     assert torch.allclose(both["boxes_tv"].as_subclass(torch.Tensor)[0], torch.tensor([40.0, 30.0, 20.0, 8.0, -25.0]).double())
-    again = Pipeline.from_dict(augment.to_dict())
+    again = P.Pipeline.from_dict(augment.to_dict())
     assert again.to_dict()["box_format"] == {"boxes_ship": "cxcywhr"}
 
 
@@ -158,14 +148,14 @@ def test_canvases_follow_the_picture(functional):
 
     points = tv_tensors.KeyPoints(torch.tensor([[1.0, 2.0]]), canvas_size=SIZE)
     boxes = boxes_of(functional, "XYXY")
-    augment = Pipeline([Resize((30, 40))])
+    augment = P.Pipeline([P.Resize((30, 40))])
     out, record = augment({"image": torch.rand(3, *SIZE), "keypoints": points, "boxes": boxes}, return_record=True)
     assert isinstance(out["keypoints"], tv_tensors.KeyPoints)
     assert tuple(out["keypoints"].canvas_size) == tuple(out["boxes"].canvas_size) == (30, 40)
     back = augment.inverse({"keypoints": out["keypoints"]}, record)
     assert tuple(back["keypoints"].canvas_size) == SIZE
     stray = tv_tensors.KeyPoints(torch.tensor([[1.0, 2.0]]), canvas_size=(61, 80))
-    with pytest.raises(InvalidArgument, match=r"keypoints.*\(60, 80\).*canvas_size \(61, 80\)"):
+    with pytest.raises(P.InvalidArgument, match=r"keypoints.*\(60, 80\).*canvas_size \(61, 80\)"):
         augment({"image": torch.rand(3, *SIZE), "keypoints": stray})
-    with pytest.raises(InvalidArgument, match=r"as in the record.*\(61, 80\)"):
+    with pytest.raises(P.InvalidArgument, match=r"as in the record.*\(61, 80\)"):
         augment.apply({"keypoints": stray}, record)

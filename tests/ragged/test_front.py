@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-import pellucid
+import pellucid as P
 from pellucid import Key, Learnable, Pipeline, Uniform
 from pellucid.pipeline.ragged import calls
 from pellucid.targets.arrays import pixels_of_pillow
@@ -16,35 +16,30 @@ from tests.cases import CASES
 from tests.refusals import refused
 
 SIZES = ((31, 47), (40, 29), (31, 47), (64, 33), (40, 29))
-JITTER = pellucid.ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1)
-NORMAL = pellucid.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+JITTER = P.ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1)
+NORMAL = P.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 STATIC = {
-    "crop": [pellucid.RandomResizedCrop(24), pellucid.RandomHorizontalFlip(), JITTER, NORMAL],
-    "crop and turn": [pellucid.RandomResizedCrop((24, 20)), pellucid.RandomAffine(20, shear=5), JITTER],
-    "letterbox": [pellucid.RandomAffine(10), pellucid.Letterbox((48, 32)), pellucid.RandomContrast(0.4)],
-    "exact crop": [pellucid.RandomCrop(24), pellucid.RandomVerticalFlip()],
-    "padded crop": [pellucid.RandomCrop(48, pad_if_needed=True), pellucid.RandomGamma((0.5, 2.0))],
-    "blur": [
-        pellucid.Resize((32, 32)),
-        pellucid.RandomGaussianBlur(5),
-        pellucid.RandomErasing(),
-        pellucid.RandomGaussianNoise(0.1),
-    ],
+    "crop": [P.RandomResizedCrop(24), P.RandomHorizontalFlip(), JITTER, NORMAL],
+    "crop and turn": [P.RandomResizedCrop((24, 20)), P.RandomAffine(20, shear=5), JITTER],
+    "letterbox": [P.RandomAffine(10), P.Letterbox((48, 32)), P.RandomContrast(0.4)],
+    "exact crop": [P.RandomCrop(24), P.RandomVerticalFlip()],
+    "padded crop": [P.RandomCrop(48, pad_if_needed=True), P.RandomGamma((0.5, 2.0))],
+    "blur": [P.Resize((32, 32)), P.RandomGaussianBlur(5), P.RandomErasing(), P.RandomGaussianNoise(0.1)],
 }
 TOGETHER = STATIC | {
-    "evaluation": [pellucid.Resize(26), pellucid.CenterCrop(24), NORMAL],
-    "letterbox first": [pellucid.Letterbox((48, 32)), JITTER],
-    "sharpness": [pellucid.Resize((33, 20)), pellucid.RandomSharpness(0.6, p=0.5), JITTER, NORMAL],
-    "a choice": [pellucid.RandomResizedCrop(24), pellucid.OneOf([pellucid.RandomGamma((0.5, 2.0)), pellucid.RandomInvert()])],
+    "evaluation": [P.Resize(26), P.CenterCrop(24), NORMAL],
+    "letterbox first": [P.Letterbox((48, 32)), JITTER],
+    "sharpness": [P.Resize((33, 20)), P.RandomSharpness(0.6, p=0.5), JITTER, NORMAL],
+    "a choice": [P.RandomResizedCrop(24), P.OneOf([P.RandomGamma((0.5, 2.0)), P.RandomInvert()])],
 }
 APART = ("letterbox",)
 """A first pass that keeps sizes."""
 LEFT_OUT = ("blur", "sharpness", "a choice")
 """Passes that leave out samples of bytes that they do not change."""
 MOVING = {
-    "turn": [pellucid.RandomRotation(30), JITTER],
-    "pad": [pellucid.Pad(3), pellucid.RandomPerspective(0.3)],
-    "shorter side": [pellucid.Resize(20), pellucid.RandomHorizontalFlip()],
+    "turn": [P.RandomRotation(30), JITTER],
+    "pad": [P.Pad(3), P.RandomPerspective(0.3)],
+    "shorter side": [P.Resize(20), P.RandomHorizontalFlip()],
     "nothing": [],
 }
 KEY = Key(7, 3, torch.tensor([4, 0, 11, 2, 9]))
@@ -86,7 +81,7 @@ def test_every_transform_takes_lists(case):
     augment, images = Pipeline([case.transform]), pictures(sizes=((11, 13), (16, 12), (11, 13)))
     key = Key(1, 2, torch.tensor([5, 3, 8]))
     if augment.plan(ImageSpec(3, 11, 13)).moving_layers:  # these want one batch
-        refused(pellucid.InvalidArgument, r"expected one batch for .*Bring them to one size", augment, images, key=key)
+        refused(P.InvalidArgument, r"expected one batch for .*Bring them to one size", augment, images, key=key)
     else:
         same(augment(images, key=key), alone(augment, images, key))
 
@@ -114,7 +109,7 @@ def test_a_call_takes_one_step_of_the_stream():
 
 
 def test_shared_draws_are_shared():
-    augment, images = Pipeline([pellucid.RandomRotation(30)], same_on_batch=True, seed=0), pictures()
+    augment, images = Pipeline([P.RandomRotation(30)], same_on_batch=True, seed=0), pictures()
     _, record = augment(images, return_record=True)
     degrees = record.params[0]["degrees"]
     assert torch.equal(degrees, degrees[:1].expand(5))
@@ -143,7 +138,7 @@ def test_arrays_and_pictures_are_read_as_rows_columns_channels():
 
 
 def test_modes_of_pictures():
-    augment = Pipeline([pellucid.Resize((8, 8))])
+    augment = Pipeline([P.Resize((8, 8))])
     for mode, channels in (("L", 1), ("RGB", 3), ("RGBA", 4), ("P", 3), ("CMYK", 3), ("1", 3)):
         assert augment([Image.new(mode, (9, 7)), Image.new(mode, (5, 6))]).shape == (2, channels, 8, 8), mode
     assert augment([np.zeros((9, 7), np.uint8), np.zeros((5, 4), np.uint8)]).shape == (2, 1, 8, 8)
@@ -195,10 +190,8 @@ def test_flags_given_stay():
 def test_box_formats_and_the_visible_share():
     batch = targets()
     xywh = [torch.cat((b[:, :2], b[:, 2:] - b[:, :2]), 1) for b in batch["boxes"]]
-    result = Pipeline([pellucid.Letterbox((32, 32))], box_format="xywh", return_valid=True)(
-        {"image": batch["image"], "boxes": xywh}
-    )
-    wanted = Pipeline([pellucid.Letterbox((32, 32))])({"image": batch["image"], "boxes": batch["boxes"]})["boxes"]
+    result = Pipeline([P.Letterbox((32, 32))], box_format="xywh", return_valid=True)({"image": batch["image"], "boxes": xywh})
+    wanted = Pipeline([P.Letterbox((32, 32))])({"image": batch["image"], "boxes": batch["boxes"]})["boxes"]
     torch.testing.assert_close(result["boxes"][..., :2] + result["boxes"][..., 2:], wanted[..., 2:])
     assert result["valid"].shape == (5, 1, 32, 32)
 
@@ -258,9 +251,7 @@ def test_gradients_reach_every_picture(name):
 
 
 def test_gradients_are_those_of_finite_differences():
-    augment = Pipeline(
-        [pellucid.RandomResizedCrop((5, 4)), pellucid.RandomAffine(20), pellucid.RandomBrightness(0.3)], impl="reference"
-    )
+    augment = Pipeline([P.RandomResizedCrop((5, 4)), P.RandomAffine(20), P.RandomBrightness(0.3)], impl="reference")
     images = [image.requires_grad_() for image in pictures(torch.float64, ((7, 6), (5, 8), (7, 6)))]
     key = Key(0, 0, torch.arange(3))
     assert torch.autograd.gradcheck(lambda *given: augment(list(given), key=key), images)
@@ -270,7 +261,7 @@ def test_gradients_reach_learned_numbers():
     images = pictures(torch.float64)
     sums = []
     for batched in (True, False):
-        augment = Pipeline([pellucid.RandomAffine(Uniform(Learnable(-10.0), Learnable(10.0))), pellucid.CenterCrop(24)], seed=0)
+        augment = Pipeline([P.RandomAffine(Uniform(Learnable(-10.0), Learnable(10.0))), P.CenterCrop(24)], seed=0)
         out = augment(images, key=KEY) if batched else torch.stack(alone(augment, images))
         out.pow(2).sum().backward()
         sums.append([p.grad for p in augment.parameters()])
@@ -281,7 +272,7 @@ def test_gradients_reach_learned_numbers():
 def test_choices_take_lists():
     from pellucid.policy import RandomChoice
 
-    choice = RandomChoice([[pellucid.RandomHorizontalFlip(p=1.0)], [pellucid.RandomRotation(40, p=1.0)]], seed=3)
+    choice = RandomChoice([[P.RandomHorizontalFlip(p=1.0)], [P.RandomRotation(40, p=1.0)]], seed=3)
     images = pictures()
     result = choice(images, key=KEY)
     same(result, [choice(image, key=one(KEY, i)) for i, image in enumerate(images)])
@@ -316,7 +307,7 @@ IMAGE = torch.zeros(3, 8, 9)
     ids=range(13),
 )
 def test_mistakes_are_named(batch, words):
-    with pytest.raises((pellucid.InvalidArgument, pellucid.InvalidType)) as caught:
+    with pytest.raises((P.InvalidArgument, P.InvalidType)) as caught:
         Pipeline(STATIC["letterbox"])(batch)
     assert str(caught.value).startswith(words), caught.value
     assert "\n" not in str(caught.value)
@@ -325,14 +316,14 @@ def test_mistakes_are_named(batch, words):
 def test_a_record_of_other_pictures_is_refused():
     augment, images = Pipeline(STATIC["crop"]), pictures()
     record = augment.draw(images)
-    refused(pellucid.InvalidArgument, "5 samples, as in the record", augment.apply, images[:3], record)
-    with pytest.raises(pellucid.InvalidArgument, match=r"sample 1: batch\['image'\]: expected height and width \(40, 29\)"):
+    refused(P.InvalidArgument, "5 samples, as in the record", augment.apply, images[:3], record)
+    with pytest.raises(P.InvalidArgument, match=r"sample 1: batch\['image'\]: expected height and width \(40, 29\)"):
         augment.apply([images[0], images[0], *images[2:]], record)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_pipelines_fall_back_and_say_so():
-    augment, images = Pipeline([pellucid.CenterCrop(8)]), pictures()
+    augment, images = Pipeline([P.CenterCrop(8)]), pictures()
     compiled = torch.compile(augment, backend="eager")
     assert torch.equal(compiled(images), augment(images))
     torch._dynamo.reset()  # what broke once is remembered
@@ -352,19 +343,19 @@ def test_what_is_given_stays_as_it_was():
 
 def test_square_pictures_may_be_turned():
     pictures = [torch.rand(3, side, side, generator=torch.Generator().manual_seed(side)) for side in (9, 12, 9)]
-    turned = Pipeline([pellucid.RandomRotation90()], seed=0)(pictures)
+    turned = Pipeline([P.RandomRotation90()], seed=0)(pictures)
     assert [one.shape for one in turned] == [one.shape for one in pictures]  # a list: these have no common size
-    together = Pipeline([pellucid.RandomRotation90(), pellucid.Resize((6, 6))], seed=0)(pictures)
+    together = Pipeline([P.RandomRotation90(), P.Resize((6, 6))], seed=0)(pictures)
     assert together.shape == (3, 3, 6, 6)
 
 
 def test_a_record_of_another_pipeline_is_refused():
     pictures = [torch.rand(3, 9, 8), torch.rand(3, 7, 8)]
-    mine, other = Pipeline([pellucid.RandomAffine(10)]), Pipeline([pellucid.RandomVerticalFlip(), pellucid.RandomInvert()])
+    mine, other = Pipeline([P.RandomAffine(10)]), Pipeline([P.RandomVerticalFlip(), P.RandomInvert()])
     for batch in (pictures, torch.rand(2, 3, 9, 8)):
         out, record = other(batch, return_record=True)
         for call in (mine.apply, mine.inverse):
-            refused(pellucid.errors.InvalidArgument, r"RandomAffine.*RandomVerticalFlip, RandomInvert", call, out, record)
+            refused(P.errors.InvalidArgument, r"RandomAffine.*RandomVerticalFlip, RandomInvert", call, out, record)
     assert torch.equal(Pipeline([]).inverse(out, record), other.inverse(out, record))
 
 
@@ -390,10 +381,7 @@ def test_gradients_of_many_sizes_take_one_call(learned, monkeypatch):
     seen = []
     size_of, images = op.sources_of, [image.requires_grad_() for image in pictures(torch.float64, (*SIZES, (44, 30)))]
     degrees = Learnable(0.3) if learned else 0.3
-    augment, key = (
-        Pipeline([pellucid.RandomResizedCrop(24), pellucid.RandomBrightness(degrees)], seed=0),
-        Key(0, 0, torch.arange(6)),
-    )
+    augment, key = (Pipeline([P.RandomResizedCrop(24), P.RandomBrightness(degrees)], seed=0), Key(0, 0, torch.arange(6)))
     augment(images, key=key)
     monkeypatch.setattr(op, "sources_of", lambda image: seen.append(image.shape[0]) or size_of(image))
     result = augment(images, key=key)
@@ -412,7 +400,7 @@ def test_gradients_of_many_sizes_take_one_call(learned, monkeypatch):
 
 
 def test_second_derivatives_of_many_sizes():
-    augment = Pipeline([pellucid.RandomResizedCrop((3, 4)), pellucid.RandomHorizontalFlip(), pellucid.RandomBrightness(0.3)])
+    augment = Pipeline([P.RandomResizedCrop((3, 4)), P.RandomHorizontalFlip(), P.RandomBrightness(0.3)])
     images = [image[:1].clone().requires_grad_() for image in pictures(torch.float64, ((4, 3), (3, 5), (4, 3), (4, 4)))]
     key = Key(0, 0, torch.arange(4))
     assert torch.autograd.gradcheck(lambda *given: augment(list(given), key=key), images)
@@ -421,7 +409,7 @@ def test_second_derivatives_of_many_sizes():
 
 def test_boxes_of_pictures_that_go_together():
     images, boxes = pictures(torch.uint8), [torch.tensor([[2.0, 3.0, 20.0, 25.0]])] * 5
-    augment = Pipeline([pellucid.RandomResizedCrop(24), pellucid.RandomHorizontalFlip(), JITTER])
+    augment = Pipeline([P.RandomResizedCrop(24), P.RandomHorizontalFlip(), JITTER])
     found = augment({"image": images, "boxes": boxes}, key=KEY)
     for i, image in enumerate(images):
         wanted = augment({"image": image, "boxes": boxes[i]}, key=one(KEY, i))
@@ -432,7 +420,7 @@ def test_boxes_of_pictures_that_go_together():
 @pytest.mark.parametrize("gray", [False, True])
 def test_pictures_of_pillow_are_their_arrays(gray):
     shown = [image[0].numpy() if gray else image.permute(1, 2, 0).numpy() for image in pictures(torch.uint8)]
-    augment = Pipeline([pellucid.RandomResizedCrop(24), JITTER] if not gray else [pellucid.RandomResizedCrop(24)])
+    augment = Pipeline([P.RandomResizedCrop(24), JITTER] if not gray else [P.RandomResizedCrop(24)])
     same(augment([Image.fromarray(array) for array in shown], key=KEY), augment(shown, key=KEY))
 
 
@@ -470,14 +458,14 @@ def test_each_picture_has_as_many_masks_as_objects():
     images = pictures(sizes=SIZES[:4])
     masks = [torch.rand(count, *image.shape[-2:]) > 0.5 for count, image in zip(counts, images, strict=True)]
     boxes = [torch.tensor([[2.0, 3.0, 20.0, 25.0]]).expand(count, 4) for count in counts]
-    augment = Pipeline([pellucid.RandomCrop(24), pellucid.RandomHorizontalFlip()])
+    augment = Pipeline([P.RandomCrop(24), P.RandomHorizontalFlip()])
     out = augment({"image": images, "masks": masks, "boxes": boxes}, key=Key(1, 0))
     assert out["image"].shape == (4, 3, 24, 24)
     for i, count in enumerate(counts):
         alone = augment({"image": images[i], "masks": masks[i], "boxes": boxes[i]}, key=one(Key(1, 0, torch.arange(4)), i))
         assert torch.equal(out["masks"][i], alone["masks"])
         assert out["masks"][i].shape == (count, 24, 24)
-    dropped = Pipeline([pellucid.RandomCrop(24)], drop_invalid=True)({"image": images, "masks": masks, "boxes": boxes})
+    dropped = Pipeline([P.RandomCrop(24)], drop_invalid=True)({"image": images, "masks": masks, "boxes": boxes})
     assert [len(mask) for mask in dropped["masks"]] == [len(rows) for rows in dropped["boxes"]]
     alike = augment({"image": images[::3], "masks": masks[::3]}, key=Key(1, 0))["masks"]
     assert alike.shape == (2, 2, 24, 24)

@@ -10,25 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from pellucid import (
-    CenterCrop,
-    ColorJitter,
-    Key,
-    Letterbox,
-    Normalize,
-    Pad,
-    Pipeline,
-    RandomAffine,
-    RandomCrop,
-    RandomErasing,
-    RandomHorizontalFlip,
-    RandomLieAffine,
-    RandomPerspective,
-    RandomResizedCrop,
-    RandomRotation,
-    Resize,
-    Transform,
-)
+import pellucid as P
 from pellucid.core.caches import Recent
 from pellucid.core.tape import Number, Recording, TapeError, record, recorder, recording
 from pellucid.engine.plan import Plans, make_plan
@@ -37,26 +19,26 @@ from pellucid.segments import Warp, WarpSpec
 from pellucid.types import ImageSpec
 from tests.cases import CASES, IDS, MEAN, STD
 
-NORMALIZE = Normalize(MEAN, STD)
+NORMALIZE = P.Normalize(MEAN, STD)
 PIPELINES = {
     **{name: ([case.transform], {}) for name, case in zip(IDS, CASES, strict=True)},
     "flagship": (
         [
-            RandomAffine(15, translate=(0.1, 0.1)),
-            RandomHorizontalFlip(),
-            ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05),
+            P.RandomAffine(15, translate=(0.1, 0.1)),
+            P.RandomHorizontalFlip(),
+            P.ColorJitter(0.2, 0.2, saturation=0.2, hue=0.05),
             NORMALIZE,
         ],
         {},
     ),
-    "classification": ([RandomResizedCrop((20, 24)), RandomHorizontalFlip(), NORMALIZE], {}),
-    "evaluation": ([Resize(24), CenterCrop(20), NORMALIZE], {}),
-    "letterbox": ([Letterbox((26, 30), fill=0.4), RandomAffine(10), NORMALIZE], {}),
-    "crop": ([RandomAffine(20), RandomCrop(9, pad_if_needed=True), RandomErasing(p=0.8)], {}),
-    "canvases": ([Pad((1, 2, 3, 0), fill=0.3), RandomRotation(30), CenterCrop(40, fill=0.1), RandomPerspective(0.4)], {}),
-    "one canvas": ([RandomAffine(20), CenterCrop(9), RandomPerspective(0.3)], {"canvas": "image"}),
-    "unfused": ([RandomAffine(20), RandomResizedCrop(9), RandomPerspective(0.3)], {"fuse": False}),
-    "resizes": ([Resize((19, 23)), RandomAffine(10), Resize(12, antialias=False)], {}),
+    "classification": ([P.RandomResizedCrop((20, 24)), P.RandomHorizontalFlip(), NORMALIZE], {}),
+    "evaluation": ([P.Resize(24), P.CenterCrop(20), NORMALIZE], {}),
+    "letterbox": ([P.Letterbox((26, 30), fill=0.4), P.RandomAffine(10), NORMALIZE], {}),
+    "crop": ([P.RandomAffine(20), P.RandomCrop(9, pad_if_needed=True), P.RandomErasing(p=0.8)], {}),
+    "canvases": ([P.Pad((1, 2, 3, 0), fill=0.3), P.RandomRotation(30), P.CenterCrop(40, fill=0.1), P.RandomPerspective(0.4)], {}),
+    "one canvas": ([P.RandomAffine(20), P.CenterCrop(9), P.RandomPerspective(0.3)], {"canvas": "image"}),
+    "unfused": ([P.RandomAffine(20), P.RandomResizedCrop(9), P.RandomPerspective(0.3)], {"fuse": False}),
+    "resizes": ([P.Resize((19, 23)), P.RandomAffine(10), P.Resize(12, antialias=False)], {}),
 }
 SIZES = [(32, 32), (24, 36), (47, 31), (20, 24), (64, 40), (9, 9), (13, 60), (26, 30)]
 every = pytest.mark.parametrize("name", PIPELINES)
@@ -100,13 +82,13 @@ def tapes_of(plans):
 @every
 def test_a_size_not_seen_before_gives_the_bits_of_a_pipeline_of_its_own(name):
     transforms, options = PIPELINES[name]
-    seasoned = Pipeline(transforms, seed=4, **options)
+    seasoned = P.Pipeline(transforms, seed=4, **options)
     for height, width in sizes_of(name):
         x = torch.rand(3, 3, height, width, generator=torch.Generator().manual_seed(height * width))
-        key = Key(7, 3, torch.arange(3))
+        key = P.Key(7, 3, torch.arange(3))
         batch = {"image": x, "keypoints": torch.rand(3, 5, 2, dtype=torch.float64) * torch.tensor([width, height])}
         found, drawn = seasoned(batch, key=key, return_record=True)
-        expected, record = Pipeline(transforms, seed=4, **options)(batch, key=key, return_record=True)
+        expected, record = P.Pipeline(transforms, seed=4, **options)(batch, key=key, return_record=True)
         assert found.keys() == expected.keys()
         assert all(torch.equal(found[target], expected[target]) for target in expected)
         assert torch.equal(seasoned(x, key=key), expected["image"])
@@ -122,7 +104,7 @@ def test_a_size_not_seen_before_gives_the_bits_of_a_pipeline_of_its_own(name):
 @pytest.mark.parametrize("name", ["flagship", "classification", "evaluation", "letterbox", "crop", "canvases"])
 def test_sizes_of_one_kind_are_recorded_once(name, monkeypatch):
     transforms, options = PIPELINES[name]
-    pipeline = Pipeline(transforms, seed=1, **options)
+    pipeline = P.Pipeline(transforms, seed=1, **options)
     pipeline(torch.rand(2, 3, 90, 120))
     made = []
     kept = recorder._Recorder.__init__
@@ -134,7 +116,7 @@ def test_sizes_of_one_kind_are_recorded_once(name, monkeypatch):
 
 def test_ten_thousand_sizes_need_the_memory_of_few():
     """With a smaller number; each of them was kept for ever once."""
-    pipeline = Pipeline([RandomResizedCrop(4), RandomHorizontalFlip(), RandomCrop(3)], seed=0)
+    pipeline = P.Pipeline([P.RandomResizedCrop(4), P.RandomHorizontalFlip(), P.RandomCrop(3)], seed=0)
     sizes = iter(itertools.product(range(4, 54), range(4, 44)))
 
     def objects_after(count):
@@ -161,12 +143,12 @@ def test_least_recently_used_goes_first():
 
 
 def test_a_copied_pipeline_plans_for_itself():
-    pipeline = Pipeline([RandomAffine(10)], seed=3)
+    pipeline = P.Pipeline([P.RandomAffine(10)], seed=3)
     x = torch.rand(2, 3, 8, 9)
-    expected = pipeline(x, key=Key(1, 2))
+    expected = pipeline(x, key=P.Key(1, 2))
     again = pickle.loads(pickle.dumps(pipeline))
     assert not len(again._plans._made)
-    assert torch.equal(again(x, key=Key(1, 2)), expected)
+    assert torch.equal(again(x, key=P.Key(1, 2)), expected)
 
 
 ARITHMETIC = {
@@ -245,7 +227,7 @@ def test_errors_are_those_of_plain_ints():
 
 
 @dataclass(frozen=True)
-class Halves(Transform):
+class Halves(P.Transform):
     """Looks at sizes in every way that a number does not bear."""
 
     how: str = "int"
@@ -268,7 +250,7 @@ class Halves(Transform):
 
 @pytest.mark.parametrize("how", ["int", "range", "plain", "float", "tensor", "isinstance"])
 def test_transforms_that_need_ints_have_them(how):
-    pipeline = Pipeline([Halves(how), RandomHorizontalFlip(1.0)])
+    pipeline = P.Pipeline([Halves(how), P.RandomHorizontalFlip(1.0)])
     for height, width in [(8, 5), (9, 5), (21, 30), (8, 6), (9, 5)]:
         x = torch.rand(2, 3, height, width)
         out = pipeline(x)
@@ -277,7 +259,7 @@ def test_transforms_that_need_ints_have_them(how):
 
 
 def test_what_no_tape_can_do_is_computed_for_every_size():
-    pipeline = Pipeline([RandomLieAffine(), RandomHorizontalFlip()], seed=2)
+    pipeline = P.Pipeline([P.RandomLieAffine(), P.RandomHorizontalFlip()], seed=2)
     for height, width in SIZES:
         x = torch.rand(2, 3, height, width)
         out, record = pipeline(x, return_record=True)

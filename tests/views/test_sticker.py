@@ -4,36 +4,16 @@ import pytest
 import torch
 from scipy.ndimage import map_coordinates
 
-from pellucid import (
-    CenterCrop,
-    ColorJitter,
-    InvalidArgument,
-    InvalidType,
-    Key,
-    Normalize,
-    Pad,
-    Pipeline,
-    RandomAffine,
-    RandomElastic,
-    RandomGaussianBlur,
-    RandomGrayscale,
-    RandomHorizontalFlip,
-    RandomPerspective,
-    RandomPosterize,
-    RandomResizedCrop,
-    RandomRotation,
-    RandomTranslate,
-    Resize,
-)
+import pellucid as P
 from pellucid.adversarial import PatchAdversary
 from pellucid.random import Learnable
 from tests.refusals import refused
 
-KEY = Key(4, 2)
+KEY = P.Key(4, 2)
 
 
 def attack(pipeline, placement, size=(6, 4)):
-    return PatchAdversary(pipeline, Pipeline(placement, seed=3), lambda x, y: x.mean((1, 2, 3)), size=size)
+    return PatchAdversary(pipeline, P.Pipeline(placement, seed=3), lambda x, y: x.mean((1, 2, 3)), size=size)
 
 
 def pictures(size=(6, 4), height=20, width=24):
@@ -44,33 +24,38 @@ def pictures(size=(6, 4), height=20, width=24):
 
 def shift(x, y, **options):
     """By so many pixels of 24 x 20."""
-    return RandomTranslate(((x / 24, x / 24), (y / 20, y / 20)), **options)
+    return P.RandomTranslate(((x / 24, x / 24), (y / 20, y / 20)), **options)
 
 
-JITTER = ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1)
+JITTER = P.ColorJitter(0.3, 0.3, saturation=0.3, hue=0.1)
 WHOLE = {
     "nothing": [],
     "colour alone": [JITTER],
-    "a flip": [RandomHorizontalFlip(p=0.5)],
+    "a flip": [P.RandomHorizontalFlip(p=0.5)],
     "a shift": [shift(3, -5)],
     "shift, fill, colours": [shift(3, 5, fill=0.3), JITTER],
     "colours, then a shift": [JITTER, shift(9, -5, fill=0.3)],
     "stages between": [
-        ColorJitter((2.0, 2.0)),
-        RandomPosterize(4, p=1.0),
+        P.ColorJitter((2.0, 2.0)),
+        P.RandomPosterize(4, p=1.0),
         shift(9, -5, fill=(0.3, 0.2, 0.1)),
-        Normalize((0.5, 0.4, 0.3), (0.2, 0.3, 0.4)),
+        P.Normalize((0.5, 0.4, 0.3), (0.2, 0.3, 0.4)),
     ],
-    "a shift, then stages": [shift(9, -5, fill=(0.3, 0.2, 0.1)), JITTER, RandomPosterize(4, p=1.0), RandomGaussianBlur(3, p=1.0)],
-    "out and back": [shift(12, 0, fill=0.7), ColorJitter(0.3, 0.3), shift(-12, 5, fill=0.3)],
-    "pad and crop": [Pad(3, fill=0.2), CenterCrop((18, 14))],
-    "grey": [shift(3, 5, fill=0.3), RandomGrayscale(p=1.0)],
+    "a shift, then stages": [
+        shift(9, -5, fill=(0.3, 0.2, 0.1)),
+        JITTER,
+        P.RandomPosterize(4, p=1.0),
+        P.RandomGaussianBlur(3, p=1.0),
+    ],
+    "out and back": [shift(12, 0, fill=0.7), P.ColorJitter(0.3, 0.3), shift(-12, 5, fill=0.3)],
+    "pad and crop": [P.Pad(3, fill=0.2), P.CenterCrop((18, 14))],
+    "grey": [shift(3, 5, fill=0.3), P.RandomGrayscale(p=1.0)],
 }
 
 
 @pytest.mark.parametrize("steps", WHOLE.values(), ids=WHOLE)
 def test_whole_pixels_are_those_of_pasting_first(steps):
-    pipeline = Pipeline(steps, seed=0)
+    pipeline = P.Pipeline(steps, seed=0)
     one, (images, patch) = attack(pipeline, [shift(3, -2)]), pictures()
     leaves = images.requires_grad_(), patch.requires_grad_()
     found, expected = one.show(*leaves, key=KEY), pipeline(one.paste(*leaves, key=KEY), key=KEY)
@@ -81,20 +66,20 @@ def test_whole_pixels_are_those_of_pasting_first(steps):
 
 
 WARPS = {
-    "affine": [RandomAffine(40, (0.1, 0.1), scale=(1.3, 1.5))],
-    "perspective": [RandomPerspective(0.1, p=1.0), RandomAffine(20, scale=(1.5, 1.6))],
-    "crop": [RandomResizedCrop((20, 24), scale=(0.3, 0.5))],
-    "resize": [Resize((40, 50))],
+    "affine": [P.RandomAffine(40, (0.1, 0.1), scale=(1.3, 1.5))],
+    "perspective": [P.RandomPerspective(0.1, p=1.0), P.RandomAffine(20, scale=(1.5, 1.6))],
+    "crop": [P.RandomResizedCrop((20, 24), scale=(0.3, 0.5))],
+    "resize": [P.Resize((40, 50))],
 }
 
 
 @pytest.mark.parametrize("steps", WARPS.values(), ids=WARPS)
 def test_patch_and_picture_are_read_once_where_they_lie(steps):
     """By scipy, at the places that the records say, wherever one of the two shows alone; enlarged, so that nothing is averaged."""
-    pipeline = Pipeline(steps, seed=0)
-    one, (images, patch) = attack(pipeline, [RandomAffine(30, (0.1, 0.1), scale=(1.8, 2.2))]), pictures()
+    pipeline = P.Pipeline(steps, seed=0)
+    one, (images, patch) = attack(pipeline, [P.RandomAffine(30, (0.1, 0.1), scale=(1.8, 2.2))]), pictures()
     found = one.show(images, patch, key=KEY)
-    placement, seen = one.placement.draw(images, key=Key(KEY.seed + 1, KEY.step)), pipeline.draw(images, key=KEY)
+    placement, seen = one.placement.draw(images, key=P.Key(KEY.seed + 1, KEY.step)), pipeline.draw(images, key=KEY)
     height, width = seen.size_out
     v, u = torch.meshgrid(torch.arange(height).double(), torch.arange(width).double(), indexing="ij")
     points = seen.src_from_dst @ torch.stack((u, v, torch.ones_like(u))).flatten(1)
@@ -119,23 +104,23 @@ def within(points, width, height, margin):
 
 
 PASTED = {
-    "blur": [RandomGaussianBlur(3, p=1.0), RandomRotation(20)],
-    "a field": [RandomElastic(4.0), RandomRotation(20)],
-    "reflections": [RandomRotation(20, padding_mode="reflection")],
-    "nearest": [RandomRotation(20, interpolation="nearest")],
+    "blur": [P.RandomGaussianBlur(3, p=1.0), P.RandomRotation(20)],
+    "a field": [P.RandomElastic(4.0), P.RandomRotation(20)],
+    "reflections": [P.RandomRotation(20, padding_mode="reflection")],
+    "nearest": [P.RandomRotation(20, interpolation="nearest")],
 }
 
 
 @pytest.mark.parametrize("steps", PASTED.values(), ids=PASTED)
 def test_other_pipelines_take_what_is_pasted(steps):
-    pipeline = Pipeline(steps, seed=0)
-    one, (images, patch) = attack(pipeline, [RandomAffine(30)]), pictures()
+    pipeline = P.Pipeline(steps, seed=0)
+    one, (images, patch) = attack(pipeline, [P.RandomAffine(30)]), pictures()
     assert torch.equal(one.show(images, patch, key=KEY), pipeline(one.paste(images, patch, key=KEY), key=KEY))
 
 
 def test_gradients_to_pixels_and_learned_numbers():
-    pipeline = Pipeline([RandomAffine(Learnable(20.0), scale=(1.1, 1.2), fill=0.4), ColorJitter(0.3, 0.3)], seed=0).double()
-    one = attack(pipeline, [RandomAffine(Learnable(25.0), (0.1, 0.1), scale=(1.8, 2.2))], (3, 4))
+    pipeline = P.Pipeline([P.RandomAffine(Learnable(20.0), scale=(1.1, 1.2), fill=0.4), P.ColorJitter(0.3, 0.3)], seed=0).double()
+    one = attack(pipeline, [P.RandomAffine(Learnable(25.0), (0.1, 0.1), scale=(1.8, 2.2))], (3, 4))
     images, patch = pictures((3, 4), 6, 7)
     learned = [*pipeline.parameters(), *one.placement.double().parameters()]
     assert len(learned) == 2
@@ -161,8 +146,8 @@ def test_attacks_see_what_is_shown():
         seen.append(x.detach())
         return x.mean((1, 2, 3))
 
-    camera = Pipeline([RandomAffine(20, scale=(1.2, 1.4)), JITTER], seed=0)
-    one = PatchAdversary(camera, Pipeline([RandomRotation(20)], seed=1), loss, (6, 4), steps=1, draws=2)
+    camera = P.Pipeline([P.RandomAffine(20, scale=(1.2, 1.4)), JITTER], seed=0)
+    one = PatchAdversary(camera, P.Pipeline([P.RandomRotation(20)], seed=1), loss, (6, 4), steps=1, draws=2)
     images = pictures()[0].float()
     one(images, torch.tensor([0, 1, 0]), key=KEY)
     grey = torch.full((1, 3, 6, 4), 0.5)
@@ -180,20 +165,20 @@ def test_attacks_see_what_is_shown():
     ],
 )
 def test_what_does_not_fit_is_refused(over, message):
-    pipeline, images = Pipeline([RandomRotation(10)]), torch.zeros(2, 3, 8, 8)
-    refused((InvalidArgument, InvalidType), message, pipeline.apply, images, pipeline.draw(images), over=over)
+    pipeline, images = P.Pipeline([P.RandomRotation(10)]), torch.zeros(2, 3, 8, 8)
+    refused((P.InvalidArgument, P.InvalidType), message, pipeline.apply, images, pipeline.draw(images), over=over)
 
 
 def test_bytes_and_lists_take_nothing_over_them():
-    pipeline, fitting = Pipeline([RandomRotation(10)]), (torch.zeros(3, 4, 4), torch.eye(3))
+    pipeline, fitting = P.Pipeline([P.RandomRotation(10)]), (torch.zeros(3, 4, 4), torch.eye(3))
     images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
-    refused(InvalidArgument, "floating-point images", pipeline.apply, images, pipeline.draw(images), over=fitting)
+    refused(P.InvalidArgument, "floating-point images", pipeline.apply, images, pipeline.draw(images), over=fitting)
     lists = [torch.zeros(3, 8, 8), torch.zeros(3, 6, 8)]
-    refused(InvalidArgument, "None for a list", pipeline.apply, lists, pipeline.draw(lists), over=fitting)
+    refused(P.InvalidArgument, "None for a list", pipeline.apply, lists, pipeline.draw(lists), over=fitting)
 
 
 def test_other_targets_are_not_covered():
-    pipeline, images = Pipeline([RandomHorizontalFlip(p=1.0)]), torch.zeros(2, 3, 8, 8)
+    pipeline, images = P.Pipeline([P.RandomHorizontalFlip(p=1.0)]), torch.zeros(2, 3, 8, 8)
     mask = torch.randint(0, 5, (2, 8, 8))
     batch = {"image": images, "mask": mask}
     record = pipeline.draw(batch)
@@ -203,6 +188,6 @@ def test_other_targets_are_not_covered():
 
 
 def test_no_pictures_are_no_mistake():
-    one = attack(Pipeline([RandomAffine(20)]), [RandomAffine(20)])
+    one = attack(P.Pipeline([P.RandomAffine(20)]), [P.RandomAffine(20)])
     assert one.show(torch.zeros(0, 3, 8, 8), torch.zeros(1, 3, 6, 4)).shape == (0, 3, 8, 8)
     assert one.paste(torch.zeros(0, 3, 8, 8), torch.zeros(1, 3, 6, 4)).shape == (0, 3, 8, 8)

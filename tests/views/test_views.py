@@ -4,38 +4,21 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-import pellucid
-from pellucid import (
-    CenterCrop,
-    ColorJitter,
-    InvalidArgument,
-    InvalidType,
-    Key,
-    OneOf,
-    Pipeline,
-    RandomAffine,
-    RandomCrop,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    RandomRotation,
-    RandomRotation90,
-    RandomVerticalFlip,
-    Resize,
-)
+import pellucid as P
 from pellucid.views import TTA, same_draw
 from tests.cases import CASES, IDS
 from tests.refusals import refused
 
 TRANSFORMS = {name: case.transform for case, name in zip(CASES, IDS, strict=True) if case.targets}
-FLIPS = [Pipeline([]), Pipeline([RandomHorizontalFlip(p=1.0)]), Pipeline([RandomVerticalFlip(p=1.0)])]
+FLIPS = [P.Pipeline([]), P.Pipeline([P.RandomHorizontalFlip(p=1.0)]), P.Pipeline([P.RandomVerticalFlip(p=1.0)])]
 
 
 def augment(**options):
-    return Pipeline([RandomCrop(8), RandomHorizontalFlip(), ColorJitter(0.3, 0.3)], seed=1, **options)
+    return P.Pipeline([P.RandomCrop(8), P.RandomHorizontalFlip(), P.ColorJitter(0.3, 0.3)], seed=1, **options)
 
 
 def test_the_first_view_is_the_ordinary_call():
-    x, key = torch.rand(5, 3, 12, 12), Key(4, 2)
+    x, key = torch.rand(5, 3, 12, 12), P.Key(4, 2)
     (first, record), (second, other) = augment().views(x, key=key)
     assert torch.equal(first, augment()(x, key=key))
     assert not torch.equal(first, second)
@@ -49,7 +32,7 @@ def test_the_first_view_is_the_ordinary_call():
     assert torch.equal(again.views(x)[0].result, fresh(x))
 
 
-@pytest.mark.parametrize("same", [("crop",), (RandomCrop,), (0,), (-3, "Crop")], ids=str)
+@pytest.mark.parametrize("same", [("crop",), (P.RandomCrop,), (0,), (-3, "Crop")], ids=str)
 def test_what_is_the_same_is_drawn_once(same):
     views = augment().views(torch.rand(32, 3, 12, 12), 3, same=same)
     params = [view.record.params for view in views]
@@ -64,7 +47,7 @@ def test_what_is_the_same_is_drawn_once(same):
 
 
 def test_a_choice_is_the_same_with_all_in_it():
-    pipeline = Pipeline([OneOf([RandomRotation(30), [RandomCrop(12, padding=2)]]), ColorJitter(0.3)], seed=0)
+    pipeline = P.Pipeline([P.OneOf([P.RandomRotation(30), [P.RandomCrop(12, padding=2)]]), P.ColorJitter(0.3)], seed=0)
     a, b = (view.record for view in pipeline.views(torch.rand(16, 3, 12, 12), same=("OneOf",)))
     for at in range(3):
         assert all(torch.equal(value, b.params[at][name]) for name, value in a.params[at].items())
@@ -72,7 +55,7 @@ def test_a_choice_is_the_same_with_all_in_it():
 
 
 def test_learned_ranges_learn_from_every_view():
-    pipeline = Pipeline([RandomRotation(pellucid.Learnable(20.0))], seed=0)
+    pipeline = P.Pipeline([P.RandomRotation(P.Learnable(20.0))], seed=0)
     views = pipeline.views(torch.rand(4, 3, 9, 9), 3)
     for view in views:
         (slope,) = torch.autograd.grad(view.result.square().sum(), list(pipeline.parameters()), retain_graph=True)
@@ -97,8 +80,8 @@ def test_targets_and_videos_have_views():
     ],
 )
 def test_mistakes_about_views_are_told(options, words):
-    refused((InvalidArgument, InvalidType), words, augment().views, torch.rand(1, 3, 12, 12), **options)
-    refused((InvalidArgument, InvalidType), words, augment().views, [torch.rand(3, 12, 12), torch.rand(3, 13, 12)], **options)
+    refused((P.InvalidArgument, P.InvalidType), words, augment().views, torch.rand(1, 3, 12, 12), **options)
+    refused((P.InvalidArgument, P.InvalidType), words, augment().views, [torch.rand(3, 12, 12), torch.rand(3, 13, 12)], **options)
 
 
 def test_siamese_batches_get_one_draw():
@@ -109,13 +92,13 @@ def test_siamese_batches_get_one_draw():
     record = augment().draw(real)
     assert torch.equal(two, augment().apply(made, record[:3]))
     shared = augment(same_on_batch=True)
-    one, two = same_draw(shared, real, real[:2], key=Key(3, 3))
+    one, two = same_draw(shared, real, real[:2], key=P.Key(3, 3))
     assert torch.equal(one[:2], two)
     assert torch.equal(
-        shared.draw(real, key=Key(3, 3)).params[2]["brightness"].unique(),
-        shared.draw(made[:1], key=Key(3, 3)).params[2]["brightness"],
+        shared.draw(real, key=P.Key(3, 3)).params[2]["brightness"].unique(),
+        shared.draw(made[:1], key=P.Key(3, 3)).params[2]["brightness"],
     )
-    refused(InvalidArgument, "same_draw: expected at least one batch", same_draw, augment())
+    refused(P.InvalidArgument, "same_draw: expected at least one batch", same_draw, augment())
     made.requires_grad_()
     same_draw(augment(), real, made)[1].sum().backward()
     assert bool((made.grad != 0).any())
@@ -132,7 +115,7 @@ def test_constant_logits_come_back_as_they_were(mover, stride, how):
         return level.reshape(1, 3, 1, 1).expand(len(pictures), 3, max(height, 1), max(width, 1))
 
     size = (12, 12)
-    views = [Pipeline([Resize(12), RandomHorizontalFlip(p=1.0)]), Pipeline([TRANSFORMS[mover], Resize((12, 12))])]
+    views = [P.Pipeline([P.Resize(12), P.RandomHorizontalFlip(p=1.0)]), P.Pipeline([TRANSFORMS[mover], P.Resize((12, 12))])]
     out, seen = TTA(views[1:], constant, how, return_valid=True)(torch.rand(2, 3, *size))
     assert out.shape == (2, 3, 12 // stride, 12 // stride)
     assert bool(seen.any())
@@ -145,7 +128,7 @@ def test_a_model_that_knows_no_place_predicts_as_without_views():
     torch.manual_seed(0)
     model = torch.nn.Conv2d(3, 4, 1)
     x = torch.rand(3, 3, 10, 10)
-    turns = [*FLIPS, Pipeline([RandomRotation90(times=(1,), p=1.0)])]
+    turns = [*FLIPS, P.Pipeline([P.RandomRotation90(times=(1,), p=1.0)])]
     with torch.no_grad():
         plain = model(x)
         assert torch.allclose(TTA(turns, model)(x), plain, atol=1e-6)
@@ -172,7 +155,7 @@ def test_mean_and_maximum_over_flips_are_torchs():
 
 def test_drawn_views_do_not_depend_on_the_batch():
     model = torch.nn.Conv2d(3, 4, 3, padding=1, stride=2)
-    predict = TTA(Pipeline([RandomAffine(20), RandomResizedCrop(16)], seed=0), model, views=5)
+    predict = TTA(P.Pipeline([P.RandomAffine(20), P.RandomResizedCrop(16)], seed=0), model, views=5)
     x = torch.rand(4, 3, 16, 16)
     with torch.no_grad():
         together = predict(x)
@@ -181,7 +164,7 @@ def test_drawn_views_do_not_depend_on_the_batch():
 
 
 def test_pixels_that_no_view_shows_are_zero():
-    out, seen = TTA([Pipeline([CenterCrop(4)])], torch.nn.Identity(), return_valid=True)(torch.ones(1, 1, 8, 8))
+    out, seen = TTA([P.Pipeline([P.CenterCrop(4)])], torch.nn.Identity(), return_valid=True)(torch.ones(1, 1, 8, 8))
     expected = F.pad(torch.ones(1, 1, 4, 4), (2, 2, 2, 2))
     assert torch.equal(out, expected)
     assert torch.equal(seen.float(), expected)
@@ -205,7 +188,7 @@ def test_points_and_boxes_come_back():
     pictures = torch.zeros(2, 1, 12, 14)
     pictures[0, 0, 4, 5] = 1
     pictures[1, 0, 7, 9] = 1
-    turns = [*FLIPS, Pipeline([CenterCrop((10, 12))])]
+    turns = [*FLIPS, P.Pipeline([P.CenterCrop((10, 12))])]
     for how in ("mean", "max"):
         out = TTA(turns, brightest, how)(pictures)
         assert torch.allclose(out["keypoints"][:, 0, :2], torch.tensor([[5.0, 4.0], [9.0, 7.0]]), atol=1e-5)
@@ -248,7 +231,7 @@ def test_lists_of_detections_come_back(how):
     for i, (y, x) in enumerate([(4, 5), (7, 9), (3, 3)]):
         pictures[i, 0, y, x] = 1
         pictures[i, 0, y, x + 1] = 0.5
-    turns = [*FLIPS, Pipeline([CenterCrop((10, 12))])]
+    turns = [*FLIPS, P.Pipeline([P.CenterCrop((10, 12))])]
     out = TTA(turns, detector, merge_boxes=how)(pictures)
     assert [len(one["scores"]) for one in out][2] == 0
     for one, box, point in zip(out, ([4.0, 3, 7, 6], [8.0, 6, 11, 9]), ([5.0, 4.0], [9.0, 7.0]), strict=False):
@@ -275,10 +258,10 @@ def test_fused_boxes_are_the_mean_over_views():
             "labels": torch.ones(1, 1).long(),
         }
 
-    out = TTA([Pipeline([]), Pipeline([])], model, merge_boxes="fusion")(torch.rand(1, 1, 12, 12))
+    out = TTA([P.Pipeline([]), P.Pipeline([])], model, merge_boxes="fusion")(torch.rand(1, 1, 12, 12))
     assert torch.allclose(out["boxes"], torch.tensor([[[2.5, 2.5, 8.5, 8.5]]]))
     assert torch.allclose(out["scores"], torch.tensor([[0.5]]))
-    with pytest.raises(InvalidArgument, match="merge_boxes: expected nothing but labels"):
+    with pytest.raises(P.InvalidArgument, match="merge_boxes: expected nothing but labels"):
         TTA(FLIPS, lambda x: detector(x), merge_boxes="fusion")(torch.rand(2, 1, 12, 12))
 
 
@@ -293,7 +276,7 @@ def test_vectors_turn_and_cameras_move_with_their_views():
         return {"flow": torch.cat((right, down), 1), "normals": torch.cat((right, down, x), 1), "intrinsics": camera}
 
     x = torch.rand(2, 1, 9, 11)
-    turns = [*FLIPS, Pipeline([RandomRotation90(times=(1,), p=1.0)])]
+    turns = [*FLIPS, P.Pipeline([P.RandomRotation90(times=(1,), p=1.0)])]
     plain, merged = model(x), TTA(turns, model)(x)
     inner = (..., slice(1, -1), slice(1, -1))
     assert torch.allclose(merged["flow"][inner], plain["flow"][inner], atol=1e-5)
@@ -303,9 +286,9 @@ def test_vectors_turn_and_cameras_move_with_their_views():
 
 def test_a_list_of_detections_must_have_a_row_for_each_box():
     rows = {"boxes": torch.zeros(2, 4), "scores": torch.zeros(2)}
-    with pytest.raises(InvalidArgument, match=r"'scores'.*a row for each of 2 boxes"):
+    with pytest.raises(P.InvalidArgument, match=r"'scores'.*a row for each of 2 boxes"):
         TTA(FLIPS, lambda x: [rows | {"scores": torch.zeros(3)}])(torch.rand(1, 1, 8, 8))
-    refused(InvalidArgument, "each of 2 pictures", TTA(FLIPS, lambda x: [rows]), torch.rand(2, 1, 8, 8))
+    refused(P.InvalidArgument, "each of 2 pictures", TTA(FLIPS, lambda x: [rows]), torch.rand(2, 1, 8, 8))
 
 
 def test_dicts_of_maps_say_what_was_seen():
@@ -313,7 +296,7 @@ def test_dicts_of_maps_say_what_was_seen():
         return {"logits": x * 1.0, "mask": (x[:, 0] > 0.5).long(), "score": x.mean((2, 3))}
 
     x = torch.rand(2, 3, 8, 8)
-    out = TTA([Pipeline([CenterCrop(6)])], model, return_valid=True)(x)
+    out = TTA([P.Pipeline([P.CenterCrop(6)])], model, return_valid=True)(x)
     assert set(out) == {"logits", "logits_seen", "mask", "mask_seen", "score"}
     inner = (..., slice(1, 7), slice(1, 7))
     assert torch.allclose(out["logits"][inner], x[inner], atol=1e-6)
@@ -322,7 +305,7 @@ def test_dicts_of_maps_say_what_was_seen():
 
 PAIRS = {"heatmap": [(0, 1)], "keypoints": [(0, 2)], "keypoints_hand": [(1, 2)], "mask": [(1, 2)], "maps": [(0, 2)]}
 LEFT_RIGHT = {"pairs": PAIRS, "targets": {"maps": "heatmap"}}
-FLIP, FLIP_UP = RandomHorizontalFlip(p=1.0), RandomVerticalFlip(p=1.0)
+FLIP, FLIP_UP = P.RandomHorizontalFlip(p=1.0), P.RandomVerticalFlip(p=1.0)
 MIRRORS = [[], [FLIP], [FLIP_UP], [FLIP, FLIP_UP]]
 
 
@@ -337,7 +320,7 @@ class LeftAndRight(torch.nn.Module):
         view = self.views[self.count % len(self.views)]
         self.count += 1
         said = {**self.said, "image": torch.zeros_like(pictures)}
-        out = Pipeline(view, **LEFT_RIGHT, passthrough=["scores"])(said)
+        out = P.Pipeline(view, **LEFT_RIGHT, passthrough=["scores"])(said)
         return {name: out[name] for name in self.said}
 
 
@@ -354,7 +337,7 @@ def test_left_and_right_come_back_for_every_kind(how):
         "mask": torch.randint(0, 5, (2, 3, 8, 64)),
         "scores": torch.rand(2, 4),
     }
-    views = [Pipeline(view, **LEFT_RIGHT) for view in MIRRORS]
+    views = [P.Pipeline(view, **LEFT_RIGHT) for view in MIRRORS]
     merged = TTA(views, LeftAndRight(said, MIRRORS), how)(torch.zeros(2, 3, 8, 64))
     assert merged.keys() == said.keys()
     for name, values in said.items():
@@ -362,7 +345,7 @@ def test_left_and_right_come_back_for_every_kind(how):
 
 
 def test_one_flipped_view_is_the_inverse_of_the_pipeline():
-    flip = Pipeline([FLIP], **LEFT_RIGHT)
+    flip = P.Pipeline([FLIP], **LEFT_RIGHT)
     said = {"heatmap": torch.rand(2, 3, 4, 6), "keypoints": torch.rand(2, 3, 2) * 4, "mask": torch.randint(0, 5, (2, 3, 4, 6))}
     merged = TTA([flip], lambda x: said)(torch.rand(2, 3, 4, 6))
     back = flip.inverse(said, flip.draw(torch.rand(2, 3, 4, 6)))
@@ -375,15 +358,15 @@ def test_one_flipped_view_is_the_inverse_of_the_pipeline():
 
 
 def test_what_does_not_mirror_swaps_nothing():
-    turn = Pipeline([RandomRotation90(p=1.0)], **LEFT_RIGHT)
+    turn = P.Pipeline([P.RandomRotation90(p=1.0)], **LEFT_RIGHT)
     x = torch.rand(1, 3, 8, 8)
     assert torch.allclose(TTA([turn], torch.nn.Identity())(x), x, atol=1e-6)
-    votes = TTA([Pipeline(view, **LEFT_RIGHT) for view in MIRRORS], LeftAndRight({"heatmap": x}, MIRRORS), "vote")(x)
+    votes = TTA([P.Pipeline(view, **LEFT_RIGHT) for view in MIRRORS], LeftAndRight({"heatmap": x}, MIRRORS), "vote")(x)
     assert torch.equal(votes["heatmap"], F.one_hot(x.argmax(1), 3).movedim(-1, 1).float())
 
 
 def test_mistakes_about_predictions_are_told():
-    wrong, x, resized = (InvalidArgument, InvalidType), torch.rand(1, 3, 4, 4), [FLIPS[0], Pipeline([Resize(8)])]
+    wrong, x, resized = ((P.InvalidArgument, P.InvalidType), torch.rand(1, 3, 4, 4), [FLIPS[0], P.Pipeline([P.Resize(8)])])
     refused(wrong, "pipeline: expected a Pipeline, or a sequence", TTA, [], torch.nn.Identity())
     refused(wrong, "model: expected a module or function", TTA, FLIPS, 3)
     refused(wrong, "merge: expected one of", TTA, FLIPS, torch.nn.Identity(), "sum")
@@ -403,7 +386,7 @@ class Same:
     def __call__(self, pictures):
         pipeline = self.pipelines[self.count % len(self.pipelines)]
         self.count += 1
-        record = pipeline.draw(torch.zeros(1, *PICTURE), key=Key(0, self.count - 1, torch.tensor([0])))
+        record = pipeline.draw(torch.zeros(1, *PICTURE), key=P.Key(0, self.count - 1, torch.tensor([0])))
         kinds = {name: value for name, value in self.said.items() if name not in ("scores", "labels")}
         rest = {name: value for name, value in self.said.items() if name not in kinds}
         out = pipeline.apply(kinds, record)
@@ -412,8 +395,8 @@ class Same:
 
 
 PICTURE = (3, 40, 48)
-RIGID = [[], [FLIP], [FLIP_UP], [pellucid.RandomTranslate((0.1, 0.1))], [CenterCrop((36, 44))]]
-TURNS = [*RIGID[:4], [RandomRotation(20)], [pellucid.RandomPerspective(0.2, p=1.0)], [pellucid.RandomElastic(p=1.0)]]
+RIGID = [[], [FLIP], [FLIP_UP], [P.RandomTranslate((0.1, 0.1))], [P.CenterCrop((36, 44))]]
+TURNS = [*RIGID[:4], [P.RandomRotation(20)], [P.RandomPerspective(0.2, p=1.0)], [P.RandomElastic(p=1.0)]]
 SPOTS = torch.tensor([[10.0, 12.0], [30.0, 20.0]])
 SQUARE = torch.tensor([[-4.0, -3.0], [4.0, -3.0], [5.0, 3.0], [-4.0, 3.0]])
 QUADS = (SPOTS[:, None] + SQUARE).expand(2, 2, 4, 2)
@@ -423,7 +406,7 @@ QUADS = (SPOTS[:, None] + SQUARE).expand(2, 2, 4, 2)
 def test_outlines_are_the_mean_over_views(kind):
     """Of a model that says the same corners of every view: merging changes nothing, whatever the map."""
     steps = RIGID if kind != "quads" else TURNS  # fields give polygons more corners
-    pipelines = [Pipeline(view) for view in steps[:4] + steps[5:]]
+    pipelines = [P.Pipeline(view) for view in steps[:4] + steps[5:]]
     merged = TTA(pipelines, Same({kind: QUADS, "scores": torch.rand(2, 2)} if kind == "polylines" else {kind: QUADS}, pipelines))
     assert torch.allclose(merged(torch.zeros(2, *PICTURE))[kind], QUADS, atol=1e-3)
 
@@ -437,7 +420,7 @@ def test_outlines_with_scores_come_back_once_each(kind, beside, listed):
     said = {kind: QUADS, "scores": torch.tensor([[0.5, 0.9]]).expand(2, 2), "labels": torch.tensor([[1, 2]]).expand(2, 2)}
     if beside == "boxes":
         said["boxes"] = torch.cat((QUADS.amin(2), QUADS.amax(2)), -1)
-    pipelines = [Pipeline(view) for view in RIGID]
+    pipelines = [P.Pipeline(view) for view in RIGID]
     found = TTA(pipelines, Same(said, pipelines, listed))(torch.zeros(2, *PICTURE))
     if not listed:
         flags = found["boxes_valid" if beside == "boxes" else f"{kind}_valid"]
@@ -449,7 +432,7 @@ def test_outlines_with_scores_come_back_once_each(kind, beside, listed):
         assert torch.allclose(one[kind], QUADS[0].flip(0), atol=1e-3)
     several = [[[0, 0, 9, 0, 9, 9], [1.0, 1, 5, 1, 5, 5, 1, 5]], [[20, 20, 30, 20, 25, 30]]]  # as COCO has them, of any length
     rows = [{"polygons": [one], "scores": torch.ones(1)} for one in several]
-    one, other = TTA([Pipeline([])], lambda x: rows)(torch.zeros(2, *PICTURE))
+    one, other = TTA([P.Pipeline([])], lambda x: rows)(torch.zeros(2, *PICTURE))
     assert one["polygons"].shape[0] == other["polygons"].shape[0] == 1
 
 
@@ -458,7 +441,7 @@ def test_boxes_in_space_come_back_from_mirrors():
     boxes = torch.tensor([[[1.0, 0.5, 9.0, 4.0, 1.6, 1.8, 0.3]]])
     camera = torch.tensor([[[40.0, 0, 23.5], [0, 40, 19.5], [0, 0, 1]]])
     said = {"boxes": torch.tensor([[[8.0, 8, 30, 30]]]), "boxes3d": boxes, "scores": torch.ones(1, 1)}
-    pipelines = [Pipeline(view, cameras="pose") for view in ([], [FLIP])]
+    pipelines = [P.Pipeline(view, cameras="pose") for view in ([], [FLIP])]
     model, seen = Same(said | {"intrinsics": camera}, pipelines), []
 
     def plain(x):
@@ -476,6 +459,6 @@ def test_rays_come_back_from_mirrors():
     x, y = torch.meshgrid(torch.linspace(-1, 1, 12), torch.linspace(-1, 1, 10), indexing="xy")
     rays = torch.stack((x, y, torch.ones_like(x)))[None]
     for cameras, close in (("pose", True), ("matrix", False)):
-        views = [Pipeline(steps, cameras=cameras) for steps in ([], [FLIP])]
+        views = [P.Pipeline(steps, cameras=cameras) for steps in ([], [FLIP])]
         found = TTA(views, lambda pictures: {"rays": rays})(torch.zeros(1, 3, 10, 12))["rays"]
         assert torch.allclose(found, rays, atol=1e-6) == close

@@ -3,23 +3,7 @@
 import pytest
 import torch
 
-from pellucid import (
-    InvalidArgument,
-    InvalidType,
-    Key,
-    Learnable,
-    Normal,
-    OneOf,
-    Pipeline,
-    RandomAffine,
-    RandomBrightness,
-    RandomCrop,
-    RandomGamma,
-    RandomHorizontalFlip,
-    RandomInvert,
-    RandomRotation,
-    RandomTranslate,
-)
+import pellucid as P
 from tests.cases import CASES, IDS, images, pipeline
 
 
@@ -39,15 +23,15 @@ def right(out):
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_no_search_is_worse_than_the_plain_draw(case, search):
     x, augment = images(case), pipeline(case)
-    weight = torch.linspace(-1, 1, augment(x, key=Key(1, 1)).shape[-1], dtype=torch.float64)
+    weight = torch.linspace(-1, 1, augment(x, key=P.Key(1, 1)).shape[-1], dtype=torch.float64)
     shared = getattr(case.transform, "same_on_batch", False)
 
     def loss(out):
         found = (out * weight).mean((1, 2, 3))
         return found.mean().expand_as(found) if shared else found  # of a draw for all it is the mean
 
-    plain = loss(augment(x, key=Key(1, 2)))
-    out, record, found = augment.worst(loss, x, draws=3, steps=2, restarts=1, search=search, key=Key(1, 2), return_found=True)
+    plain = loss(augment(x, key=P.Key(1, 2)))
+    out, record, found = augment.worst(loss, x, draws=3, steps=2, restarts=1, search=search, key=P.Key(1, 2), return_found=True)
     assert torch.equal(found.start, plain)
     assert bool((loss(out) >= plain).all())
     assert torch.allclose(loss(out), found.losses, rtol=0, atol=1e-9)
@@ -59,7 +43,7 @@ def test_no_search_is_worse_than_the_plain_draw(case, search):
 
 
 def test_evaluations_are_counted_and_the_stream_moves_once():
-    augment, x, calls = Pipeline([RandomAffine(30, translate=(0.1, 0.1))], seed=0), smooth(), []
+    augment, x, calls = P.Pipeline([P.RandomAffine(30, translate=(0.1, 0.1))], seed=0), smooth(), []
 
     def loss(out):
         calls.append(1)
@@ -77,7 +61,7 @@ def test_evaluations_are_counted_and_the_stream_moves_once():
 
 
 def test_the_ends_of_a_range_are_found():
-    augment = Pipeline([RandomTranslate((0.1, 0.0)), RandomBrightness((0.5, 1.5))], seed=0)
+    augment = P.Pipeline([P.RandomTranslate((0.1, 0.0)), P.RandomBrightness((0.5, 1.5))], seed=0)
     _, record = augment.worst(right, smooth())
     assert torch.allclose(record.params[0]["translate_x"], torch.tensor(0.1, dtype=torch.float64), atol=1e-6)
     assert torch.allclose(record.params[1]["brightness"], torch.tensor(1.5, dtype=torch.float64), atol=1e-6)
@@ -85,9 +69,9 @@ def test_the_ends_of_a_range_are_found():
 
 def test_steps_find_what_starts_miss():
     """A sharp maximum inside of the range."""
-    augment = Pipeline([RandomRotation(45)], seed=0)
+    augment = P.Pipeline([P.RandomRotation(45)], seed=0)
     x = smooth(3)
-    aims = Pipeline([RandomRotation((13.0, 13.0))])(x)
+    aims = P.Pipeline([P.RandomRotation((13.0, 13.0))])(x)
 
     def loss(out):
         return -(out - aims).square().mean((1, 2, 3))
@@ -99,7 +83,7 @@ def test_steps_find_what_starts_miss():
 
 
 def test_gates_and_choices_are_searched():
-    augment = Pipeline([RandomInvert(p=0.5), OneOf([RandomBrightness((0.5, 0.5)), RandomBrightness((1.0, 1.0))])], seed=0)
+    augment = P.Pipeline([P.RandomInvert(p=0.5), P.OneOf([P.RandomBrightness((0.5, 0.5)), P.RandomBrightness((1.0, 1.0))])], seed=0)
     dark = torch.full((8, 3, 4, 4), 0.1)
     out, record = augment.worst(lambda y: y.mean((1, 2, 3)), dark, draws=24, search="random")
     assert record.params[0]["gate"].tolist() == [1.0] * 8
@@ -107,18 +91,18 @@ def test_gates_and_choices_are_searched():
 
 
 def test_unbounded_draws_stay_within_their_quantiles():
-    augment = Pipeline([RandomRotation(Normal(0.0, 5.0))], seed=0)
+    augment = P.Pipeline([P.RandomRotation(P.Normal(0.0, 5.0))], seed=0)
     _, record = augment.worst(lambda out: -right(out).abs(), smooth(), draws=3, steps=30)
     assert bool((record.params[0]["degrees"].abs() <= 5.0 * 3.1).all())
 
 
 def test_a_shared_draw_is_the_worst_for_the_mean():
-    augment = Pipeline([RandomTranslate((0.3, 0.0))], seed=0, same_on_batch=True)
+    augment = P.Pipeline([P.RandomTranslate((0.3, 0.0))], seed=0, same_on_batch=True)
     _, record, found = augment.worst(right, smooth(), return_found=True)
     assert record.params[0]["translate_x"].unique().numel() == 1
     assert float(found.losses[0]) >= float(found.start[0])
-    with pytest.raises(InvalidArgument, match="worst: expected draws that all samples share, or none"):
-        Pipeline([RandomTranslate((0.3, 0.0), same_on_batch=True), RandomRotation(3)]).worst(right, smooth())
+    with pytest.raises(P.InvalidArgument, match="worst: expected draws that all samples share, or none"):
+        P.Pipeline([P.RandomTranslate((0.3, 0.0), same_on_batch=True), P.RandomRotation(3)]).worst(right, smooth())
 
 
 def test_the_model_stays_as_it_was():
@@ -134,7 +118,7 @@ def test_the_model_stays_as_it_was():
 
     before = {name: value.clone() for name, value in [*model.state_dict().items(), *counting.state_dict().items()]}
     state = torch.get_rng_state()
-    Pipeline([RandomRotation(30)], seed=0).worst(loss, smooth(), draws=3, steps=2, search="gradient")
+    P.Pipeline([P.RandomRotation(30)], seed=0).worst(loss, smooth(), draws=3, steps=2, search="gradient")
     after = dict([*model.state_dict().items(), *counting.state_dict().items()])
     assert all(torch.equal(value, after[name]) for name, value in before.items())
     assert all(p.grad is None for p in model.parameters())
@@ -144,7 +128,7 @@ def test_the_model_stays_as_it_was():
 
 
 def test_gradients_flow_at_the_draw_that_was_found():
-    augment = Pipeline([RandomTranslate((Learnable(0.2), 0.0)), RandomBrightness((0.5, 1.5))], seed=0)
+    augment = P.Pipeline([P.RandomTranslate((P.Learnable(0.2), 0.0)), P.RandomBrightness((0.5, 1.5))], seed=0)
     x = smooth().requires_grad_()
     out, _ = augment.worst(right, x)
     right(out).sum().backward()
@@ -153,7 +137,7 @@ def test_gradients_flow_at_the_draw_that_was_found():
 
 
 def test_targets_come_along():
-    augment = Pipeline([RandomCrop(10), RandomHorizontalFlip(), RandomGamma((0.5, 2.0))], seed=0)
+    augment = P.Pipeline([P.RandomCrop(10), P.RandomHorizontalFlip(), P.RandomGamma((0.5, 2.0))], seed=0)
     batch = {"image": smooth().double(), "keypoints": torch.tensor([[[8.0, 8.0]]]).expand(4, 1, 2)}
     out, record = augment.worst(lambda y: y["keypoints"][:, 0, 0] + 0.0 * y["image"].sum((1, 2, 3)), batch, draws=40, search="grid")
     assert torch.equal(out["keypoints"], augment.apply(batch, record)["keypoints"])
@@ -176,8 +160,8 @@ def test_targets_come_along():
     ],
 )
 def test_mistakes_are_told(options, words):
-    augment = Pipeline([RandomRotation(30)], seed=0)
-    with pytest.raises((InvalidArgument, InvalidType), match=words):
+    augment = P.Pipeline([P.RandomRotation(30)], seed=0)
+    with pytest.raises((P.InvalidArgument, P.InvalidType), match=words):
         augment.worst(**{"loss_fn": right, "batch": smooth(), **options})
 
 
@@ -190,13 +174,13 @@ def lists_of(batch):
 def test_the_worst_draw_of_a_list_is_that_of_each_picture(search):
     x = smooth(3, 16)
     pictures = [x[0], x[1, :, :12], x[2]]
-    augment = Pipeline([RandomAffine(30, translate=(0.2, 0.2)), RandomBrightness((0.5, 1.5))], seed=0)
+    augment = P.Pipeline([P.RandomAffine(30, translate=(0.2, 0.2)), P.RandomBrightness((0.5, 1.5))], seed=0)
     options = {"draws": 6, "steps": 3, "restarts": 1, "search": search, "return_found": True}
-    out, record, found = augment.worst(lists_of, pictures, key=Key(1, 2), **options)
+    out, record, found = augment.worst(lists_of, pictures, key=P.Key(1, 2), **options)
     assert [one.shape for one in out] == [one.shape for one in pictures]
     assert record.samples == 3
     for i, picture in enumerate(pictures):
-        alone, _, best = augment.worst(right, picture[None], key=Key(1, 2, torch.tensor([i])), **options)
+        alone, _, best = augment.worst(right, picture[None], key=P.Key(1, 2, torch.tensor([i])), **options)
         assert torch.allclose(found.losses[i], best.losses[0], atol=1e-6)
         assert torch.allclose(out[i], alone[0], atol=1e-5)
     again = augment.apply(pictures, record)
@@ -205,7 +189,7 @@ def test_the_worst_draw_of_a_list_is_that_of_each_picture(search):
 
 
 def test_lists_with_boxes_and_learned_ranges_are_searched():
-    augment = Pipeline([RandomCrop(8), RandomBrightness(Learnable(0.3))], seed=0)
+    augment = P.Pipeline([P.RandomCrop(8), P.RandomBrightness(P.Learnable(0.3))], seed=0)
     batch = {"image": [torch.rand(1, 12, 10), torch.rand(1, 9, 14)], "boxes": [torch.tensor([[1.0, 1, 5, 5]]), torch.rand(0, 4)]}
     out, record = augment.worst(lambda out: right(out["image"]), batch, draws=4, steps=2)
     assert out["image"].shape == (2, 1, 8, 8)
