@@ -111,6 +111,21 @@ def _camera(columns: int) -> Callable[[int, Size], torch.Tensor]:
     return make
 
 
+def _eye(count: int, size: Size) -> torch.Tensor:
+    return torch.eye(4, dtype=torch.float64).expand(count, 4, 4).clone()
+
+
+def _numbers(*shape: int) -> Callable[[int, Size], torch.Tensor]:
+    """Numbers from 0 to 1 that are no row's twice."""
+
+    def make(count: int, size: Size) -> torch.Tensor:
+        return torch.frac(torch.arange(1.0, 1.0 + count * math.prod(shape), dtype=torch.float64) * 0.6180339887).reshape(
+            count, *shape
+        )
+
+    return make
+
+
 def _classes(*lead: int) -> Callable[[int, Size], torch.Tensor]:
     return lambda count, size: torch.arange(count * math.prod(lead)).reshape(count, *lead) % 3
 
@@ -150,6 +165,12 @@ FLAT = (
     Row("uv", "uv", _ramp(2)),
     Row("intrinsics", "intrinsics", _camera(3), back=1e-6),
     Row("projection", "projection", _camera(4), back=1e-6),
+    Row("extrinsics", "extrinsics", _eye, {"intrinsics": _camera(3)}, back=1e-6),
+    Row(
+        "lens", "lens", lambda count, size: torch.tensor([[0.1, 0.0, 0.01, 0.02]], dtype=torch.float64).repeat(count, 1), back=1e-6
+    ),
+    Row("fisheye", "fisheye", _numbers(4), back=1e-6),
+    Row("boxes3d", "boxes3d", _numbers(1, 7), back=1e-6),
     Row("labels", "labels", _classes(2), {"boxes": _boxes}, back=0.0),
     Row("keypoint_labels", "keypoint_labels", _classes(5), {"keypoints": _points(5)}, back=0.0),
 )

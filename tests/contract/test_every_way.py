@@ -1,7 +1,7 @@
 """Every kind through every transform, every way: a batch, its pictures alone, lists, clips, records replayed and undone.
 
 Many kinds go in one batch, and each is compared on its own. Those that some transforms refuse go in others: vectors, which turn
-with one map, and what belongs to the picture as a whole, as cameras do.
+with one map, what belongs to the picture as a whole, as cameras do, and what belongs to a camera's scene.
 """
 
 import math
@@ -23,7 +23,7 @@ GAP = 1e-9
 CASES = [*flat.CASES, *deep.CASES]
 NAMES = [*flat.IDS, *[f"{case.name}-{i}" for i, case in enumerate(deep.CASES)]]
 every = pytest.mark.parametrize("case", CASES, ids=NAMES)
-families = pytest.mark.parametrize("family", ["free", "turned", "whole"])
+families = pytest.mark.parametrize("family", ["free", "turned", "whole", "scene"])
 
 
 @pytest.fixture(autouse=True)
@@ -32,12 +32,13 @@ def _shapes_checked():
 
 
 def test_every_kind_has_a_row():
-    """But for those that belong to a camera's scene, which few transforms let pass; ``test_scenes.py`` has them."""
-    known = {name for name in OURS if KINDS[name].interpolation or KINDS[name].scene is None} - {"residual"}
-    assert {row.name for row in (*kinds.FLAT, *kinds.SPACE)} == known
+    """But for what takes up what bends beside a camera's scene."""
+    assert {row.name for row in (*kinds.FLAT, *kinds.SPACE)} == set(OURS) - {"residual"}
 
 
 def family_of(kind):
+    if kind.scene is not None and not kind.interpolation:
+        return "scene"
     return "whole" if kind.whole else "turned" if kind.turn else "free"
 
 
@@ -57,7 +58,8 @@ class Ways:
         self.mixes = bool(Pipeline([case.transform]).plan(spec).moving_layers)
         formats = {row.key: "cxcywhr" for row in self.rows if row.key == "boxes_turned"}
         pairs = {row.key: [(0, 1)] for row in self.rows if row.key == "keypoints_persons" and not self.mixes}
-        self.augment = Pipeline([case.transform], box_format=formats, pairs=pairs)
+        cameras = "residual" if family == "scene" else "matrix"  # few transforms let it pass unless a residual takes up what bends
+        self.augment = Pipeline([case.transform], box_format=formats, pairs=pairs, cameras=cameras)
         self.batch = self.made(self.size)
         self.faults = []
 
