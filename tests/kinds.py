@@ -148,7 +148,7 @@ FLAT = (
     Row("mask", "masks", objects, {"boxes": _boxes}, back=None),
     Row("boxes", "boxes", _boxes, back=None),
     Row("boxes", "boxes_turned", _rotated, back=None),
-    Row("keypoints", "keypoints", _points(5), {"keypoint_labels": _classes(5)}, back=1e-6),
+    Row("keypoints", "keypoints", _points(5), {"keypoint_labels": _classes(5)}, back=1e-9),
     Row("keypoints", "keypoints_seen", _points(5, seen=True), back=None),
     Row("keypoints", "keypoints_persons", _points(2, 3, seen=True), back=None),
     Row("polygons", "polygons", _polygons, back=None),

@@ -226,6 +226,7 @@ def test_what_is_undone_is_what_went_in(case, family):
     ways.agree("list", said(augment.inverse, listed, listed_record), back)
     ways.agree("alone", together([said(augment.inverse, one(plain, i), record[i]) for i in range(COUNT)]), back)
     assert not isinstance(back, str), back
+    assert back[ways.picture].shape == ways.batch[ways.picture].shape
     where = known(ways, record)
     for row in ways.rows:
         if row.back is not None:

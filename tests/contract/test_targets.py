@@ -60,18 +60,6 @@ def test_boxes_are_the_hull_of_their_corners(case):
 
 
 @movers
-def test_inverse_brings_points_and_inner_boxes_back(case):
-    height, width = size_of(case)
-    augment = pipeline(case)
-    points = torch.rand(4, 5, 2, dtype=torch.float64) * torch.tensor([width - 1.0, height - 1.0])
-    batch = {"image": torch.rand(4, 3, height, width), "keypoints": points}
-    out, record = augment(batch, return_record=True)
-    back = augment.inverse({"image": out["image"], "keypoints": out["keypoints"]}, record)
-    assert back["image"].shape == batch["image"].shape
-    assert torch.allclose(back["keypoints"], points, atol=1e-9)
-
-
-@movers
 def test_late_targets(case):
     height, width = size_of(case)
     augment = pipeline(case)
