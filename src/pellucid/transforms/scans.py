@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.core.constants import constant
@@ -98,27 +98,53 @@ def _pick(volume: Tensor, index: Tensor, dim: int) -> Tensor:
     return found[0] if len(found) == 1 else torch.cat(found)
 
 
+class _Reads(NamedTuple):
+    """What a coarse grid leaves along one axis: each place lies between two points of the grid, which keep one voxel each.
+
+    Args:
+        near, far: the voxels that the two points keep, by number.
+        share: how far the place is on the way from the near point to the far one, 0 to 1.
+    """
+
+    near: Int64[Tensor, "b length"]
+    far: Int64[Tensor, "b length"]
+    share: Float[Tensor, "b_or_1 length"]
+
+    @classmethod
+    def of(cls, length: int, scale: Tensor, samples: int) -> _Reads:
+        """Return the reads of an axis of this length for grids with a share of its voxels."""
+        count = torch.clamp(torch.round(scale * length), min=1.0)[:, None]  # b 1: points of the grid
+        place = torch.arange(length, dtype=count.dtype, device=scale.device)
+        place = torch.relu((place + 0.5) * count / length - 0.5)  # b length: in units of the grid
+        near = torch.floor(place)
+
+        def kept(point: Tensor) -> Tensor:
+            voxel = torch.clamp(torch.floor((point + 0.5) * length / count), max=length - 1.0)
+            return voxel.to(torch.int64).expand(samples, -1)
+
+        return cls(kept(near), kept(torch.minimum(near + 1.0, count - 1.0)), place - near)
+
+    def interpolated(self, volume: Tensor, dim: int) -> Tensor:
+        """Interpolate along an axis between the voxels that are kept."""
+        near, far = _pick(volume, self.near, dim), _pick(volume, self.far, dim)
+        return torch.lerp(near, far, _along(self.share, dim, volume.dim()))
+
+
 def _coarse(volume: Tensor, *scales: Tensor, axes: str) -> Tensor:
-    reads = {}
-    for at in range(volume.dim() - 2):
-        if _AXES[at] in axes:
-            length = volume.shape[-1 - at]
-            count = torch.clamp(torch.round(scales[at % len(scales)] * length), min=1.0)[:, None]  # b 1
-            place = torch.arange(length, dtype=count.dtype, device=volume.device)
-            place = torch.relu((place + 0.5) * count / length - 0.5)  # b length
-            first = torch.floor(place)
-            both = (torch.floor((one + 0.5) * length / count) for one in (first, torch.minimum(first + 1.0, count - 1.0)))
-            near, far = (torch.clamp(one, max=length - 1.0).to(torch.int64).expand(len(volume), -1) for one in both)
-            reads[-1 - at] = near, far, place - first
+    """Read a volume by way of a coarser grid, one axis after the other; ``scales`` hold one number for all axes or one for each."""
+    outer = 2 - volume.dim()
+    reads = {
+        -1 - at: _Reads.of(volume.shape[-1 - at], scales[at % len(scales)], len(volume))
+        for at in range(volume.dim() - 2)
+        if _AXES[at] in axes
+    }
 
     def resampled(part: slice) -> Tensor:
-        outer = 2 - volume.dim()
+        """Return a slab of the result: a part of the outermost axis, which may read all of the volume."""
         found = volume if outer in reads else volume[:, :, part]
-        for dim in range(outer, 0):
-            if dim in reads:
-                near, far, share = (one[:, part] if dim == outer else one for one in reads[dim])
-                share = _along(share, dim, volume.dim())
-                found = torch.lerp(_pick(found, near, dim), _pick(found, far, dim), share)
+        for dim in sorted(reads):
+            read = _Reads(*(rows[:, part] for rows in reads[dim])) if dim == outer else reads[dim]
+            found = read.interpolated(found, dim)
         return found
 
     return by_slabs(resampled, volume, *scales)
@@ -244,7 +270,7 @@ def _ghosts(volume: Tensor, ghosts: Tensor, axis: Tensor, intensity: Tensor, *, 
         weak = every & ~kept & ((axis == at) & (ghosts > 0))[:, None]  # b n
         factor = _both_ways(torch.where(weak, 1.0 - intensity[:, None], 1.0))
         factor = factor[:, : length // 2 + 1] if at == 0 else factor
-        spectrum = spectrum * factor.reshape(len(factor), *[-1 if i == 4 - at else 1 for i in range(1, 5)])
+        spectrum = spectrum * _along(factor, -1 - at, 5)
     return torch.fft.irfftn(spectrum, s=volume.shape[2:], dim=(2, 3, 4))
 
 
@@ -367,8 +393,7 @@ def _with_motion(volume: Tensor, degrees: Tensor, translation: Tensor, times: Te
             grid = F.affine_grid(torch.cat((linear, moved[..., None]), -1), list(volume.shape), align_corners=False)
             shown = F.grid_sample(volume - floor, grid, padding_mode="zeros", align_corners=False) + floor
         factor = _both_ways((seen == k).to(volume.dtype))[:, : length // 2 + 1]
-        factor = factor.reshape(len(factor), *[-1 if i == 5 + dim else 1 for i in range(1, 5)])
-        total = total + torch.fft.rfft(shown, dim=dim) * factor
+        total = total + torch.fft.rfft(shown, dim=dim) * _along(factor, dim, 5)
     return torch.fft.irfft(total, n=length, dim=dim)
 
 
