@@ -358,19 +358,21 @@ class Step(NamedTuple):
 
 
 def steps_of(transforms: Sequence[Transform]) -> tuple[Step, ...]:
-    """Lay a tree out in the order it is written; a choice comes before its branches."""
+    """Lay a tree out in the order it is written; a choice comes before its branches, which follow once for each turn."""
     steps: list[Step] = []
 
     def lay(sequence: Sequence[Transform], gates: tuple[Gate, ...]) -> None:
         for transform in sequence:
-            at = len(steps)
-            steps.append(Step(transform, gates, at))
-            if isinstance(transform, Choice):
-                for branch, inner in enumerate(transform.branches if transform.turns else ()):
-                    lay(inner, (*gates, Gate(at, 0, branch)))
-                once = steps[at + 1 :]
-                for turn in range(1, transform.turns):
-                    steps.extend(_again(step, at, turn, turn * len(once)) for step in once)
+            choice = len(steps)
+            steps.append(Step(transform, gates, choice))
+            if not isinstance(transform, Choice):
+                continue
+            for turn in range(transform.turns):
+                start = len(steps)
+                for branch, inner in enumerate(transform.branches):
+                    lay(inner, (*gates, Gate(choice, turn, branch)))
+                turned = zip(steps[start:], steps[choice + 1 :], strict=False)  # each with the same step in the first turn
+                steps[start:] = [step._replace(first=same.first) for step, same in turned]
 
     lay(transforms, ())
     return tuple(steps)
@@ -380,15 +382,6 @@ def places_of(transforms: Sequence[Transform], at: int) -> range:
     """The steps that one of the transforms is laid out in."""
     before = len(steps_of(transforms[:at]))
     return range(before, before + len(steps_of(transforms[at : at + 1])))
-
-
-def _again(step: Step, choice: int, turn: int, by: int) -> Step:
-    """The step in a later turn of a choice, ``by`` places further on."""
-    gates = tuple(
-        gate._replace(turn=turn) if gate.choice == choice else gate._replace(choice=gate.choice + by * (gate.choice > choice))
-        for gate in step.gates
-    )
-    return step._replace(gates=gates)
 
 
 def exclude(steps: Sequence[Step], one: int, other: int) -> bool:
