@@ -7,8 +7,9 @@ Read next: ``../kernels/blend/__init__.py``.
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -154,72 +155,137 @@ def _rows(part: Any, rows: Tensor) -> Any:
     return part[rows] if isinstance(part, Tensor) and len(part) > 1 else part
 
 
+class _How(NamedTuple):
+    """How a segment is applied, besides its own numbers.
+
+    Args:
+        dtype: of the arithmetic.
+        gate: of each sample, in that dtype; None if the segment has none.
+        scale: 255 for images that were bytes, or that the kernel reads as bytes.
+        impl: which implementation computes.
+        depth: the number of slices of a volume, which lie one below another; 0 for pictures.
+    """
+
+    dtype: torch.dtype
+    gate: Tensor | None
+    scale: float
+    impl: str
+    depth: int
+
+
 def apply_single(segment: Segment, image: Tensor, scale: float, impl: str, depth: int = 0) -> Tensor:
-    """Apply one segment to all samples; ``scale`` is 255 for images that were bytes, or that the kernel reads as bytes."""
+    """Apply one segment to all samples by the function that `_APPLY` has for its kind; ``scale`` and ``depth`` as in `_How`."""
     dtype = compute_dtype(image.dtype)
     gate: Tensor | None = getattr(segment, "gate", None)
-    gate = None if gate is None else gate.to(dtype)
-    if isinstance(segment, ColorSteps):
-        factors = {name: factor.to(dtype) for name, factor in segment.factors.items()}
-        return color.jitter_steps(image, segment.order, factors, impl=impl)
-    if isinstance(segment, Convolve):
-        blurred = _blurred(segment, image, impl, depth)
-        if segment.amount is None:
-            return blurred
-        result = image + segment.amount.to(dtype)[:, None, None, None] * (image - blurred)
-        return color.clip(result) if segment.clip else result
-    if isinstance(segment, Filter):
-        filtered = convolve.dense(image, segment.kernel.to(dtype), impl=impl)
-        return color.clip(filtered) if segment.clip and filtered.dtype == dtype else filtered
-    if isinstance(segment, Median):
-        return convolve.median(image, segment.taps, gate, impl=impl)
-    if isinstance(segment, Sharpen):
-        return convolve.interior(image, segment.kernel.to(dtype), clip=segment.clip, impl=impl)
-    if isinstance(segment, Tone):
-        amount = None if segment.amount is None else segment.amount.to(dtype)
-        slopes: dict[str, Any] = {"image_gradient": segment.image_gradient, "surrogate": segment.surrogate, "h": segment.h}
-        return curve.tone(image, segment.name, amount, gate, scale=scale, tiles=segment.tiles, impl=impl, **slopes)
-    if isinstance(segment, Curve):
-        return curve.power(image, segment.exponent.to(dtype), segment.gain.to(dtype), clip=segment.clip, impl=impl)
-    if isinstance(segment, Call):
-        return mixed(called(segment.function, image, segment.image_gradient), image, gate)
-    if isinstance(segment, Hsv):
-        hue, saturation, value = (part.to(dtype) for part in segment[:3])
-        return color.shift_hsv(image, hue, saturation, value, gate, impl=impl)
-    if isinstance(segment, Codec):
-        if image.dtype == torch.uint8:
-            return codec.compress(image, segment.quality.to(dtype), segment.subsampling, impl)
-        how: dict[str, Any] = {"subsampling": segment.subsampling, "image_gradient": segment.image_gradient, "h": segment.h}
-        return codec.jpeg(image, segment.quality, gate, surrogate="secant", impl=impl, **how)
-    if isinstance(segment, Noise):
-        mean, sigma = segment.mean.to(dtype), segment.sigma.to(dtype)
-        return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=impl)
-    if isinstance(segment, Grain):
-        result = grained(segment, image * scale if segment.law == "labels" else image, impl)
-        if image.dtype == torch.uint8:
-            return result
-        result = mixed(result, image, gate)
-        return color.clip(result) if segment.clip else result
-    assert isinstance(segment, Patch)
-    return blend.patch(image, segment.box.to(dtype), patch_value(segment, image, impl), impl=impl)
+    return _APPLY[type(segment)](segment, image, _How(dtype, None if gate is None else gate.to(dtype), scale, impl, depth))
 
 
-def _blurred(segment: Convolve, image: Tensor, impl: str, depth: int) -> Tensor:
+def _jittered(segment: ColorSteps, image: Tensor, how: _How) -> Tensor:
+    factors = {name: factor.to(how.dtype) for name, factor in segment.factors.items()}
+    return color.jitter_steps(image, segment.order, factors, impl=how.impl)
+
+
+def _convolved(segment: Convolve, image: Tensor, how: _How) -> Tensor:
+    """Blur, or add to the image what a blur takes away from it."""
+    blurred = _blurred(segment, image, how)
+    if segment.amount is None:
+        return blurred
+    result = image + segment.amount.to(how.dtype)[:, None, None, None] * (image - blurred)
+    return color.clip(result) if segment.clip else result
+
+
+def _filtered(segment: Filter, image: Tensor, how: _How) -> Tensor:
+    result = convolve.dense(image, segment.kernel.to(how.dtype), impl=how.impl)
+    return color.clip(result) if segment.clip and result.dtype == how.dtype else result
+
+
+def _smoothed(segment: Median, image: Tensor, how: _How) -> Tensor:
+    return convolve.median(image, segment.taps, how.gate, impl=how.impl)
+
+
+def _sharpened(segment: Sharpen, image: Tensor, how: _How) -> Tensor:
+    return convolve.interior(image, segment.kernel.to(how.dtype), clip=segment.clip, impl=how.impl)
+
+
+def _toned(segment: Tone, image: Tensor, how: _How) -> Tensor:
+    amount = None if segment.amount is None else segment.amount.to(how.dtype)
+    slopes: dict[str, Any] = {"image_gradient": segment.image_gradient, "surrogate": segment.surrogate, "h": segment.h}
+    options: dict[str, Any] = {"scale": how.scale, "tiles": segment.tiles, "impl": how.impl}
+    return curve.tone(image, segment.name, amount, how.gate, **options, **slopes)
+
+
+def _curved(segment: Curve, image: Tensor, how: _How) -> Tensor:
+    exponent, gain = segment.exponent.to(how.dtype), segment.gain.to(how.dtype)
+    return curve.power(image, exponent, gain, clip=segment.clip, impl=how.impl)
+
+
+def _called(segment: Call, image: Tensor, how: _How) -> Tensor:
+    return mixed(called(segment.function, image, segment.image_gradient), image, how.gate)
+
+
+def _shifted(segment: Hsv, image: Tensor, how: _How) -> Tensor:
+    hue, saturation, value = (part.to(how.dtype) for part in segment[:3])
+    return color.shift_hsv(image, hue, saturation, value, how.gate, impl=how.impl)
+
+
+def _compressed(segment: Codec, image: Tensor, how: _How) -> Tensor:
+    if image.dtype == torch.uint8:
+        return codec.compress(image, segment.quality.to(how.dtype), segment.subsampling, how.impl)
+    slopes: dict[str, Any] = {"image_gradient": segment.image_gradient, "h": segment.h, "surrogate": "secant"}
+    return codec.jpeg(image, segment.quality, how.gate, subsampling=segment.subsampling, impl=how.impl, **slopes)
+
+
+def _noisy(segment: Noise, image: Tensor, how: _How) -> Tensor:
+    mean, sigma = segment.mean.to(how.dtype), segment.sigma.to(how.dtype)
+    return blend.noise(image, segment.words, mean, sigma, clip=segment.clip, impl=how.impl)
+
+
+def _grainy(segment: Grain, image: Tensor, how: _How) -> Tensor:
+    result = grained(segment, image * how.scale if segment.law == "labels" else image, how.impl)
+    if image.dtype == torch.uint8:
+        return result
+    result = mixed(result, image, how.gate)
+    return color.clip(result) if segment.clip else result
+
+
+def _patched(segment: Patch, image: Tensor, how: _How) -> Tensor:
+    return blend.patch(image, segment.box.to(how.dtype), patch_value(segment, image, how.impl), impl=how.impl)
+
+
+def _blurred(segment: Convolve, image: Tensor, how: _How) -> Tensor:
     """Blur pictures along both axes; volumes also through the slices, with a kernel of its own or that of the columns."""
-    dtype = compute_dtype(image.dtype)
-    vertical, horizontal = segment.vertical.to(dtype), segment.horizontal.to(dtype)
-    if not depth:
-        return convolve.separable(image, vertical, horizontal, impl=impl)
-    slices = image.unflatten(2, (depth, -1)).flatten(1, 2)  # as channels
-    planes = convolve.separable(slices, vertical, horizontal, impl=impl).unflatten(1, (-1, depth)).transpose(2, 3)  # b c h d w
-    through = vertical if segment.through is None else segment.through.to(dtype)
+    vertical, horizontal = segment.vertical.to(how.dtype), segment.horizontal.to(how.dtype)
+    blur = partial(convolve.separable, impl=how.impl)
+    if not how.depth:
+        return blur(image, vertical, horizontal)
+    slices = image.unflatten(2, (how.depth, -1)).flatten(1, 2)  # as channels
+    planes = blur(slices, vertical, horizontal).unflatten(1, (-1, how.depth)).transpose(2, 3)  # b c h d w
+    through = vertical if segment.through is None else segment.through.to(how.dtype)
 
     def along(part: slice) -> Tensor:
         columns = planes[:, :, part].transpose(2, 3)
-        blurred = convolve.separable(columns.flatten(3), through, vertical.new_ones(1, 1), impl=impl)
+        blurred = blur(columns.flatten(3), through, vertical.new_ones(1, 1))
         return blurred.unflatten(3, columns.shape[3:]).transpose(2, 3)
 
     return by_slabs(along, planes, through, into=planes).transpose(2, 3).reshape(image.shape)
+
+
+_APPLY: Mapping[type[Any], Callable[[Any, Tensor, _How], Tensor]] = {
+    ColorSteps: _jittered,
+    Convolve: _convolved,
+    Filter: _filtered,
+    Median: _smoothed,
+    Sharpen: _sharpened,
+    Tone: _toned,
+    Curve: _curved,
+    Call: _called,
+    Hsv: _shifted,
+    Codec: _compressed,
+    Noise: _noisy,
+    Grain: _grainy,
+    Patch: _patched,
+}
+"""By kind of segment, what applies it to all samples, by its gate where it has one."""
 
 
 def paint(patch: Patch, out: Tensor, impl: str) -> Tensor:
