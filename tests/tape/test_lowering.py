@@ -7,6 +7,7 @@ import pellucid as P
 from pellucid.core.tape import TapeError, cached_recording, recording
 from pellucid.engine.drawing import draw_params, draw_uniforms, params_of
 from pellucid.engine.lowering import Lowered, Replayed
+from pellucid.engine.lowering.lowered import _resample
 from pellucid.engine.plan import Run
 from pellucid.policy import TrivialAugmentWide
 from tests.cases import CASES, IDS, MEAN, STD, images
@@ -98,7 +99,7 @@ def test_runs_are_composed_alike(name):
             for a, b in zip(flat(ours), flat(theirs), strict=True):
                 torch.testing.assert_close(a, b.expand_as(a), rtol=1e-12, atol=1e-12)
         if not any(isinstance(transform, P.RandomLieAffine) for transform in plan.transforms):  # the matrix exponential has no rule
-            made = [made for key, made in recording._recordings[id(plan.owner)].items() if key[1][0] == "resample"]
+            made = [made for key, made in recording._recordings[id(plan.owner)].items() if key[1] is _resample]
             assert all(tape is not None for tape in made), "not taped"
             assert made or not any(run.bends for run in plan.groups if isinstance(run, Run)), "a run with a field is taped, too"
 

@@ -8,7 +8,6 @@ Read next: ``execution.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from pellucid.core.tape import Rows, TapeError
 from pellucid.engine.lowering import Lowered, Openings, Replayed
+from pellucid.engine.lowering.lowered import Taped
 from pellucid.engine.lowering.slopes import following
 from pellucid.engine.passes import apply_alone, bend_of, compute_dtype, look_up, paint
 from pellucid.engine.plan import Plan, Run, Single
@@ -28,6 +28,7 @@ from pellucid.kernels.pixels import copy_of
 from pellucid.kernels.resize import call_of as resize_of
 from pellucid.kernels.resize import settled, settled_of, settles
 from pellucid.kernels.warp import call_of as warp_of
+from pellucid.kernels.warp.operators import Compiled
 from pellucid.kernels.warp.packing import Opened, Recipe, Resample
 from pellucid.segments import Cells, Curve, Layers, Mixture, Patch
 
@@ -82,108 +83,142 @@ def _alone(lowered: Lowered, drawn: Replayed, single: Single, image: Tensor, imp
         return apply_alone(segment, image, scale, impl, dtype) if found is None else found
 
     bend = bend_of(first) if scale == 255.0 and impl != "reference" and dtype in (torch.uint8, torch.float32) else None
-    return Prepared(passing, None if bend is None else _bent(lowered, drawn, single, bend, image, dtype))
+    return Prepared(passing, None if bend is None else _bent(lowered.recorded_single(single.index), bend, image, dtype))
 
 
-def _bent(
-    lowered: Lowered, drawn: Replayed, single: Single, bend: curve.Bend, image: Tensor, dtype: torch.dtype
-) -> Callable[[Rows, Rows], Rows] | None:
+def _bent(tape: Taped | None, bend: curve.Bend, image: Tensor, dtype: torch.dtype) -> Callable[[Rows, Rows], Rows] | None:
     """Prepare a curve over the levels of bytes as a function of memory."""
-    recorded, call = lowered.pinned(single.index, drawn.rows, torch.float32), curve.tone_of_memory(image, bend, dtype)
-    if recorded is None or call is None:
+    call = curve.tone_of_memory(image, bend, dtype)
+    if tape is None or call is None:
         return None
-    like, play = recorded
-    places = (like.exponent, like.gain, None) if isinstance(like, Curve) else (like.amount, None, like.gate)
-
-    def in_memory(rows: Rows, flat: Rows) -> Rows:
-        found = play(rows)
-        return call(flat, [None if place is None else found[place] for place in places])
-
-    return in_memory
+    like, numbers_of = tape.pinned(torch.float32)
+    columns: Any = (like.exponent, like.gain, None) if isinstance(like, Curve) else (like.amount, None, like.gate)
+    numbers = numbers_of(columns)
+    return lambda rows, flat: call(flat, numbers(rows))
 
 
 def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float) -> Prepared | None:
-    """Prepare a pass of a warp or a resize, perhaps with colours."""
-    computed, framed = compute_dtype(image.dtype), lowered.framed(run) if run.framing else None
-    follows = bool(run.pivot) and needs_grad(image)
-    if follows and {image.dtype, dtype} != {computed}:  # half precision would be rounded twice, and bytes have no gradient
-        return None
+    """Prepare a pass of a warp or a resize, perhaps with colours: its numbers come from a tape, its pixels from a compiled call."""
+    computed = compute_dtype(image.dtype)
     mean = torch.zeros((len(image), image.shape[1]), dtype=torch.float64, device="cpu") if run.pivot else None
-    tape, rows = lowered.recorded(run, mean, scale, computed)
-    if tape is None or rows is None or (run.framing and framed is None):
+    tape = lowered.recorded(run, mean, scale, computed)
+    if tape is None:
         return None
-    like = tape.recording.play(rows, computed).returning(dtype)
+    like = tape.recording.play(tape.rows, computed).returning(dtype)
     call = (resize_of if run.separable and run.warps else warp_of)(impl, image, like)
     if call is None:
         return None
-    places, play = tape.recording.pinned(rows, computed)
-    taken = itemgetter(*(-1 if place is None else place for place in places[1:7]))
+    form, numbers_of = tape.pinned(computed)
+    numbers = numbers_of(form[1:7])
+    if run.pivot:
+        return _with_mean(lowered, run, image, scale, _Pass(numbers, call, computed, dtype))
     of_tensors, of_memory, of_arrays = call
-    opened = _opened(lowered, run, image.shape[1], scale, computed) if follows else None
-    if follows and opened is None:
+    return Prepared(
+        lambda drawn, image: of_tensors(image, _tensors(numbers(drawn.rows))),
+        None if of_memory is None else lambda rows, flat: of_memory(flat, numbers(rows)),
+        None if of_arrays is None else lambda rows, image: of_arrays(image, numbers(rows)),
+    )
+
+
+class _Pass(NamedTuple):
+    """A pass with a compiled call.
+
+    Args:
+        numbers: from rows of inputs to what the call takes besides pictures: map, window, colours, field, canvases, table.
+        call: computes the pixels.
+        computed, dtype: of the arithmetic and of the result.
+    """
+
+    numbers: Callable[[Rows], list[Any]]
+    call: Compiled
+    computed: torch.dtype
+    dtype: torch.dtype
+
+
+def _with_mean(lowered: Lowered, run: Run, image: Tensor, scale: float, prepared: _Pass) -> Prepared | None:
+    """Prepare a pass whose colours need the mean, an input of the tape; gradients of pictures go through it, too."""
+    numbers, (of_tensors, of_memory, _), computed, dtype = prepared
+    framed = lowered.framed(run) if run.framing else None
+    if run.framing and framed is None:
         return None
+    opened: _Unsettled | None = None
+    if needs_grad(image):
+        if {image.dtype, dtype} != {computed}:  # half precision would be rounded twice, and bytes have no gradient
+            return None
+        opened = _Unsettled.of(lowered, run, image.shape[1], scale, computed)
+        if opened is None:
+            return None
+    means = None if of_memory is None else means_of(image)
 
     def passing(drawn: Replayed, image: Tensor) -> Tensor:
-        rows = drawn.rows
-        if run.pivot:
-            image, mean = with_mean(image, framed and framed(rows))
-            rows = np.concatenate((rows, mean.detach().numpy()), 1)
-        tensors = taken([*map(torch.from_numpy, play(rows)), None])  # place -1, for absent numbers
+        image, mean = with_mean(image, framed and framed(drawn.rows))
+        tensors = _tensors(numbers(np.concatenate((drawn.rows, mean.detach().numpy()), 1)))
         if opened is not None:
-            tensors = *tensors[:2], following(mean, tensors[2], opened[1](drawn.rows)[3]), *tensors[3:]
+            *_, slopes = opened.numbers(drawn.rows)
+            tensors[2] = following(mean, tensors[2], slopes)
         return of_tensors(image, tensors)
 
-    if of_arrays is not None and not follows:
-        return Prepared(passing, None, lambda rows, image: of_arrays(image, taken([*play(rows), None])))
-    if of_memory is None:
+    if of_memory is None or means is None:
         return Prepared(passing)
-    means = means_of(image) if run.pivot else None
 
     def in_memory(rows: Rows, flat: Rows) -> Rows:
-        if means is not None:
-            rows = np.concatenate((rows, means(flat, framed and framed(rows))), 1)
-        found: list[Any] = play(rows)
-        found.append(None)
-        return of_memory(flat, taken(found))
+        return of_memory(flat, numbers(np.concatenate((rows, means(flat, framed and framed(rows))), 1)))
 
-    return Prepared(passing, None if run.pivot and means is None else in_memory)
+    return Prepared(passing, in_memory)
+
+
+def _tensors(arrays: list[Any]) -> list[Any]:
+    return [None if array is None else torch.from_numpy(array) for array in arrays]
 
 
 def _settling(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float) -> Prepared | None:
     """Prepare a resize with colours that need the mean of the resized picture."""
+    if not run.separable or not settles(impl, image.device):
+        return None
     computed = compute_dtype(image.dtype)
-    opened = _opened(lowered, run, image.shape[1], scale, computed) if run.separable and settles(impl, image.device) else None
+    opened = _Unsettled.of(lowered, run, image.shape[1], scale, computed)
     if opened is None:
         return None
-    recipe, told = opened
+    recipe, numbers = opened
 
     def passing(drawn: Replayed, image: Tensor) -> Tensor:
-        maps, edges, colors, slopes = map(torch.from_numpy, told(drawn.rows))
+        maps, edges, colors, slopes = _tensors(numbers(drawn.rows))
         return settled(image, Opened(Resample(recipe, maps, edges, colors), slopes), dtype)
 
     of_memory, of_arrays = settled_of(image, recipe, computed, dtype)
     return Prepared(
         passing,
-        None if of_memory is None else lambda rows, flat: of_memory(flat, told(rows)),
-        None if of_arrays is None else lambda rows, image: of_arrays(image, told(rows)),
+        None if of_memory is None else lambda rows, flat: of_memory(flat, numbers(rows)),
+        None if of_arrays is None else lambda rows, image: of_arrays(image, numbers(rows)),
     )
 
 
-def _opened(
-    lowered: Lowered, run: Run, channels: int, scale: float, computed: torch.dtype
-) -> tuple[Recipe, Callable[[Rows], list[Any]]] | None:
-    """Prepare the numbers of a pass before its mean is known: return its recipe, and a function from rows of words to its map, its
-    window, its colours (float64, at a mean of zero) and their derivative to the mean. None if no tape has them.
+class _Unsettled(NamedTuple):
+    """A pass before its mean is known.
+
+    Args:
+        recipe: of the pass.
+        numbers: from rows of words to its map, its window, its colours (float64, at a mean of zero), and their slopes: their
+            derivative to the mean.
     """
-    tape, rows = lowered.opening(run, channels, scale) or (None, None)
-    if tape is None or rows is None:
-        return None
-    (like, slopes), play = tape.recording.pinned(rows, torch.float64)
-    kind = np.float32 if computed == torch.float32 else np.float64
 
-    def told(rows: Rows) -> list[Any]:
-        found = play(rows)
-        moves = [None if place is None else found[place].astype(kind) for place in like[1:3]]
-        return [*moves, found[like.params], found[slopes]]
+    recipe: Recipe
+    numbers: Callable[[Rows], list[Any]]
 
-    return None if like.prologue or like.epilogue else (like.recipe, told)
+    @classmethod
+    def of(cls, lowered: Lowered, run: Run, channels: int, scale: float, computed: torch.dtype) -> _Unsettled | None:
+        """Prepare the numbers of a pass; None if no tape has them."""
+        tape = lowered.recorded_opened(run, channels, scale)
+        if tape is None:
+            return None
+        (like, slopes), numbers_of = tape.pinned(torch.float64)
+        if like.prologue or like.epilogue:
+            return None
+        kind = np.float32 if computed == torch.float32 else np.float64
+        exact = numbers_of((like.mapping, like.window, like.params, slopes))
+
+        def numbers(rows: Rows) -> list[Any]:
+            mapping, window, colors, slopes = exact(rows)
+            return [mapping.astype(kind), None if window is None else window.astype(kind), colors, slopes]
+
+        return cls(like.recipe, numbers)

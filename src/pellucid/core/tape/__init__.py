@@ -8,6 +8,9 @@ Read next: ``recorder.py``.
 
 from pellucid.core.tape.number import Number, settled
 from pellucid.core.tape.recorder import Rows, Tape, TapeError, is_plain_eager, record
-from pellucid.core.tape.recording import Recording, cached_recording, plain
+from pellucid.core.tape.recording import NumbersOf, Recording, cached_recording, plain
 
-__all__ = ["Number", "Recording", "Rows", "Tape", "TapeError", "cached_recording", "is_plain_eager", "plain", "record", "settled"]
+__all__ = [
+    "Number", "NumbersOf", "Recording", "Rows", "Tape", "TapeError", "cached_recording", "is_plain_eager", "plain", "record",
+    "settled",
+]  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -23,7 +23,10 @@ from pellucid.core.tape.machine import player
 from pellucid.core.tape.number import Number
 from pellucid.core.tape.recorder import Rows, TapeError, record
 
-__all__ = ["Recording", "cached_recording", "plain"]
+__all__ = ["NumbersOf", "Recording", "cached_recording", "plain"]
+
+NumbersOf: TypeAlias = Callable[[Sequence[int | None]], Callable[[Rows], list[Any]]]
+"""From the numbers of some tensors to a function from rows of inputs to these tensors, as arrays."""
 
 _NUMBERS = (torch.float64, torch.int64, torch.bool)
 _Made = TypeVar("_Made")
@@ -173,24 +176,30 @@ class _Branch:
             found[k] = value if leaf.dtype is None or leaf.dtype == value.dtype else value.to(leaf.dtype)
         return found
 
-    def fixed(self, dtype: torch.dtype, row: Rows, samples: int) -> tuple[Any, Callable[[Rows], list[Rows]]]:
+    def fixed(self, dtype: torch.dtype, rows: Rows) -> tuple[Any, NumbersOf]:
         """As :meth:`Recording.pinned`."""
+        samples = len(rows)
         narrow, play, (given, count, places) = dtype == torch.float32, player(), self._tape.fixed(samples)
         kinds = [torch.empty(0, dtype=leaf.dtype, device="cpu").numpy().dtype if leaf.dtype else None for leaf in self._leaves]
-        shapes = [(samples, *leaf.shape) for leaf in self._leaves]
-        parts = list(zip(places, shapes, kinds, strict=False))  # the last place holds sizes, and is left out
+        leaves = [(place, (samples, *leaf.shape), kind) for place, leaf, kind in zip(places, self._leaves, kinds, strict=False)]
 
-        def arrays(rows: Rows) -> list[Rows]:
-            flat = np.empty(count)
-            play(rows, *given, flat)
-            floats, found = flat.astype(np.float32) if narrow else flat, []
-            for place, shape, kind in parts:
-                found.append((floats[place] if kind is None else flat[place].astype(kind)).reshape(shape))
-            return found
+        def numbers_of(chosen: Sequence[int | None]) -> Callable[[Rows], list[Any]]:
+            parts = [(None, None, None) if number is None else leaves[number] for number in chosen]
 
-        sizes = self.leaves(dtype, row)
+            def numbers(rows: Rows) -> list[Any]:
+                flat, found = np.empty(count), []
+                play(rows, *given, flat)
+                floats = flat.astype(np.float32) if narrow else flat
+                for place, shape, kind in parts:
+                    part = None if place is None else floats[place] if kind is None else flat[place].astype(kind)
+                    found.append(None if part is None else part.reshape(shape))
+                return found
+
+            return numbers
+
+        sizes = self.leaves(dtype, rows)
         assert sizes is not None
-        return self._assembly.build(list(range(len(self._leaves))), self._typed(sizes[-1][0].tolist())), arrays
+        return self._assembly.build(list(range(len(self._leaves))), self._typed(sizes[-1][0].tolist())), numbers_of
 
     def _typed(self, sizes: Sequence[float]) -> list[Any]:
         return [kind(size) for kind, size in zip(self._kinds, sizes, strict=True)]
@@ -250,17 +259,15 @@ class Recording:
         self._keep(branch)
         return played[0]
 
-    def pinned(self, rows: Rows, dtype: torch.dtype, times: int = 1) -> tuple[Any, Callable[[Rows], list[Rows]]]:
-        """Fix the size of all later rows: return the result with indices in place of its tensors, and a function from rows to the
-        list of these tensors, as arrays.
+    def pinned(self, rows: Rows, dtype: torch.dtype) -> tuple[Any, NumbersOf]:
+        """Fix the number and the size of all later rows; ``rows`` and ``dtype`` are as :meth:`play` takes them.
 
-        Args:
-            rows, dtype: as :meth:`play` takes them.
-            times: later calls have ``times`` times as many rows.
+        Returns:
+            The result with numbers 0, 1, ... in place of its tensors; and a function that takes some of these numbers, or None, and
+            gives a function from rows to the arrays of these tensors, or None.
         """
         self.play(rows, dtype)  # records the branch if it is new
-        branch = next(branch for branch in self._branches if branch.leaves(dtype, rows) is not None)
-        return branch.fixed(dtype, rows, times * len(rows))
+        return next(branch for branch in self._branches if branch.leaves(dtype, rows) is not None).fixed(dtype, rows)
 
     def _given_by(self, row: Rows) -> list[tuple[int, ...] | int]:
         counts = [1 if isinstance(one, int) else math.prod(one) for one in self._given]

@@ -8,7 +8,7 @@ Read next: ``tapes.py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +19,7 @@ from pellucid.color.maps import apply_to_vector
 from pellucid.core.constants import constant, wide_dtype
 from pellucid.core.tape import Number
 from pellucid.engine.lowering.segments_of import Segments, widened
-from pellucid.engine.plan import Canvas, Plan, Run
+from pellucid.engine.plan import Canvas, Run
 from pellucid.geometry.matrices import scale_shift
 from pellucid.kernels import color
 from pellucid.kernels.warp.packing import Link, canvas_kind
@@ -71,16 +71,16 @@ def unmoved(dtype: torch.dtype, device: torch.device) -> Float[Tensor, "1 3 3"]:
     return constant((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), dtype, device).reshape(1, 3, 3)
 
 
-def geometry(run: Run, segment_of: Segments, device: torch.device, nearest: torch.dtype | None = None) -> Geometry:
+def geometry(segment_of: Segments, run: Run, nearest: torch.dtype | None = None) -> Geometry:
     """Return the maps from output pixel to input pixel across the run, canvas by canvas, and the rectangles that bound sampling.
 
     Args:
-        run, segment_of: the run and its segments.
-        device: of the drawn values.
+        segment_of, run: the run and its segments.
         nearest: the precision in which nearest interpolation rounds coordinates; None for other interpolations.
     """
     if not run.warps:
         return Geometry(None, None)
+    device = segment_of.device
     parts: list[list[Tensor]] = [[]]  # the factors of each map
     between: list[tuple[Any, Tensor | None]] = []  # between two maps: rectangle or grid, displacements
     facing: Tensor | None = None
@@ -106,20 +106,16 @@ def geometry(run: Run, segment_of: Segments, device: torch.device, nearest: torc
         Link(kind, mid_from_dst, window, control=control)
         for kind, mid_from_dst, (window, control) in zip(kinds, maps[1:], between, strict=True)
     )
-    return Geometry(maps[0], _window(run, segment_of, device) if run.clamped else None, links)
+    return Geometry(maps[0], _window(segment_of, run) if run.clamped else None, links)
 
 
-def frame(run: Run, size: Size, segment_of: Segments, device: torch.device) -> Int64[Tensor, "b_or_1 4"]:
-    """Return the pixels of the source that a run's first crops keep, as :func:`pellucid.kernels.color.pixels_of` counts them.
-
-    Args:
-        run, segment_of: the run and its segments.
-        size: of the picture after those crops.
-        device: of the drawn values.
-    """
-    ends = _rectangle(size, device) + constant((-0.5, -0.5, 0.5, 0.5), wide_dtype(device), device)
-    edges = _sent_back(ends, _product([_warp(segment_of(index)).src_from_dst for index in run.framing]))
-    return color.pixels_of(edges, _rectangle(run.size_in, device))
+def frame(segment_of: Segments, run: Run) -> Int64[Tensor, "b_or_1 4"]:
+    """Return the pixels of the source that a run's first crops keep, as :func:`pellucid.kernels.color.pixels_of` counts them."""
+    device = segment_of.device
+    ends = _rectangle(segment_of.plan.size_after(run.framing[-1]), device)
+    edges = ends + constant((-0.5, -0.5, 0.5, 0.5), wide_dtype(device), device)
+    src_from_mid = _product([_warp(segment_of(index)).src_from_dst for index in run.framing])
+    return color.pixels_of(_sent_back(edges, src_from_mid), _rectangle(run.size_in, device))
 
 
 def _product(maps: list[Tensor]) -> Float[Tensor, "b 3 3"]:
@@ -138,24 +134,21 @@ def _half_way_back(src_from_mid: Float[Tensor, "b 3 3"], size: Size, dtype: torc
 
 
 def compose(
-    plan: Plan,
-    run: Run,
     segment_of: Segments,
+    run: Run,
     mean: Float[Tensor, "b c"] | None,
     scale: float,
-    device: torch.device,
     nearest: torch.dtype | None = None,
 ) -> Composed:
     """Compose everything that a run's pass needs.
 
     Args:
-        plan, run, segment_of: the run and its segments.
+        segment_of, run: the run and its segments.
         mean: the images' mean colour, if a colour map needs it (``run.pivot``).
         scale: the image's own units per unit (255 for 8-bit input); fills are in these units.
-        device: of the drawn values.
         nearest: as in :func:`geometry`.
     """
-    src_from_dst, window, links = geometry(run, segment_of, device, nearest)
+    plan, (src_from_dst, window, links) = segment_of.plan, geometry(segment_of, run, nearest)
     chain = Chain(mean)
     fills: dict[int, FillColors] = {}
     if not run.warps:
@@ -175,11 +168,7 @@ def compose(
             chain.mark_resample()
     chain.finish()
     matrix, offset = chain.fused or (None, None)
-    channels = plan.specs[run.indices[0]].channels
-
-    def fill_of(layer: Run | Canvas) -> Tensor | None:
-        return _fill(plan, layer, fills, segment_of, channels, scale, device)
-
+    fill_of = partial(_fill, segment_of, colors=fills, channels=plan.specs[run.indices[0]].channels, scale=scale)
     links = tuple(link._replace(fill=fill_of(canvas)) for link, canvas in zip(links, run.canvases, strict=True))
     fill = fill_of(run)
     return Composed(src_from_dst, window, fill, matrix, offset, tuple(chain.prologue), tuple(chain.epilogue), links)
@@ -191,20 +180,15 @@ def _warp(segment: Segment) -> Warp:
 
 
 def _fill(
-    plan: Plan,
-    layer: Run | Canvas,
-    colors: Mapping[int, FillColors],
-    segment_of: Segments,
-    channels: int,
-    scale: float,
-    device: torch.device,
+    segment_of: Segments, layer: Run | Canvas, *, colors: Mapping[int, FillColors], channels: int, scale: float
 ) -> Tensor | None:
     """Return the fill for the resample, in the colours after its warp; among alternative warps, that of the open one."""
     if layer.padding_mode not in ("zeros", "constant"):
         return None
+    device = segment_of.device
     found: list[tuple[int, Tensor | None]] = []
     for index in layer.fills:
-        spec = plan.segments[index]
+        spec = segment_of.plan.segments[index]
         assert isinstance(spec, WarpSpec)
         found.append((index, _one_fill(layer.padding_mode, spec.fill, colors[index], channels, scale, device)))
     if all(fill is None for _, fill in found):
@@ -229,8 +213,9 @@ def _fill_vector(fill: Fill, channels: int, device: torch.device) -> Float[Tenso
     return constant(numbers * (channels // len(numbers)), wide_dtype(device), device)[None]
 
 
-def _window(run: Run, segment_of: Segments, device: torch.device) -> Float[Tensor, "b 4"]:
+def _window(segment_of: Segments, run: Run) -> Float[Tensor, "b 4"]:
     """Return the rectangle that bounds sampling, in pixel centres of the run's input: that of its crops, or the whole image."""
+    device = segment_of.device
     total: Tensor | None = None
     before: Tensor | None = None
     bounds = {canvas.at: canvas for canvas in run.windows}

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pellucid.core.compilers import numba_works
 from pellucid.core.constants import wide_dtype
-from pellucid.core.tape import Recording, Rows, TapeError, cached_recording, is_plain_eager, plain
+from pellucid.core.tape import NumbersOf, Recording, Rows, TapeError, cached_recording, is_plain_eager, plain
 from pellucid.engine.lowering.compose import Geometry, compose, frame, geometry, unmoved
 from pellucid.engine.lowering.replayed import Replayed, joined
 from pellucid.engine.lowering.segments_of import Segments
@@ -36,10 +36,10 @@ from pellucid.types import ImageSpec, Size3
 
 __all__ = ["Cutout", "Lowered"]
 
-_Function: TypeAlias = Callable[[Plan, Run, Segments, Tensor | None], Any]
-"""(plan, run, its segments, mean colour) -> a named tuple of tensors."""
-_OfPlan: TypeAlias = Callable[[Plan, Segments], Any]
-"""(plan, its segments) -> tensors, in any nesting of tuples."""
+_OfRun: TypeAlias = Callable[..., Any]
+"""(segments, run, *options, and the mean colour if there is one) -> a tensor, or a named tuple of tensors."""
+_OfPlan: TypeAlias = Callable[..., Any]
+"""(segments, *options) -> tensors, in any nesting of tuples."""
 
 _MOST_RECORDED = 8192
 """If passes times steps exceed this number, passes are not recorded: each tape would contain all steps."""
@@ -55,6 +55,17 @@ class Cutout(NamedTuple):
 
     opacity: Float[Tensor, "b h w"]
     hard: Bool[Tensor, "b h w"]
+
+
+class Taped(NamedTuple):
+    """A recording, and its inputs for one draw."""
+
+    recording: Recording
+    rows: Rows
+
+    def pinned(self, dtype: torch.dtype) -> tuple[Any, NumbersOf]:
+        """Return the result's form, and its numbers as functions of such rows, as :meth:`Recording.pinned` does."""
+        return self.recording.pinned(self.rows, dtype)
 
 
 class Lowered:
@@ -93,18 +104,7 @@ class Lowered:
         self._segments = Segments(plan, params, device)
         self._singles: dict[int, Segment] = {}
         self._geometry: dict[tuple[tuple[int, ...], torch.dtype | None], Geometry] = {}
-        self.taped = (
-            taped
-            if taped is not None
-            else (
-                device.type == "cpu"
-                and plan.kind is not None
-                and not plan.volumes  # computing their voxels takes much longer than lowering
-                and is_plain_eager()
-                and (isinstance(params, Replayed) or plain(value for values in params for value in values.values()))
-                and numba_works()
-            )
-        )
+        self.taped = _may_be_taped(plan, params, device) if taped is None else taped
 
     def of(self, rows: Int64[Tensor, "n"]) -> Lowered:
         """Return this call restricted to some of its samples."""
@@ -131,7 +131,7 @@ class Lowered:
         """Return the segment of a step that is a pass of its own, from its tape if it has one."""
         if index not in self._singles:
             taped = self._plain(index) and self.taped and isinstance(self.params, Replayed) and not self._parts
-            self._singles[index] = self.of_all(("segment", index), partial(_segment, index)) if taped else self._segments(index)
+            self._singles[index] = self.of_all(Segments.__call__, index) if taped else self._segments(index)
         return self._singles[index]
 
     def _plain(self, index: int) -> bool:
@@ -140,22 +140,14 @@ class Lowered:
 
     def replayed(self, index: int) -> Callable[[Replayed], Segment]:
         """Return a function from any draw for pictures of this size to the segment of `single`."""
-        tape = self._tape_alone(index)
+        tape = self.recorded_single(index)
         if tape is None:
             return lambda drawn: Lowered(self.plan, drawn, self.device).single(index)
         return lambda drawn: tape.recording.play(drawn.rows)
 
-    def pinned(self, index: int, rows: Rows, dtype: torch.dtype) -> tuple[Any, Callable[[Rows], list[Rows]]] | None:
-        """Return the segment and its function of rows of words, as :meth:`Recording.pinned` does; None without a tape."""
-        tape = self._tape_alone(index)
-        return None if tape is None else tape.recording.pinned(rows, dtype)
-
-    def _tape_alone(self, index: int) -> WordsTape | None:
-        if not self._plain(index):
-            return None
-        lowering = partial(_of_plan, partial(_segment, index), self.device)
-        tape, _ = self._tape((None, ("segment", index)), range(len(self.plan.steps)), lowering, None)
-        return tape if isinstance(tape, WordsTape) else None
+    def recorded_single(self, index: int) -> Taped | None:
+        """Return the tape of the segment of `single`; None if there is none."""
+        return self._tape(Segments.__call__, (index,)) if self._plain(index) else None
 
     def opened_by_choices(self, index: int) -> Float[Tensor, "b"] | None:
         """Return the gate that the choices above a step give it; None if no choice can close it."""
@@ -166,8 +158,7 @@ class Lowered:
         nearest = nearest if run.moved else None
         at = run.indices, nearest
         if at not in self._geometry:
-            function = partial(_geometry, nearest, self.device)
-            self._geometry[at] = self._lower(run, ("geometry", nearest), function, None, torch.float64)
+            self._geometry[at] = self._lower(geometry, run, (nearest,))
         return self._geometry[at]
 
     def space(self, run: Space) -> list[tuple[Warp3, Size3]]:
@@ -187,102 +178,126 @@ class Lowered:
 
     def frame(self, run: Run) -> Int64[Tensor, "b_or_1 4"]:
         """Return the pixels of its source that the run's first crops keep, as :func:`frame` does."""
-        found: Tensor = self._lower(run, ("frame",), partial(_frame, self.device), None, torch.float64)
+        found: Tensor = self._lower(frame, run)
         return found
 
     def framed(self, run: Run) -> Callable[[Rows], Tensor] | None:
         """Return a function from the words of any draw for pictures of this size to the result of `frame`; None without a tape."""
-        recorded = partial(_of_run, partial(_frame, self.device), run.indices, self.device)
-        tape, rows = self._tape((run.indices, ("frame",)), run.warps, recorded, None)
-        if not isinstance(tape, WordsTape) or rows is None:
+        tape = self._tape(frame, (), run)
+        if tape is None:
             return None
-        _, play = tape.recording.pinned(rows, torch.float64)
-        return lambda rows: torch.from_numpy(play(rows)[0])
+        form, numbers_of = tape.pinned(torch.float64)
+        numbers = numbers_of([form])
+        return lambda rows: torch.from_numpy(numbers(rows)[0])
 
     def resample(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Resample:
         """Return the run's pass as one value, with numbers of this dtype."""
-        nearest = dtype if run.moved and run.interpolation == "nearest" else None
-        function = partial(_resample, scale, nearest, self.device)
-        made: Resample = self._lower(run, ("resample", scale, nearest), function, mean, dtype, follow=True)
+        made: Resample = self._lower(_resample, run, (scale, _rounded_in(run, dtype)), mean, dtype)
         return made._replace(slopes=self.slopes)
+
+    def recorded(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> Taped | None:
+        """Return the tape of a run's pass; None if there is none."""
+        return self._tape(_resample, (scale, _rounded_in(run, dtype)), run, mean)
 
     def opened(self, run: Run, channels: int, scale: float, dtype: torch.dtype) -> Opened | None:
         """Return the run's pass before the mean is known; None without a tape, and if the pass has a prologue or an epilogue."""
-        tape = self.opening(run, channels, scale)
-        found: Opened | None = None if tape is None else self._played(tape, torch.float64, Recording.play)
+        found: Opened | None = self._played(self.recorded_opened(run, channels, scale), torch.float64)
         if found is None or found.resample.prologue or found.resample.epilogue:
             return None
         numbers = found.resample.params
         return found._replace(resample=found.resample.to(dtype)._replace(params=numbers, slopes=self.slopes))
 
-    def opening(self, run: Run, channels: int, scale: float) -> tuple[Any, Rows | None] | None:
-        """Return the tape of that, in float64, and its inputs; None if there is none."""
-        if not self.taped or run.bends:
-            return None
-        recorded = partial(_of_run, partial(_opened, scale, channels, self.device), run.indices, self.device)
-        return self._tape((run.indices, ("opened", scale, channels)), run.indices, recorded, None)
+    def recorded_opened(self, run: Run, channels: int, scale: float) -> Taped | None:
+        """Return the tape of that, in float64; None if there is none."""
+        return self._tape(_opened, (scale, channels), run) if self.taped and not run.bends else None
 
-    def recorded(self, run: Run, mean: Tensor | None, scale: float, dtype: torch.dtype) -> tuple[Any, Rows | None]:
-        """Return the tape of a run's pass, and its inputs for this draw; None if there is no tape."""
-        nearest = dtype if run.moved and run.interpolation == "nearest" else None
-        recorded = partial(_of_run, partial(_resample, scale, nearest, self.device), run.indices, self.device)
-        return self._tape((run.indices, ("resample", scale, nearest)), run.indices, recorded, mean)
+    def of_all(self, function: _OfPlan, *options: Any) -> Any:
+        """Return the result of a function of all steps, in float64: from its tape, joined from a list's parts, or else computed."""
+        played = self._played(self._tape(function, options), torch.float64) if self.taped else None
+        if played is not None:
+            return played
+        if self._parts:
+            return joined([part.of_all(function, *options) for part, _ in self._parts], [where for _, where in self._parts])
+        return function(self._segments, *options)
 
     def _lower(
-        self, run: Run, key: Any, function: _Function, mean: Tensor | None, dtype: torch.dtype, *, follow: bool = False
+        self,
+        function: _OfRun,
+        run: Run,
+        options: tuple[Any, ...] = (),
+        mean: Tensor | None = None,
+        dtype: torch.dtype = torch.float64,
     ) -> Any:
-        """Return the function's result, from its tape or else computed; with ``follow``, a gradient flows to the mean."""
-        followed = mean if follow and mean is not None and torch.is_grad_enabled() and mean.requires_grad else None
-        still = mean if followed is None else followed.detach()
-        bent = next((canvas.at for canvas in run.canvases if canvas.bends), None)
-        fieldless = key[0] == "resample" and isinstance(self.plan.steps[bent or 0].transform, Bending)
-        if self.taped and (bent is None or fieldless) and (still is None or plain([still])):
-            indices = run.indices if key[0] == "resample" else run.warps
-            tape = self._tape((run.indices, key), indices, partial(_of_run, function, run.indices, self.device), still)
-            played = self._played(tape, dtype, Recording.play if followed is None else partial(play_along, mean=followed))
-            if played is not None:
-                return played if bent is None else _put_in(played, self._segments(bent), dtype)
+        """Return the result of a function of a run: from its tape, joined from a list's parts, or else computed."""
+        played = self._from_tape(function, run, options, mean, dtype) if self.taped else None
+        if played is not None:
+            return played
         if self._parts:
             means = [None if mean is None else mean[list(where)] for _, where in self._parts]
             each = [
-                part._lower(part.plan.run_of(run.indices), key, function, own, dtype, follow=follow)
+                part._lower(function, part.plan.run_of(run.indices), options, own, dtype)
                 for (part, _), own in zip(self._parts, means, strict=True)
             ]
             return joined(each, [where for _, where in self._parts])
-        return function(self.plan, run, self._segments, mean).to(dtype)
+        return function(self._segments, run, *options, *(() if mean is None else (mean,))).to(dtype)
 
-    def of_all(self, key: Any, function: _OfPlan) -> Any:
-        """Return the result of a function of all steps, in float64, from its tape or else computed."""
-        if self.taped:
-            tape = self._tape((None, key), range(len(self.plan.steps)), partial(_of_plan, function, self.device), None)
-            played = self._played(tape, torch.float64, Recording.play)
-            if played is not None:
-                return played
-        if self._parts:
-            return joined([part.of_all(key, function) for part, _ in self._parts], [where for _, where in self._parts])
-        return function(self.plan, self._segments)
-
-    def _played(self, tape: tuple[Any, Rows | None], dtype: torch.dtype, play: Callable[..., Any]) -> Any:
-        """Play a tape with its inputs; None without a tape for this draw or this size."""
-        recorded, rows = tape
-        if recorded is None or rows is None or not len(rows):
+    def _from_tape(self, function: _OfRun, run: Run, options: tuple[Any, ...], mean: Tensor | None, dtype: torch.dtype) -> Any:
+        """Play the tape of a function of a run; None without a tape for this draw. A pass gets what tapes cannot hold afterwards:
+        the gradient to its mean, and the numbers of its field, which are too many.
+        """
+        passes, bent = function is _resample, next((canvas.at for canvas in run.canvases if canvas.bends), None)
+        if bent is not None and not (passes and isinstance(self.plan.steps[bent].transform, Bending)):
             return None
-        with suppress(TapeError):
-            return play(recorded.recording, rows, dtype=dtype, mixed=self._sizes is not None)
+        followed = mean if passes and mean is not None and torch.is_grad_enabled() and mean.requires_grad else None
+        still = mean if followed is None else followed.detach()
+        if still is not None and not plain([still]):
+            return None
+        play = Recording.play if followed is None else partial(play_along, mean=followed)
+        played = self._played(self._tape(function, options, run, still), dtype, play)
+        return played if played is None or bent is None else _put_in(played, self._segments(bent), dtype)
+
+    def _played(self, tape: Taped | None, dtype: torch.dtype, play: Callable[..., Any] = Recording.play) -> Any:
+        """Play a tape; None without a tape for this draw or this size."""
+        if tape is not None:
+            with suppress(TapeError):
+                return play(*tape, dtype=dtype, mixed=self._sizes is not None)
         return None
 
-    def _tape(self, key: Any, indices: Sequence[int], lowering: Lowering, mean: Tensor | None) -> tuple[Any, Rows | None]:
-        """Return the tape of a lowering of some steps' values, recorded if it is new, and its inputs; None if it has no tape."""
-        each = key[0] is not None or key[1][0] == "segment"  # the plan has such a tape for each pass, not just one
-        if each and len(self.plan.groups) * len(self.plan.steps) > _MOST_RECORDED:
-            return None, None
-        channels = 0 if mean is None else mean.shape[1]
+    def _tape(
+        self, function: Callable[..., Any], options: tuple[Any, ...], run: Run | None = None, mean: Tensor | None = None
+    ) -> Taped | None:
+        """Return the tape of a function of a run, or of all steps, recorded if it is new; None if it, or this draw, has none.
+
+        It starts from the random words if the call has them for every mean, and else from the drawn values.
+        """
         plan, params, size = self.plan, self.params, self.plan.size_in if self._sizes is None else self._sizes
+        each = run is not None or function is Segments.__call__  # the plan has such a tape for each pass, not just one
+        if each and len(plan.groups) * len(plan.steps) > _MOST_RECORDED:
+            return None
+        channels, key = 0 if mean is None else mean.shape[1], (run and run.indices, function, options)
+        lowering: Lowering = partial(_of_plan, function, options, self.device)
+        if run is not None:
+            lowering = partial(_of_run, function, options, self.device, run.indices)
+        tape: Any
         if isinstance(params, Replayed) and (mean is None or mean.shape[0] == params.rows.shape[0]):
-            words = cached_recording(plan.owner, (*key, "words"), lambda: WordsTape(lowering, plan, params, channels))
-            return words, None if words is None else words.rows(params, size, mean)
-        tape = cached_recording(plan.owner, key, lambda: RunTape(lowering, plan, params, indices, channels))
-        return tape, None if tape is None else tape.rows(params, size, mean)
+            tape = cached_recording(plan.owner, (*key, "words"), lambda: WordsTape(lowering, plan, params, channels))
+        else:
+            read = range(len(plan.steps)) if run is None else run.indices if function in _OF_COLORS else run.warps
+            tape = cached_recording(plan.owner, key, lambda: RunTape(lowering, plan, params, read, channels))
+        rows = None if tape is None else tape.rows(params, size, mean)
+        return None if tape is None or rows is None or not len(rows) else Taped(tape.recording, rows)
+
+
+def _may_be_taped(plan: Plan, params: Params, device: torch.device) -> bool:
+    """Return whether tapes may be used; not for volumes, whose voxels take much longer than lowering."""
+    if device.type != "cpu" or plan.kind is None or plan.volumes or not is_plain_eager():
+        return False
+    return (isinstance(params, Replayed) or plain(value for values in params for value in values.values())) and numba_works()
+
+
+def _rounded_in(run: Run, dtype: torch.dtype) -> torch.dtype | None:
+    """Return the precision in which a pass rounds half-way points of a moved frame; None if it need not."""
+    return dtype if run.moved and run.interpolation == "nearest" else None
 
 
 def _sizes(parts: Sequence[tuple[Lowered, tuple[int, ...]]]) -> Rows:
@@ -322,30 +337,12 @@ class _Some(Sequence[Mapping[str, Tensor]]):
         return self._known[at]
 
 
-def _geometry(
-    nearest: torch.dtype | None, device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None
-) -> Geometry:
-    del plan, mean
-    return geometry(run, segment_of, device, nearest)
-
-
-def _segment(index: int, plan: Plan, segment_of: Segments) -> Segment:
-    del plan
-    return segment_of(index)
-
-
-def _frame(device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None) -> Int64[Tensor, "b_or_1 4"]:
-    del mean
-    return frame(run, plan.size_after(run.framing[-1]), segment_of, device)
-
-
-def _resample(
-    scale: float, nearest: torch.dtype | None, device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None
-) -> Resample:
-    composed = compose(plan, run, segment_of, mean, scale, device, nearest)
+def _resample(segments: Segments, run: Run, scale: float, nearest: torch.dtype | None, mean: Tensor | None = None) -> Resample:
+    """Return a run's pass as one value; ``mean``, ``scale`` and ``nearest`` as in :func:`compose`."""
+    composed = compose(segments, run, mean, scale, nearest)
     src_from_dst = composed.src_from_dst
     if src_from_dst is None:
-        src_from_dst = unmoved(wide_dtype(device), device)
+        src_from_dst = unmoved(wide_dtype(segments.device), segments.device)
     return pack(
         src_from_dst if run.projective else src_from_dst[:, :2],
         size=run.size_out,
@@ -363,30 +360,46 @@ def _resample(
     )
 
 
-def _opened(
-    scale: float, channels: int, device: torch.device, plan: Plan, run: Run, segment_of: Segments, mean: Tensor | None
-) -> Opened:
+def _opened(segments: Segments, run: Run, scale: float, channels: int) -> Opened:
     """Return a pass before its mean is known.
 
     Its colours are affine in the mean, since contrast's pivot is the mean under the colour maps before it. So the derivative to a
     channel is the colours at a mean of one unit in it, less those at a mean of zero.
     """
-    del mean
-    units = torch.eye(channels, dtype=torch.float64, device=device)
-    first, *others = (_resample(scale, None, device, plan, run, segment_of, unit[None]) for unit in (units[0] * 0.0, *units))
+    units = torch.eye(channels, dtype=torch.float64, device=segments.device)
+    first, *others = (_resample(segments, run, scale, None, unit[None]) for unit in (units[0] * 0.0, *units))
     return Opened(first, torch.stack([other.params - first.params for other in others], 2))
 
 
+_OF_COLORS = (_resample, _opened)
+"""The functions of a run that read the values of its colours as well; the others read those of its warps."""
+
+
 def _of_run(
-    function: _Function,
-    indices: tuple[int, ...],
+    function: _OfRun,
+    options: tuple[Any, ...],
     device: torch.device,
+    indices: tuple[int, ...],
     plan: Plan,
-    values: Mapping[int, Mapping[str, Tensor]],
+    values: Params | Mapping[int, Mapping[str, Tensor]],
     mean: Tensor | None,
 ) -> Any:
     """Apply a function to a plan's run while it is recorded; it holds nothing of the call that started the recording."""
-    return function(plan, plan.run_of(indices), Segments(plan, values, device, fields=False), mean)
+    segments = Segments(plan, values, device, fields=False)
+    return function(segments, plan.run_of(indices), *options, *(() if mean is None else (mean,)))
+
+
+def _of_plan(
+    function: _OfPlan,
+    options: tuple[Any, ...],
+    device: torch.device,
+    plan: Plan,
+    values: Params | Mapping[int, Mapping[str, Tensor]],
+    mean: Tensor | None,
+) -> Any:
+    """Apply a function to all steps of a plan while it is recorded."""
+    del mean
+    return function(Segments(plan, values, device), *options)
 
 
 def _put_in(resample: Resample, segment: Segment, dtype: torch.dtype) -> Resample:
@@ -402,11 +415,3 @@ def _put_in(resample: Resample, segment: Segment, dtype: torch.dtype) -> Resampl
     own = torch.cat((links[:, at, :-4].expand(rows, -1), bend.grid.to(dtype).expand(rows, -1)), 1)
     parts = (links[:, :at].expand(rows, -1, -1), own[:, None], links[:, at + 1 :].expand(rows, -1, -1))
     return resample._replace(links=torch.cat(parts, 1), table=control)
-
-
-def _of_plan(
-    function: _OfPlan, device: torch.device, plan: Plan, values: Mapping[int, Mapping[str, Tensor]], mean: Tensor | None
-) -> Any:
-    """Apply a function to all steps of a plan while it is recorded."""
-    del mean
-    return function(plan, Segments(plan, values, device))

@@ -65,7 +65,7 @@ class Openings:
         size = _one_size(groups, size_in)
         if size is None or cls.never(lowered, image, groups):
             return None
-        steps: tuple[Tensor | None, ...] = lowered.of_all("openings", _gates)
+        steps: tuple[Tensor | None, ...] = lowered.of_all(_gates)
         open_in = np.ones((len(groups), len(image)), bool)
         for g, group in enumerate(groups):
             indices = group.indices
@@ -107,17 +107,17 @@ def may_close(lowered: Lowered, groups: Sequence[Group]) -> bool:
     """Return whether one of these passes may change some samples and not others."""
 
     def found() -> bool:
-        gates: tuple[Tensor | None, ...] = lowered.of_all("openings", _gates)
+        gates: tuple[Tensor | None, ...] = lowered.of_all(_gates)
         return any(all(gates[index] is not None for index in group.indices) for group in groups)
 
     return cached_recording(lowered.plan.owner, ("closes", *(group.indices for group in groups)), found) is not False
 
 
-def _gates(plan: Plan, segments: Segments) -> tuple[Tensor | None, ...]:
+def _gates(segments: Segments) -> tuple[Tensor | None, ...]:
     """Return the gate of every step, a row per sample; None for a step that is always open."""
     return tuple(
         None if spec is None or isinstance(spec, CallSpec) else gate_of(segments, index)  # a choice, or a function of the batch
-        for index, spec in enumerate(plan.segments)
+        for index, spec in enumerate(segments.plan.segments)
     )
 
 

@@ -8,7 +8,6 @@ Read next: ``../../kernels/bytewise/__init__.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +51,7 @@ def operations_of(lowered: Lowered, part: Part, shape: Sequence[int]) -> Operati
     layout = cached_recording(plan.owner, ("kinds", indices), lambda: _layout(lowered, indices))
     if layout is None:
         return None
-    found = lowered.of_all(("operations", indices), partial(_mixed if layout.mixed else _numbers, indices))
+    found = lowered.of_all(_mixed if layout.mixed else _numbers, indices)
     gates, numbers, shares = (_repeated(each.numpy(), batch) for each in found)
     gates, numbers = (each.reshape(batch * max(layout.mixed, 1), -1) for each in (gates, numbers))
     opened = gates != 0.0
@@ -120,7 +119,7 @@ def _kind(plan: Plan, segment: Segment, index: int) -> int | None:
     return BILINEAR if spec.interpolation == "bilinear" and spec.exposes and not (spec.along_axes or spec.antialias) else None
 
 
-def _numbers(indices: tuple[int, ...], _: Plan, segment_of: Segments) -> tuple[Tensor, Tensor, Tensor]:
+def _numbers(segment_of: Segments, indices: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
     """Return the steps' gates, their numbers side by side, and no weights."""
     found = [(gate_of(segment_of, index), _row(segment_of(index))) for index in indices]
     batch = max(len(row) for _, row in found)
@@ -129,14 +128,14 @@ def _numbers(indices: tuple[int, ...], _: Plan, segment_of: Segments) -> tuple[T
     return torch.stack(gates, 1), numbers, numbers[:, :0]
 
 
-def _mixed(indices: tuple[int, ...], plan: Plan, segment_of: Segments) -> tuple[Tensor, Tensor, Tensor]:
+def _mixed(segment_of: Segments, indices: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gates and numbers of a mixture's chains side by side, and its weights."""
-    (index,) = indices
+    plan, (index,) = segment_of.plan, indices
     segment, transform = segment_of(index), plan.steps[index].transform
     assert isinstance(segment, Mixture)
     assert isinstance(transform, MixtureTransform)
     inner = make_plan(transform.chains[0], plan.specs[index], fuse=plan.fuse, canvas=plan.canvas)
-    found = [_numbers(_steps(inner), inner, Segments(inner, params, segment.share.device)) for params in segment.chains]
+    found = [_numbers(Segments(inner, params, segment.share.device), _steps(inner)) for params in segment.chains]
     gates, numbers, _ = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
     return gates, numbers, torch.cat((segment.share[:, None], segment.weights), 1)
 

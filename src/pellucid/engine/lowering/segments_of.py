@@ -42,7 +42,7 @@ class Segments:
     """
 
     def __init__(self, plan: Plan, params: Params, device: torch.device, *, fields: bool = True) -> None:
-        self.plan, self._params, self._device, self._fields = plan, params, device, fields
+        self.plan, self.device, self._params, self._fields = plan, device, params, fields
         self._known: dict[int, Segment] = {}
         self._open: dict[Gate, Tensor | None] = {}
 
@@ -62,7 +62,7 @@ class Segments:
 
     def _lowered(self, index: int) -> Segment:
         transform, spec, values = self.plan.steps[index].transform, self.plan.specs[index], self._params[index]
-        like = torch.zeros((), dtype=wide_dtype(self._device), device=self._device)
+        like = torch.zeros((), dtype=wide_dtype(self.device), device=self.device)
         if not self._fields and isinstance(transform, Bending):
             return transform.without_field(like)
         if "spacing" in values:
