@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -170,46 +170,49 @@ class Collate:
         raise wrong_type(kind.name, expected=expected, got=type(value).__name__, fix=fix)
 
     def _augmented(self, read: list[Any], key: Key | None) -> Any:
+        """Augment decoded samples of one form: pictures, tuples that begin with a picture, or dicts."""
         if not read:
             raise invalid("samples", expected="at least one", got="an empty list")
-        first = read[0]
+        first = _form(read[0])
         for i, sample in enumerate(read):
-            if _form(sample) != _form(first):
-                raise invalid(f"sample {i}", expected=f"{_form(first)}, like sample 0", got=_form(sample))
-        if isinstance(first, tuple):
+            if _form(sample) != first:
+                raise invalid(f"sample {i}", expected=f"{first}, like sample 0", got=_form(sample))
+        if isinstance(read[0], tuple):
             pictures, *columns = (list(column) for column in zip(*read, strict=True))
-            if columns and isinstance(first[1], Mapping):
-                seen, rest = self._columns(columns.pop(0))
-                each = [{name: column[i] for name, column in seen.items()} for i in range(len(read))]
-                pictures, moved = self.pipeline((pictures, each), key=key)
-                targets = [{**one, **{name: column[i] for name, column in rest.items()}} for i, one in enumerate(moved)]
-                return (pictures, targets, *map(_together, columns))
-            for column in columns:
-                if classes_in(column):
-                    got = type(column[0]).__name__
-                    fix = 'A dict moves all of it: (picture, {"mask": mask}), or {"image": picture, "mask": mask}.'
-                    raise invalid("samples", expected="pictures beside labels, or a dict of targets", got=got, fix=fix)
+            if columns and isinstance(columns[0][0], Mapping):
+                return (*self._with_targets(pictures, columns[0], key), *map(_together, columns[1:]))
+            _check_labels(columns)
             return (self.pipeline(pictures, key=key), *map(_together, columns))
-        if not isinstance(first, Mapping):
-            return self.pipeline(read, key=key)
-        seen, rest = self._columns(read)
-        out = self.pipeline(seen, key=key)
-        kinds = {name: self._kind(name, column) for name, column in seen.items()}
-        rows = {name: seen[name] for name, kind in kinds.items() if kind is not None and kind.move and not kind.whole}
+        return self._of_dicts(read, key) if isinstance(read[0], Mapping) else self.pipeline(read, key=key)
+
+    def _with_targets(self, pictures: list[Any], targets: list[Any], key: Key | None) -> tuple[Any, list[Any]]:
+        """Augment pictures and the dict beside each of them; entries that are no targets come back in it unchanged."""
+        columns = self._columns(targets)
+        pictures, moved = self.pipeline((pictures, _samples(columns.seen, len(targets))), key=key)
+        rest = _samples(columns.rest, len(targets))
+        return pictures, [{**one, **other} for one, other in zip(moved, rest, strict=True)]
+
+    def _of_dicts(self, samples: list[Any], key: Key | None) -> dict[str, Any]:
+        """Augment dicts of targets as one dict of lists; labels of boxes or points are padded where the rows are."""
+        columns = self._columns(samples)
+        out = self.pipeline(columns.seen, key=key)
+        kinds = {name: self._kind(name, column) for name, column in columns.seen.items()}
+        moving = [name for name, kind in kinds.items() if kind is not None and kind.move and not kind.whole]
+        rows = [(columns.seen[name], out[name]) for name in moving]
         for name, kind in kinds.items():
             if not getattr(kind, "axes", ()):
-                out[name] = _labels(out[name], [(rows[key], out[key]) for key in rows])
-        return {**out, **{name: _together(column) for name, column in rest.items()}}
+                out[name] = _labels(out[name], rows)
+        return {**out, **{name: _together(column) for name, column in columns.rest.items()}}
 
-    def _columns(self, samples: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-        """Two dicts of lists: the entries that the pipeline augments, and the others."""
+    def _columns(self, samples: Sequence[Mapping[str, Any]]) -> _Columns:
+        """Turn dicts into lists by name; samples without boxes or points get empty rows."""
         first = samples[0]
         for i, sample in enumerate(samples):
             if sample.keys() != first.keys():
                 raise invalid(f"sample {i}", expected=f"the keys of sample 0, {sorted(first)}", got=sorted(sample))
         columns = {name: [sample[name] for sample in samples] for name in first}
         seen = {name: self._of_one_width(name, column) for name, column in columns.items() if self._kind(name, column) is not None}
-        return seen, {name: column for name, column in columns.items() if name not in seen}
+        return _Columns(seen, {name: column for name, column in columns.items() if name not in seen})
 
     def _of_one_width(self, key: str, column: list[Any]) -> list[Any]:
         """Give samples without boxes or points empty rows as wide as the other samples' rows."""
@@ -220,6 +223,13 @@ class Collate:
         usual = DEGREES.get(form, 4) if kind is BOXES else next(iter(kind.last), 1)
         width = next((rows.shape[-1] for rows in column if rows.dim() > 1), usual)
         return [rows.new_zeros((0, width)) if rows.shape == (0,) else rows for rows in column]
+
+
+class _Columns(NamedTuple):
+    """Dicts as lists by name: the entries that the pipeline augments, and the others."""
+
+    seen: dict[str, list[Any]]
+    rest: dict[str, list[Any]]
 
 
 def collate(
@@ -286,6 +296,20 @@ def _form(sample: Any) -> str:
     if isinstance(sample, tuple):
         return f"a tuple of {len(sample)}"
     return "a dict" if isinstance(sample, Mapping) else "a picture"
+
+
+def _samples(columns: Mapping[str, list[Any]], count: int) -> list[dict[str, Any]]:
+    """Turn lists by name back into a dict for each sample."""
+    return [{name: column[i] for name, column in columns.items()} for i in range(count)]
+
+
+def _check_labels(columns: Sequence[Sequence[Any]]) -> None:
+    """Raise for pictures beside targets in a tuple: nothing says what moves them."""
+    for column in columns:
+        if classes_in(column):
+            got = type(column[0]).__name__
+            fix = 'A dict moves all of it: (picture, {"mask": mask}), or {"image": picture, "mask": mask}.'
+            raise invalid("samples", expected="pictures beside labels, or a dict of targets", got=got, fix=fix)
 
 
 def _inner(pipeline: Any) -> Any:
