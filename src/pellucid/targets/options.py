@@ -35,6 +35,16 @@ FORMATS: Mapping[str, tuple[BoxFormat, bool]] = {
 }
 """By name of a box format: the format of the numbers, and whether they are fractions of the picture's width and height."""
 
+_FLAGS = ("same_on_batch", "fuse", "return_valid", "pad_targets", "drop_invalid")
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "canvas": CANVAS_RULES,
+    "impl": ("auto", "reference", "cpu", "triton"),
+    "out": ("tensor", "same", "numpy"),
+    "cameras": ("matrix", "pose", "residual"),
+}
+"""The options with a few values each."""
+
 _LIKE: Mapping[str | None, Mapping[str, Any]] = {
     None: {"out": "tensor", "drop_invalid": False, "targets": {}},
     "albumentations": {"out": "same", "drop_invalid": True, "targets": {"masks": "mask"}},
@@ -78,32 +88,19 @@ class Options:
     cameras: str = "matrix"
 
     def __post_init__(self) -> None:
-        """Check every option, and fill in the default interpolations."""
-        named, modes = table("targets", self.targets), table("interpolation", self.interpolation)
-        for name in ("same_on_batch", "fuse", "return_valid", "pad_targets", "drop_invalid"):
+        """Check every option, and keep those that come in several forms in one."""
+        named = table("targets", self.targets)
+        for name in _FLAGS:
             check_flag(name, getattr(self, name))
-        check_choice("canvas", self.canvas, CANVAS_RULES)
-        check_choice("impl", self.impl, ("auto", "reference", "cpu", "triton"))
-        check_choice("out", self.out, ("tensor", "same", "numpy"))
-        check_choice("cameras", self.cameras, ("matrix", "pose", "residual"))
+        for name, known in _CHOICES.items():
+            check_choice(name, getattr(self, name), known)
         for key, kind in named.items():
             check_choice(f"targets[{key!r}]", kind, tuple(KINDS))
-        boxes = self.box_format
-        for key, form in boxes.items() if isinstance(boxes, Mapping) else [("", boxes)]:
-            name = f"box_format[{key!r}]" if key else "box_format"
-            check_choice(name, form, tuple(FORMATS))
-            if key and kind_of(key, named) is not BOXES:
-                raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
         if self.channels_last is not None and not isinstance(self.channels_last, bool):
             raise wrong_type("channels_last", expected="True, False or None", got=repr(self.channels_last))
-        fill = self.mask_fill
-        if not is_number(fill) or (isinstance(fill, int) and abs(fill) > 2**63):
-            raise wrong_type("mask_fill", expected="a number that a mask can hold", got=repr(fill))
+        _check_mask_fill(self.mask_fill)
         _check_dtype(self.dtype)
-        for kind, mode in modes.items():
-            check_choice("interpolation", kind, tuple(name for name, one in KINDS.items() if one.interpolation))
-            known = ("nearest", "bilinear", "bicubic", *(("majority",) if kind == "labelmap" else ()))
-            check_choice(f"interpolation[{kind!r}]", mode, known)
+        groups, pairs, owners = table("share", self.share), table("pairs", self.pairs), table("of", self.of)
         read = {
             "min_area": _bounded("min_area", self.min_area, math.inf, "square pixels, a number >= 0"),
             "min_visibility": _bounded("min_visibility", self.min_visibility, 1.0, "a visible fraction from 0 to 1"),
@@ -111,15 +108,12 @@ class Options:
             "targets": named,
             "passthrough": texts("passthrough", self.passthrough),
             "per_frame": texts("per_frame", self.per_frame),
-            "box_format": dict(boxes) if isinstance(boxes, Mapping) else boxes,
-            "interpolation": {**_MODES, **modes},
-            "pairs": {key: _pairs(key, pairs, named) for key, pairs in table("pairs", self.pairs).items()},
-            "share": {
-                "colour" if name == "color" else name: _groups(name, groups, named)
-                for name, groups in table("share", self.share).items()
-            },
+            "box_format": _box_format(self.box_format, named),
+            "interpolation": _interpolation(self.interpolation),
+            "pairs": {key: _pairs(key, given, named) for key, given in pairs.items()},
+            "share": {"colour" if name == "color" else name: _groups(name, given, named) for name, given in groups.items()},
             "only": _only(self.only, named),
-            "of": {key: _owners(key, names, named) for key, names in table("of", self.of).items()},
+            "of": {key: _owners(key, given, named) for key, given in owners.items()},
         }
         if read["only"] and not read["share"]:
             fix = "Say what they draw alike, such as share={'colour': ['left', 'right']}, or share={'colour': []} for nothing."
@@ -213,6 +207,29 @@ def _sides(value: object) -> float | tuple[float, ...]:
     return tuple(_bounded("min_size", one, math.inf, expected) for one in value)
 
 
+def _box_format(value: str | Mapping[str, str], named: Mapping[str, str]) -> str | dict[str, str]:
+    """Read ``box_format``: one for all boxes, or one for each key of boxes."""
+    if not isinstance(value, Mapping):
+        check_choice("box_format", value, tuple(FORMATS))
+        return value
+    for key, form in value.items():
+        name = f"box_format[{key!r}]"
+        check_choice(name, form, tuple(FORMATS))
+        if kind_of(key, named) is not BOXES:
+            raise invalid(name, expected="the key of boxes", got=repr(key), fix=f"Pass targets={{{key!r}: 'boxes'}}, too.")
+    return dict(value)
+
+
+def _interpolation(value: object) -> dict[str, str]:
+    """Read ``interpolation``: by kind of picture, with the defaults of the kinds that are not named."""
+    modes = table("interpolation", value)
+    for kind, mode in modes.items():
+        check_choice("interpolation", kind, tuple(name for name, one in KINDS.items() if one.interpolation))
+        known = ("nearest", "bilinear", "bicubic", *(("majority",) if kind == "labelmap" else ()))
+        check_choice(f"interpolation[{kind!r}]", mode, known)
+    return {**_MODES, **modes}
+
+
 def _pairs(key: str, pairs: object, named: Mapping[str, str]) -> tuple[tuple[int, int], ...]:
     """Read pairs of indices that a mirror swaps (left and right); each index may be in one pair."""
     name, expected = f"pairs[{key!r}]", "pairs of places that differ, such as [(1, 2), (3, 4)]"
@@ -267,6 +284,11 @@ def _picture(name: str, key: object, named: Mapping[str, str]) -> str:
     if not isinstance(key, str) or kind_of(key, named) is not IMAGE:
         raise invalid(name, expected="the key of a picture", got=repr(key), fix=f"Pass targets={{{key!r}: 'image'}}, too.")
     return key
+
+
+def _check_mask_fill(value: object) -> None:
+    if not is_number(value) or (isinstance(value, int) and abs(value) > 2**63):
+        raise wrong_type("mask_fill", expected="a number that a mask can hold", got=repr(value))
 
 
 def _check_dtype(dtype: object) -> None:
