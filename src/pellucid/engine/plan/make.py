@@ -17,7 +17,8 @@ import torch
 from pellucid.core.caches import Recent
 from pellucid.core.compilers import numba_works
 from pellucid.core.tape import Recording, is_plain_eager, settled
-from pellucid.engine.plan.runs import Pending, cuts
+from pellucid.engine.plan.paths import cuts
+from pellucid.engine.plan.runs import Pending
 from pellucid.engine.plan.schedule import order_of
 from pellucid.engine.plan.spaces import with_warp3
 from pellucid.engine.plan.tree import Tree

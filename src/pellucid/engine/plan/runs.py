@@ -1,8 +1,8 @@
 """Assemble runs: decide which steps one resample can compute.
 
-Owns: whether two warps can be one map, need a canvas between them or a new pass; windows, and the properties of a run as a whole.
+Owns: whether a step joins the run before it, whatever is open; windows, and the properties of a run as a whole.
 Must not: know transforms: it sees segments, and which steps exclude one another.
-Read next: ``../lowering/compose.py``.
+Read next: ``paths.py``.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import takewhile
-from typing import NamedTuple
 
+from pellucid.engine.plan.paths import Path, Sampling, Step, cuts, meeting, shrinks
 from pellucid.engine.plan.tree import Tree
 from pellucid.engine.plan.values import Canvas, Group, Run
 from pellucid.segments import ColorSpec, CurveSpec, WarpSpec
 from pellucid.types import Size
 
-__all__ = ["Pending", "cuts"]
+__all__ = ["Pending"]
 
 
 class Pending:
@@ -31,7 +31,7 @@ class Pending:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._rounding = any(tree.rounded)
-        self._steps: dict[int, _Step] = {}
+        self._steps: dict[int, Step] = {}
         self._sums: dict[int, bool] = {}
         self._begin()
 
@@ -45,13 +45,8 @@ class Pending:
         self._curved = False
         self._resized: set[int | None] = set()
         self._bytes: dict[tuple[int | None, bool], list[int]] = {}
-        self._path = _Path()  # of all warps
-        self._among: int | None = None  # the choice that the last step belongs to
-        self._before = _Path()  # of the warps before that choice
-        self._warps: list[int] = []  # the warps in that choice
-        self._telling: list[int] = []  # those of them that are not neutral
-        self._paths: dict[int, _Path] = {}  # for each warp in that choice, the path of all warps that can be open with it
-        self._colors: list[int] = []  # the colours in that choice
+        self._path = Path()  # of all warps
+        self._choice = _Choice()
 
     def takes(self, index: int, *, fuse: bool) -> bool:
         """Return whether a segment can be part of a run.
@@ -93,39 +88,46 @@ class Pending:
         self._start_of[index] = self._starts[-1]
 
     def _enter(self, index: int) -> None:
-        """If a step belongs to another choice than the last one, start its lists and note the path before it."""
-        if (choice := self._tree.among[index]) != self._among:
-            self._among, self._before = choice, replace(self._path)
-            self._warps, self._telling, self._paths, self._colors = [], [], {}, []
+        """If a step belongs to another choice than the last one, note the path before it."""
+        if (choice := self._tree.among[index]) != self._choice.at:
+            self._choice = _Choice(choice, replace(self._path))
 
     def _take(self, index: int) -> None:
+        """Make a step the run's last."""
         tree, segment = self._tree, self._tree.segments[index]
         self._enter(index)
         self._place[index] = len(self._indices)
         self._indices.append(index)
         if self._rounding:
             self._bytes.setdefault((tree.resizing[index], tree.rounded[index]), []).append(index)
+        if isinstance(segment, WarpSpec):
+            self._take_warp(index)
+            return
         self._curved |= isinstance(segment, CurveSpec)
         if getattr(segment, "pivot", False):
             self._pivots.append(index)
-        if not isinstance(segment, WarpSpec):
-            self._colors += [index] if self._among is not None and isinstance(segment, ColorSpec) else []
-            return
-        if (step := self._step(index)).cuts:
+        if self._choice.at is not None and isinstance(segment, ColorSpec):
+            self._choice.colors.append(index)
+
+    def _take_warp(self, index: int) -> None:
+        """Add a warp to the path of all warps, and in a choice to the paths of those that can be open with it."""
+        step, begins, choice = self._step(index), index in self._start_of, self._choice
+        if step.cuts:
             self._cutting.append(index)
-        self._resized.add(tree.resizing[index])
-        start = self._start_of.get(index)
-        if start and start[0] == index:
+        self._resized.add(self._tree.resizing[index])
+        if begins and self._start_of[index][0] == index:
             self._path.cut()
-        self._path.add(step, begins=start is not None)
-        if self._among is not None:
-            own = self._open_with(index)
-            changed = [] if step.neutral else [self._paths[i] for i in self._warps if not tree.exclusive(i, index)]
-            for path in (own, *changed):
-                path.add(step, begins=start is not None)
-            self._paths[index] = own
-            self._warps.append(index)
-            self._telling += [] if step.neutral else [index]
+        self._path.add(step, begins=begins)
+        if choice.at is None:
+            return
+        own = self._open_with(index)
+        others = [] if step.neutral else [choice.paths[i] for i in choice.warps if not self._tree.exclusive(i, index)]
+        for path in (own, *others):
+            path.add(step, begins=begins)
+        choice.paths[index] = own
+        choice.warps.append(index)
+        if not step.neutral:
+            choice.telling.append(index)
 
     def _rounded(self, index: int) -> bool:
         """Return whether pictures are rounded to bytes before a step: it, or a step that can be open with it, rounds."""
@@ -155,23 +157,24 @@ class Pending:
         self._begin()
         return [*run]
 
-    def _step(self, index: int) -> _Step:
+    def _step(self, index: int) -> Step:
         if index not in self._steps:
             spec = self._tree.warp(index)
-            self._steps[index] = _Step(spec, cuts(spec, self._tree.specs[index].size))
+            self._steps[index] = Step(spec, cuts(spec, self._tree.specs[index].size))
         return self._steps[index]
 
-    def _open_with(self, index: int) -> _Path:
+    def _open_with(self, index: int) -> Path:
         """Return the path of the warps that can be open together with a step."""
-        if self._among is None:
+        choice, exclusive = self._choice, self._tree.exclusive
+        if choice.at is None:
             return self._path
-        path = replace(self._before)
-        path.empty = path.empty and all(self._tree.exclusive(i, index) for i in self._warps)
-        for i in self._telling:
+        path = replace(choice.before)
+        path.empty = path.empty and all(exclusive(i, index) for i in choice.warps)
+        for i in choice.telling:
             start = self._start_of.get(i)
-            if start and start[0] == i and not all(self._tree.exclusive(j, index) for j in start):
+            if start and start[0] == i and not all(exclusive(j, index) for j in start):
                 path.cut()
-            if not self._tree.exclusive(i, index):
+            if not exclusive(i, index):
                 path.add(self._step(i), begins=start is not None)
         return path
 
@@ -182,12 +185,12 @@ class Pending:
         if not every.empty and (bent > 1 or (bent and (every.integrates or step.integrates))):
             return "pass"  # a pass has one field at most, and cannot integrate over areas that a field bends
         path = self._open_with(index)
-        how = _meeting(path, step, tree.rule)
+        how = meeting(path, step, tree.rule)
         choice = tree.resizing[index]
         if choice is not None and (how == "canvas" or choice not in self._resized):
             # There can be no canvas between pictures of different sizes; a pass of crops begins with the whole picture.
             return "pass" if path.moves or self._turned(choice) else how
-        if how == "pass" or not any(tree.exclusive(i, index) for i in self._warps):
+        if how == "pass" or not any(tree.exclusive(i, index) for i in self._choice.warps):
             return how
         reader = self._last_reader(index)
         if how == "canvas" and reader is not None and _alike(tree, reader, index):
@@ -202,7 +205,7 @@ class Pending:
         if not self._starts or not all(self._tree.exclusive(i, index) for i in self._starts[-1]):
             return None
         first = self._starts[-1][0]
-        after = takewhile(lambda i: i != first, reversed(self._warps))
+        after = takewhile(lambda i: i != first, reversed(self._choice.warps))
         return first if all(self._tree.exclusive(i, index) for i in after) else None
 
     def _turned(self, choice: int) -> bool:
@@ -214,91 +217,44 @@ class Pending:
 
     def _keeps_result(self, index: int) -> bool:
         """Return whether a warp has the same result in one pass with its alternatives as in a pass without them."""
-        tree = self._tree
-        others = [i for i in self._telling if tree.exclusive(i, index)]
+        tree, choice = self._tree, self._choice
+        others = [i for i in choice.telling if tree.exclusive(i, index)]
         steps = [self._step(i) for i in [*others, index]]
         if any(s.sums for s in steps) and not all(s.spec.along_axes for s in steps):
             return False
         mine = self._open_with(index)
         mine.add(self._step(index), begins=index in self._start_of)
-        if (own := mine.character) is not None and any(
-            self._paths[i].character not in (None, own) for i in self._warps if tree.exclusive(i, index)
-        ):
+        theirs = [choice.paths[i].character for i in choice.warps if tree.exclusive(i, index)]
+        if mine.character is not None and any(other not in (None, mine.character) for other in theirs):
             return False
         # If another branch has a colour after its warp, that colour must not move before this warp, which interpolates.
         if not tree.warp(index).resamples:
             return True
-        colored = [i for i in self._colors if tree.exclusive(i, index)]
+        colored = [i for i in choice.colors if tree.exclusive(i, index)]
         return not any(tree.warp(w).resamples and self._later(c, w) for c in colored for w in others)
 
     def _later(self, color: int, warp: int) -> bool:
         return not self._tree.exclusive(color, warp) and self._place[color] > self._place[warp]
 
 
-class _Step(NamedTuple):
-    """A warp of a run, and whether it may cut off a part of its input without exposing anything."""
-
-    spec: WarpSpec
-    cuts: bool
-
-    @property
-    def axial(self) -> bool:
-        """Whether upright rectangles stay upright."""
-        return self.spec.along_axes or not self.spec.resamples
-
-    @property
-    def integrates(self) -> bool:
-        """Whether it shrinks with a low-pass, and so averages over areas."""
-        return self.spec.antialias and _shrinks(self.spec.shrink)
-
-    @property
-    def sums(self) -> bool:
-        """Whether it low-passes, or is a crop or resize: it interpolates along the axes and exposes nothing."""
-        upright = self.spec.resamples and self.spec.along_axes and self.spec.interpolation in ("bilinear", "bicubic")
-        return self.integrates or (upright and not self.spec.exposes)
-
-    @property
-    def plain(self) -> bool:
-        """Whether it only moves pixels and keeps all of them: a flip, a quarter turn."""
-        return not (self.spec.exposes or self.spec.resamples or self.cuts)
-
-    @property
-    def neutral(self) -> bool:
-        """Whether adding it changes no property of a run that is not empty."""
-        return self.plain and self.spec.along_axes and not (self.integrates or self.spec.bends)
-
-
-class _Sampling(NamedTuple):
-    """How the warps that read the source sample it.
+@dataclass(slots=True)
+class _Choice:
+    """The steps of a run that belong to the same choice as its last step; some of them exclude one another.
 
     Args:
-        padding_mode: of the last warp that exposes.
-        axial: upright rectangles stay upright.
-        resamples: some warp interpolates.
+        at: the choice; None if the last step belongs to none. The lists then stay empty.
+        before: the path of the warps before the choice.
+        warps, colors: its steps so far.
+        telling: those of the warps that are not neutral.
+        paths: for each of the warps, the path of all warps that can be open with it.
     """
 
-    padding_mode: str = "border"
-    axial: bool = True
-    resamples: bool = False
-
-    def then(self, spec: WarpSpec) -> _Sampling:
-        """Return the sampling with one more warp."""
-        padding_mode = spec.padding_mode if spec.exposes else self.padding_mode
-        return _Sampling(padding_mode, self.axial and (spec.along_axes or not spec.resamples), self.resamples or spec.resamples)
-
-    @property
-    def clamped(self) -> bool:
-        """Whether sampling is clamped to the source."""
-        return self.axial and self.resamples and self.padding_mode not in ("reflection", "reflect_101")
-
-
-def _shrinks(shrink: tuple[float, float]) -> bool:
-    return any(step > 1.0 for step in shrink)
-
-
-def cuts(spec: WarpSpec, size: Size) -> bool:
-    """Return whether a warp may cut off a part of its input without exposing anything."""
-    return spec.windowed or (not spec.exposes and not spec.resamples and spec.size != size)
+    at: int | None = None
+    before: Path = field(default_factory=Path)
+    warps: list[int] = field(default_factory=list)
+    colors: list[int] = field(default_factory=list)
+    telling: list[int] = field(default_factory=list)
+    paths: dict[int, Path] = field(default_factory=dict)
 
 
 def _alike(tree: Tree, one: int, other: int) -> bool:
@@ -307,152 +263,55 @@ def _alike(tree: Tree, one: int, other: int) -> bool:
     return first == second
 
 
-@dataclass(slots=True)
-class _Path:
-    """The accumulated properties of a sequence of warps that can be open together.
-
-    Args:
-        empty: there are no warps.
-        axial: upright rectangles stay upright under all of them.
-        upright: each works along the axes.
-        moves: some warp is not `plain`.
-        sums, integrates, bends, resamples, exposes: some warp does.
-        enlarged: a warp cuts after one that interpolates.
-        done: some warps lie before the last canvas.
-        recent: whether, after the last canvas, some warp is not `plain`, resamples, exposes.
-        first: the sampling of the warps before the first canvas.
-        begun: there is a canvas.
-        interpolation: of the last warp that resamples.
-    """
-
-    empty: bool = True
-    axial: bool = True
-    upright: bool = True
-    moves: bool = False
-    sums: bool = False
-    integrates: bool = False
-    bends: bool = False
-    resamples: bool = False
-    exposes: bool = False
-    enlarged: bool = False
-    done: bool = False
-    recent: tuple[bool, bool, bool] = (False, False, False)
-    first: _Sampling = field(default_factory=_Sampling)
-    begun: bool = False
-    interpolation: str | None = None
-
-    def cut(self) -> None:
-        """Note that the next warp reads a canvas."""
-        self.done, self.recent = not self.empty, (False, False, False)
-
-    def add(self, step: _Step, *, begins: bool = False) -> None:
-        """Add the next warp; ``begins`` if it reads a canvas."""
-        spec, (moves, resamples, exposes) = step.spec, self.recent
-        self.begun |= begins
-        if not self.begun:
-            self.first = self.first.then(spec)
-        self.enlarged |= step.cuts and self.resamples
-        self.recent = moves or not step.plain, resamples or spec.resamples, exposes or spec.exposes
-        self.empty = False
-        self.axial &= step.axial
-        self.upright &= spec.along_axes
-        self.moves |= not step.plain
-        self.sums |= step.sums
-        self.integrates |= step.integrates
-        self.bends |= spec.bends
-        self.resamples |= spec.resamples
-        self.exposes |= spec.exposes
-        self.interpolation = spec.interpolation if spec.resamples else self.interpolation
-
-    @property
-    def character(self) -> tuple[str, bool, str | None, bool] | None:
-        """The properties that decide how a pass of these warps samples; None if any sampling is right for them."""
-        if not (self.resamples or self.exposes):
-            return None
-        return self.first.padding_mode, self.first.clamped, self.interpolation, self.integrates
-
-
-def _meeting(before: _Path, step: _Step, rule: str) -> str:
-    """Return how a warp joins the warps before it: as ``one`` map, with a ``canvas`` in between, or in a ``pass`` of its own.
-
-    Args:
-        before: the run's warps.
-        step: the next.
-        rule: the canvas rule.
-    """
-    if before.empty:
-        return "one"
-    axial = before.axial and step.axial
-    if axial and (before.sums or step.sums) and not (before.upright and step.spec.along_axes):
-        return "pass"  # a quarter turn alone is exact, and the other warp can then be computed as sums along the axes
-    if rule == "image" or not (step.spec.exposes or step.spec.resamples):
-        return "one"
-    moves, resamples, exposes = before.recent
-    if not moves:
-        return "one"
-    # As long as rectangles stay upright, clamping to the crop equals clamping to the crop's rectangle in the source.
-    held = axial and (step.spec.resamples or resamples) and not exposes
-    # A crop ends half a pixel beyond the centres of its own pixels, which are the source's only if none were interpolated before.
-    filled = step.spec.padding_mode in ("zeros", "constant") and not before.enlarged
-    if not before.done and held and (filled or not step.spec.exposes):
-        return "one"
-    # If nothing was interpolated, another pass loses nothing. And a step that integrates reads an area of a canvas, not a point.
-    copied = not before.resamples
-    folded = step.spec.exposes and step.spec.padding_mode == "reflect_101"  # canvases inside a pass do not support this mode
-    return "pass" if copied or folded or before.integrates or step.integrates else "canvas"
-
-
-def _first(warps: list[int], starts: list[int]) -> list[int]:
-    """Return the warps of a run that read the source itself: those before the first canvas."""
-    return warps[: warps.index(starts[0])] if starts else warps
-
-
 def _run(indices: list[int], starts: list[list[int]], tree: Tree) -> Run:
+    """Return the run of these steps; ``starts`` are the warps that read its canvases, each with its alternatives."""
     warps = [i for i in indices if isinstance(tree.segments[i], WarpSpec)]
     colors = [i for i in indices if not isinstance(tree.segments[i], WarpSpec)]
-    size_in = tree.specs[indices[0]].size
-    run = {
-        "indices": tuple(indices),
-        "warps": tuple(warps),
-        "colors": tuple(colors),
-        "size_in": size_in,
-        "size_out": tree.warp(warps[-1]).size if warps else size_in,
-    }
     pivots = [i for i in colors if getattr(tree.segments[i], "pivot", False)]
+    size_in = tree.specs[indices[0]].size
     if not warps:
-        return Run(**run, pivot=bool(pivots))  # type: ignore[arg-type]
-    first = _first(warps, [start[0] for start in starts])
-    sampling = reduce(_Sampling.then, map(tree.warp, first), _Sampling())
-    clamped = sampling.clamped
+        return Run(tuple(indices), (), tuple(colors), size_in, size_in, pivot=bool(pivots))
+    first = warps[: warps.index(starts[0][0])] if starts else warps  # those that read the source itself
+    sampling = reduce(Sampling.then, map(tree.warp, first), Sampling())
     resampling = [i for i in warps if tree.warp(i).resamples]
-    exposing = [i for i in first if tree.warp(i).exposes]
-    vertical, horizontal = _shrink(warps, tree)
-    shrinking = (s for s in map(tree.warp, warps) if s.antialias and _shrinks(s.shrink))
-    antialias = _shrinks((vertical, horizontal)) and any(True for _ in shrinking)
     interpolation = tree.warp(resampling[-1]).interpolation if resampling else "bilinear"
-    canvases = _canvases(warps, starts, tree)
-    settled = bool(pivots) and clamped and not (exposing or canvases) and tree.rule != "image" and _early(warps, colors[0], tree)
+    footprint, fills, canvases = _footprint(warps, tree), _fills(first, tree), _canvases(warps, starts, tree)
+    of_source = bool(pivots) and tree.rule != "image"  # the mean is that of a part of the source, or of the resized picture
+    settled = of_source and sampling.clamped and not (fills or canvases) and _early(warps, colors[0], tree)
     return Run(
-        **run,  # type: ignore[arg-type]
+        tuple(indices),
+        tuple(warps),
+        tuple(colors),
+        size_in,
+        tree.warp(warps[-1]).size,
         resample_at=resampling[-1] if resampling else warps[-1],
         moved=bool(resampling) and resampling[-1] != warps[0],
-        fills=tuple(
-            i for at, i in enumerate(exposing) if all(tree.exclusive(i, exposing[k]) for k in range(at + 1, len(exposing)))
-        ),
-        windows=_windows(first, tree) if clamped else (),
+        fills=fills,
+        windows=_windows(first, tree) if sampling.clamped else (),
         padding_mode=sampling.padding_mode,
         interpolation=interpolation,
         projective=any(tree.warp(i).projective for i in warps),
         along_axes=all(tree.warp(i).along_axes for i in first) and not starts,
-        clamped=clamped,
+        clamped=sampling.clamped,
         canvases=canvases,
-        footprint=(math.ceil(vertical), math.ceil(horizontal)) if antialias and interpolation != "nearest" else None,
+        footprint=None if interpolation == "nearest" else footprint,
         pivot=bool(pivots),
-        framing=_framing([i for i in first if i < pivots[0]], warps, tree)
-        if pivots and tree.rule != "image" and not settled
-        else (),
+        framing=_framing([i for i in first if i < pivots[0]], warps, tree) if of_source and not settled else (),
         settled=settled,
     )
+
+
+def _fills(first: list[int], tree: Tree) -> tuple[int, ...]:
+    """Return the last of the source's warps that exposes, or its alternatives."""
+    exposing = [i for i in first if tree.warp(i).exposes]
+    return tuple(i for n, i in enumerate(exposing, 1) if all(tree.exclusive(i, j) for j in exposing[n:]))
+
+
+def _footprint(warps: list[int], tree: Tree) -> Size | None:
+    """Return bounds of the source's pixels per pixel of the result; None if no warp shrinks with a low-pass."""
+    vertical, horizontal = _shrink(warps, tree)
+    filters = any(s.antialias and shrinks(s.shrink) for s in map(tree.warp, warps))
+    return (math.ceil(vertical), math.ceil(horizontal)) if filters and shrinks((vertical, horizontal)) else None
 
 
 def _early(warps: list[int], color: int, tree: Tree) -> bool:
@@ -461,40 +320,45 @@ def _early(warps: list[int], color: int, tree: Tree) -> bool:
 
 
 def _framing(early: list[int], warps: list[int], tree: Tree) -> tuple[int, ...]:
-    """Return the warps up to the last crop before the first pivot, as long as they keep an upright rectangle of the source."""
-    found = 0
-    cut = False
+    """Return the warps up to the last crop before the first pivot, as long as they keep an upright rectangle of the source.
+
+    They hold all alternatives of a choice, or none.
+    """
+    found, cut = 0, False
     beside = {i: some for some in tree.side_by_side(warps) for i in some}
     seen: set[int] = set()
-    parted: set[int] = set()  # choices of which one alternative has been visited and another has not, each by its first step
+    begun: set[int] = set()  # choices of which one alternative is in and another is not, each by its first step
     for end, i in enumerate(early, 1):
         spec, some = tree.warp(i), beside[i]
         if spec.exposes or not (spec.along_axes or not spec.resamples):
             break
         seen.add(i)
-        parted.discard(some[0])
+        begun.discard(some[0])
         if any(tree.exclusive(j, k) for j in some if j in seen for k in some if k not in seen):
-            parted.add(some[0])
+            begun.add(some[0])
         cut |= cuts(spec, tree.specs[i].size)
-        if cut and not parted:
+        if cut and not begun:
             found = end
     return tuple(early[:found])
 
 
 def _shrink(warps: list[int], tree: Tree) -> tuple[float, float]:
     """Return bounds (vertical, horizontal) of the source's pixels per pixel of the result, whichever steps are open together."""
-    most: list[tuple[float, float]] = []
-    before = [(1.0, 1.0)]
+    bounds: list[tuple[float, float]] = []  # after each warp
+    before = (1.0, 1.0)  # after all steps before a choice
     for some in tree.side_by_side(warps):
-        reached: list[tuple[int, float, float]] = []
+        reached: dict[int, tuple[float, float]] = {}  # after each of the choice's warps, if it is more than a pixel
         for i in some:
-            open_with = before + [(v, h) for j, v, h in reached if not tree.exclusive(i, j)]
-            vertical, horizontal = tree.warp(i).shrink
-            bounds = vertical * max([v for v, _ in open_with]), horizontal * max([h for _, h in open_with])
-            most = [_greatest([*most, bounds])]
-            reached += [(i, *bounds)] if _shrinks(bounds) else []
-        before = [_greatest(before + [(v, h) for _, v, h in reached])]
-    return most[0]
+            open_with = [before, *(bound for j, bound in reached.items() if not tree.exclusive(i, j))]
+            bounds.append(_times(tree.warp(i).shrink, _greatest(open_with)))
+            if shrinks(bounds[-1]):
+                reached[i] = bounds[-1]
+        before = _greatest([before, *reached.values()])
+    return _greatest(bounds)
+
+
+def _times(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return one[0] * other[0], one[1] * other[1]
 
 
 def _greatest(shrinks: list[tuple[float, float]]) -> tuple[float, float]:
