@@ -82,6 +82,7 @@ def test_the_command_goes_on_where_it_was_stopped_and_writes_the_tables(tmp_path
         assert result.exit_code == 0, result.output
     rows = json.loads(file.read_text())["rows"]
     assert len({(row["arm"], row["seed"]) for row in rows}) == len(rows) == 6
+    assert all(row["random_seconds"] > 0 for row in rows)
     assert as_markdown(rows) in page.read_text()
     assert (tmp_path / "img/learned-augmentation.png").exists()
     assert CliRunner().invoke(app, [*what, "--arms", "magic"]).exit_code == 2
@@ -102,6 +103,13 @@ def test_the_tables_follow_from_pairs():
     assert "| worst of two draws (MaxUp) | 3 | 82.00 ± 0.58 | +2.00 ± 0.58 | 1.00 |  |" in page
     assert page.endswith("none.\n")  # without longer runs nothing is known at equal CPU
     assert "| RandAugment | 1 | 80.00 |" in as_markdown(rows(random=(1.0, [80])))
+
+
+def test_costs_are_those_of_one_hour():
+    figures = rows(random=(1.0, [80, 80]), worst2=(6.0, [81, 81]))
+    slow = [row | {"random_seconds": 3.0} if row["arm"].endswith("worst2") else row for row in figures]
+    assert "| 6.00 |  |" in as_markdown(figures)
+    assert "| 2.00 |  |" in as_markdown(slow)
 
 
 def test_equal_cost_lies_between_longer_runs():

@@ -44,9 +44,12 @@ def difference(pairs: Sequence[tuple[float, float]]) -> tuple[float, float | Non
 
 
 def cost(cell: Cell, arm: str) -> float:
-    """CPU seconds of an arm, search included, as a multiple of RandAugment's of the same seed; the median."""
+    """CPU seconds of an arm, search included, as a multiple of RandAugment's in the same hour; the median. Rows that do not know
+    that are compared with RandAugment's of the same seed.
+    """
     both = cell[arm].keys() & cell["random"].keys()
-    return median(cell[arm][seed]["cpu_seconds"] / cell["random"][seed]["cpu_seconds"] for seed in both)
+    units = {seed: cell[arm][seed].get("random_seconds", cell["random"][seed]["cpu_seconds"]) for seed in both}
+    return median(cell[arm][seed]["cpu_seconds"] / units[seed] for seed in both)
 
 
 def equal_cost(cell: Cell, arm: str) -> list[tuple[float, float]]:

@@ -12,7 +12,7 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from pellucid.core.constants import compute_dtype
@@ -49,6 +49,7 @@ __all__ = [
 ]  # fmt: skip
 
 _LEVELS = 256  # the number of byte levels: for more pixels, a table of all levels is less work
+_LARGE = 65536  # bytes of a sample
 
 
 def in_units(image: Tensor) -> Tensor:
@@ -113,8 +114,20 @@ def apply_open(segment: Segment, image: Tensor, scale: float, impl: str, depth: 
     rows = active.nonzero().squeeze(1)
     if len(rows) == len(image):
         return apply_single(segment, image, scale, impl, depth)
+    if not len(rows):
+        return image.clone()
     chosen = _wide_open(type(segment)(*(_rows(part, rows) for part in segment)))
-    return image.index_copy(0, rows, apply_single(chosen, image[rows], scale, impl, depth)) if len(rows) else image.clone()
+    return _with_rows(image, rows, apply_single(chosen, image.index_select(0, rows), scale, impl, depth))
+
+
+def _with_rows(image: Tensor, rows: Int64[Tensor, "n"], changed: Tensor) -> Tensor:
+    """Replace some samples by others. `index_copy` moves number by number, which is slow where samples are large."""
+    if image[0].nbytes < _LARGE:
+        return image.index_copy(0, rows, changed)
+    samples = list(image.unbind())
+    for row, sample in zip(rows.tolist(), changed.unbind(), strict=True):
+        samples[row] = sample
+    return torch.stack(samples)
 
 
 def _wide_open(segment: Segment) -> Segment:
