@@ -26,17 +26,15 @@ __all__ = ["AVAILABLE", "gaussian_field", "means_of_blocks", "noise", "paint", "
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
 
-def _again(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int) -> Tensor:
-    return reference.noise(image, words, mean, sigma, clip=bool(clip))
-
-
 def _without_noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, clip: int) -> tuple[Tensor, ...] | None:
     del image
     return None if clip else (words, torch.zeros_like(mean), torch.zeros_like(sigma))
 
 
 _NOISE = {
-    name: Primitive("noise", _again, *operators, name, linear=_without_noise)
+    name: Primitive(
+        "noise", lambda *given: reference.noise(*given[:-1], clip=bool(given[-1])), *operators, name, linear=_without_noise
+    )
     for name, operators in {"cpu": cpu.NOISE, "triton": triton.NOISE}.items()
 }
 _COVER = Primitive("rectangles", reference.cover, *painting.COVER)

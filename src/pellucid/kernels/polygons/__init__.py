@@ -28,8 +28,4 @@ def coverage(points: Float[Tensor, "b v 2"], *, size: Size, impl: str = "auto") 
     return run(_COVERAGE, (list(size),), points)
 
 
-def _again(points: Tensor, size: list[int]) -> Tensor:
-    return reference.coverage(points, size=(size[0], size[1]))
-
-
-_COVERAGE = Primitive("coverage", _again, *cpu.COVERAGE)
+_COVERAGE = Primitive("coverage", lambda points, size: reference.coverage(points, size=tuple(size)), *cpu.COVERAGE)
