@@ -30,13 +30,13 @@ from pellucid.kernels.warp.packing import Recipe, Resample, unpack
 from pellucid.kernels.within import InMemory, within
 
 __all__ = [
-    *("Compiled", "Gradients", "arguments", "backwards", "compiled_call", "copy_labels", "define", "define_dual"),
-    *("empty_gradients", "forwards", "learning", "without_fills"),
+    *("STATIC", "Compiled", "Gradients", "arguments", "backwards", "compiled_call", "copy_labels", "define", "define_dual"),
+    *("define_pass", "empty_gradients", "empty_result", "forwards", "learning", "no_gradients", "without_fills"),
 ]
 
 Gradients = tuple[Tensor, ...]
 _TENSORS = "Tensor image, Tensor mapping, Tensor? window, Tensor params, Tensor? field, Tensor? links"
-_STATIC = "SymInt[] size, int[] options, float cubic, ScalarType dtype"
+STATIC = "SymInt[] size, int[] options, float cubic, ScalarType dtype"
 _COUNT = 7  # of a warp's tensors
 _SMALL = 1 << 18  # numbers of a result whose memory need not be torch's
 
@@ -70,19 +70,24 @@ def define(
     image and fills (b or 1, c and then c for each canvas) are of one integer dtype. Beside links the field
     holds a bend's displacements.
     """
-
-    def gradients(grad: Tensor, *given: Any) -> Gradients:
-        del grad
-        return empty_gradients(given[:_COUNT], given[-1])
-
-    common, found = f"{_TENSORS}, Tensor? table, {_STATIC}", ", ".join(["Tensor"] * _COUNT)
     plain = f"({_TENSORS.replace('params', 'fills')}, SymInt[] size, int[] options) -> Tensor"
     return (
-        operator(f"{name}_warp", f"({common}) -> Tensor", warp, lambda *given: _empty(given[0], *given[_COUNT:]), _COUNT, 0, keys),
-        operator(
-            f"{name}_warp_backward", f"(Tensor grad, {common}, bool[] needs) -> ({found})", back, gradients, 1 + _COUNT, 1, keys
-        ),
+        *define_pass(f"{name}_warp", f"{_TENSORS}, Tensor? table", warp, back, keys),
         operator(f"{name}_labels", plain, labels, lambda x, *given: x.new_empty((*x.shape[:2], *given[5])), 6, 0, keys),
+    )
+
+
+def define_pass(
+    name: str, tensors: str, compute: Callable[..., Tensor], back: Callable[..., Gradients], keys: tuple[str, ...] = ("CPU",)
+) -> tuple[Any, Any]:
+    """Register ``pellucid::{name}`` and its backward, of the warp's ``tensors`` or its first, as torch writes them."""
+    count, given = tensors.count("Tensor"), f"{tensors}, {STATIC}"
+    gradients = f"(Tensor grad, {given}, bool[] needs) -> ({', '.join(['Tensor'] * count)})"
+    return (
+        operator(name, f"({given}) -> Tensor", compute, lambda *given: empty_result(given[0], *given[count:]), count, 0, keys),
+        operator(
+            f"{name}_backward", gradients, back, lambda _, *given: empty_gradients(given[:count], given[-1]), 1 + count, 1, keys
+        ),
     )
 
 
@@ -94,8 +99,10 @@ def define_dual(name: str, dual: Callable[..., tuple[Tensor, Tensor]]) -> Any:
     nearest where points change.
     """
     tensors = "Tensor image, Tensor? by_image, Tensor mapping, Tensor? window, Tensor params, Tensor differences, Tensor? field"
-    schema = f"({tensors}, Tensor? by_mapping, Tensor? by_window, Tensor? by_field, {_STATIC}) -> (Tensor, Tensor)"
-    return operator(f"{name}_warp_dual", schema, dual, lambda *given: tuple(_empty(given[0], *given[10:]) for _ in range(2)), 10)
+    schema = f"({tensors}, Tensor? by_mapping, Tensor? by_window, Tensor? by_field, {STATIC}) -> (Tensor, Tensor)"
+    return operator(
+        f"{name}_warp_dual", schema, dual, lambda *given: tuple(empty_result(given[0], *given[10:]) for _ in range(2)), 10
+    )
 
 
 def arguments(image: Tensor, mapping: Tensor, recipe: Recipe) -> tuple[list[int], list[int], float, torch.dtype]:
@@ -224,6 +231,12 @@ def empty_gradients(tensors: Sequence[Any], needs: Sequence[bool]) -> Gradients:
     return in_large_pages(to_image), *found
 
 
-def _empty(image: Tensor, size: list[int], options: list[int], cubic: float, dtype: torch.dtype) -> Tensor:
+def no_gradients(tensors: Sequence[Any], needs: Sequence[bool]) -> Gradients:
+    """The gradients of a result without pixels: zeros."""
+    return tuple(torch.zeros_like(part) for part in empty_gradients(tensors, needs))
+
+
+def empty_result(image: Tensor, size: list[int], options: list[int], cubic: float, dtype: torch.dtype) -> Tensor:
+    """Uninitialised memory for what a pass returns."""
     del cubic
     return image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)

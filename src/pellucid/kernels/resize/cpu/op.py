@@ -19,27 +19,14 @@ from pellucid.core.compilers.alike import alike
 from pellucid.kernels.explicit import operator
 from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.pixels import turns_of
-from pellucid.kernels.resize.cpu.layout import (
-    ALL,
-    COLORS,
-    PIXELS,
-    BackwardRows,
-    Backwards,
-    Call,
-    DualRows,
-    ForwardRows,
-    Given,
-    Room,
-    Sums,
-    Tables,
-)
+from pellucid.kernels.resize.cpu import layout
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.sources import Sources, gradient_of, sources_of
 from pellucid.kernels.stages.chain import colors_of, has_curve, is_sharp, of_levels
 from pellucid.kernels.stages.strip import laid
 from pellucid.kernels.threads import elements, memory, run_loop, run_split, scratch, written
 from pellucid.kernels.warp.layout import MODES
-from pellucid.kernels.warp.operators import empty_gradients
+from pellucid.kernels.warp.operators import STATIC, define_pass, empty_gradients, empty_result, no_gradients
 from pellucid.kernels.warp.packing import Recipe
 from pellucid.kernels.within import InMemory
 
@@ -47,18 +34,13 @@ __all__ = ["back", "backward", "direct", "dual", "forward", "prepared", "settled
 
 _Array: TypeAlias = np.ndarray[Any, Any]
 
-_REST = "SymInt[] size, int[] options, float cubic, ScalarType dtype"
-_COMMON = f"Tensor image, Tensor mapping, Tensor window, Tensor params, {_REST}"
+_TENSORS = "Tensor image, Tensor mapping, Tensor window, Tensor params"
 _CHANGING = (
     "Tensor image, Tensor? by_image, Tensor mapping, Tensor window, Tensor params, Tensor others, Tensor? by_mapping, "
-    f"Tensor? by_window, {_REST}"
+    f"Tensor? by_window, {STATIC}"
 )
 _STRIP = 1024  # pixels that go through all colour stages together: few enough for a close cache, enough to forget the calls
 _PIXELS = 1 << 15  # the fewest pixels worth handing to another thread
-
-
-def _empty(image: Tensor, size: list[int], options: list[int], dtype: torch.dtype) -> Tensor:
-    return image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
 
 
 _KEPT = 1 << 20  # bytes of the memory of a pass that a thread keeps
@@ -93,13 +75,13 @@ class _Call:
         self.rows, cubic = max(1, min(size[0], _STRIP // max(size[1], 1))), taps > 2
         self.strips = -(-size[0] // self.rows)
         work = self.work = maps.dtype.type
-        self.given = Given(pixels, pictures, maps, windows, params, self.colors)
+        self.given = layout.Given(pixels, pictures, maps, windows, params, self.colors)
         self.taps, self.step = _taps(maps, height, width, cubic), max(channels, 4)
         self.size, self.source, self.width = (size[0], size[1]), (height, width), width
         steps = int(len(maps) > 1), int(len(windows) > 1), int(len(params) > 1)
         kernel = cubic, mode == MODES["zeros"], is_sharp(flags)
         unit = work(1 / 255 if pixels.dtype == np.uint8 and not of_levels(flags) else 1)
-        self.call = Call(size[0], size[1], *kernel, *steps, self.rows, width + self.taps[0], unit)
+        self.call = layout.Call(size[0], size[1], *kernel, *steps, self.rows, width + self.taps[0], unit)
 
     @classmethod
     def of(cls, image: Tensor | Pictures, *given: Any) -> Self:
@@ -125,25 +107,25 @@ class _Call:
                 _own.made[make.__name__] = key, made
         return made
 
-    def _room(self, rows: Any) -> Room:
+    def _room(self, rows: Any) -> layout.Room:
         (height, width), eights = self.size, -(-self.taps[0] // 8) * 8
         places = tuple([np.empty(n, np.int64) for n in (width, width, height, height)])
         sizes = self.taps[0] * width, width, self.taps[1] * height, height, eights * width
-        tables = Tables(*[np.empty(n, self.work) for n in (*sizes, self.taps[1], 4 * self.width + eights)])
+        tables = layout.Tables(*[np.empty(n, self.work) for n in (*sizes, self.taps[1], 4 * self.width + eights)])
         floats = scratch("floats", rows.height * self.rows * width, self.work)
-        return Room(rows, floats, np.empty((0, 0), self.work), places, np.empty(width, np.uint64), tables)
+        return layout.Room(rows, floats, np.empty((0, 0), self.work), places, np.empty(width, np.uint64), tables)
 
-    def room(self, rows: Any, lines: _Array) -> Room:
+    def room(self, rows: Any, lines: _Array) -> layout.Room:
         """Return memory for a pass with these rows of a strip and these lines."""
-        found: Room = self._kept(rows, self._room)
+        found: layout.Room = self._kept(rows, self._room)
         return found._replace(lines=lines)
 
-    def settling(self) -> tuple[_Array, _Array, _Array, Room]:
+    def settling(self) -> tuple[_Array, _Array, _Array, layout.Room]:
         """Return memory for a sample's pixels, for the sums of its lines and for its colours, and memory for a pass."""
-        own, sums, colors, room = self._kept(ForwardRows(0, 0, 1, 1, 1 + self.wide), self._settling)
+        own, sums, colors, room = self._kept(layout.ForwardRows(0, 0, 1, 1, 1 + self.wide), self._settling)
         return own, sums, colors, room._replace(lines=self.lines())
 
-    def _settling(self, rows: ForwardRows) -> tuple[_Array, _Array, _Array, Room]:
+    def _settling(self, rows: layout.ForwardRows) -> tuple[_Array, _Array, _Array, layout.Room]:
         (height, width), colors = self.size, self.given.params.shape[1]
         own = scratch("resized", self.strips * self.wide * self.rows * width, self.work)[None]
         return own, np.empty((1, self.colors.channels, height)), np.empty(colors, self.work), self._room(rows)
@@ -157,24 +139,24 @@ class _Call:
         n = self.rows * self.size[1]
         return turns and (turns, scratch("made by turns", len(turns) * n, out.dtype).reshape(len(turns), n))
 
-    def backwards(self) -> tuple[Call, Room, Backwards]:
+    def backwards(self) -> tuple[layout.Call, layout.Room, layout.Backwards]:
         """The numbers of a backward pass, which keeps all lines of a strip and two more, and its memory."""
         colors, later = self.colors, max(len(self.colors.steps) - 1, 0)
         mixed, scratched = colors.outputs if colors.mixes else 0, 4 if self.bends else 1
         gradients = 1, 1, colors.channels, colors.outputs, colors.outputs, scratched
-        found: tuple[Call, Room, Backwards] = self._kept(
-            laid(BackwardRows, *gradients, colors.channels, mixed, later * colors.outputs), self._backwards
+        found: tuple[layout.Call, layout.Room, layout.Backwards] = self._kept(
+            laid(layout.BackwardRows, *gradients, colors.channels, mixed, later * colors.outputs), self._backwards
         )
         return found
 
-    def _backwards(self, rows: BackwardRows) -> tuple[Call, Room, Backwards]:
+    def _backwards(self, rows: layout.BackwardRows) -> tuple[layout.Call, layout.Room, layout.Backwards]:
         width = self.size[1]
         call = self.call._replace(line=max(self.call.line, 2 * width + 4))  # a row, and as many taps again
         lines = np.empty((self.rows + 2, self.step * call.line + 7), self.work)
         table = np.empty(4 * (self.taps[0] * width + self.width), self.work)
         low, high, index = np.empty(self.width, np.int64), np.empty(self.width, np.int64), np.empty(self.width, np.uint64)
         sums = np.empty(self.taps[0] * width), np.empty(self.taps[1] * self.size[0])
-        return call, self._room(rows)._replace(lines=lines), Backwards(low, high, index, table, *sums)
+        return call, self._room(rows)._replace(lines=lines), layout.Backwards(low, high, index, table, *sums)
 
 
 def _taps(maps: _Array, height: int, width: int, cubic: bool) -> tuple[int, int]:
@@ -204,7 +186,7 @@ def _resized(
     out, turns, rows = _written(image, (image.shape[0], options[3], *size), dtype, levels=of_levels(options[2]))
     if out.numel():
         call = made()
-        lay, grain = laid(ForwardRows, 1, 1, call.wide, call.wide), _PIXELS // (call.rows * size[1]) + 1
+        lay, grain = laid(layout.ForwardRows, 1, 1, call.wide, call.wide), _PIXELS // (call.rows * size[1]) + 1
         given = call.given, call.call, call.bends, rows
         room = lambda: (call.turns(turns, rows), call.room(lay, call.lines()))  # noqa: E731
         run_loop(forward, image.shape[0] * call.strips, grain, *given, room=room)
@@ -271,7 +253,7 @@ def unsettled(grad: Tensor, image: Tensor | Pictures, *given: Any) -> tuple[Tens
     return (found if grad.numel() else found.zero_(), *[none] * 4)
 
 
-def _unsettle(loop: Callable[..., None], call: _Call, given: Given, slopes: _Array, grad: _Array, image: _Array) -> None:
+def _unsettle(loop: Callable[..., None], call: _Call, given: layout.Given, slopes: _Array, grad: _Array, image: _Array) -> None:
     """Write the gradient."""
     (height, width), channels = call.size, call.colors.channels
 
@@ -296,12 +278,12 @@ def settled_in_memory(image: Tensor, recipe: Recipe, dtype: torch.dtype) -> InMe
     loop, back_loop = alike(settle), alike(unsettle)
     last: _Call | None = None
 
-    def called(flat: _Array, arrays: Sequence[_Array]) -> tuple[_Call, Given]:
+    def called(flat: _Array, arrays: Sequence[_Array]) -> tuple[_Call, layout.Given]:
         nonlocal last
         one, (maps, windows, params) = last, arrays[:3]
         if one is None or not one.holds(maps):
             one = last = _Call(Sources(flat[:0], table, height, width), channels, arrays[:3], size, options)
-        return one, Given(flat, table, maps, windows, params, one.colors)
+        return one, layout.Given(flat, table, maps, windows, params, one.colors)
 
     def forth(flat: _Array, arrays: Sequence[_Array]) -> _Array:
         made = np.empty(shape, kind)
@@ -316,7 +298,7 @@ def settled_in_memory(image: Tensor, recipe: Recipe, dtype: torch.dtype) -> InMe
     return InMemory(forth, back, (batch, options[3], *size))
 
 
-def _settle(loop: Callable[..., None], call: _Call, given: Given, slopes: _Array, out: _Array, turns: Any) -> None:
+def _settle(loop: Callable[..., None], call: _Call, given: layout.Given, slopes: _Array, out: _Array, turns: Any) -> None:
     """Write the result."""
     (height, width), batch, numbers = call.size, len(slopes), (given, call.call, slopes, call.bends, out)
 
@@ -327,11 +309,11 @@ def _settle(loop: Callable[..., None], call: _Call, given: Given, slopes: _Array
 
     grain = _PIXELS // (height * width) + 1
     if batch < 2 * grain or batch >= 2 * torch.get_num_threads():
-        run_loop(loop, batch, grain, *numbers, room=partial(room, ALL))
+        run_loop(loop, batch, grain, *numbers, room=partial(room, layout.ALL))
         return
     own, sums, *_ = call.settling()  # threads share every sample
     shared = np.empty((batch, own.shape[1]), call.work), np.empty((batch, *sums.shape[1:]))
-    for what in (PIXELS, COLORS):
+    for what in (layout.PIXELS, layout.COLORS):
         grain = _PIXELS // (call.rows * width) + 1
         run_loop(loop, batch * call.strips, grain, *numbers, room=partial(room, what, *shared))
 
@@ -341,13 +323,12 @@ def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
     from pellucid.kernels.resize.cpu.sweep import backward
 
     image, mapping, window, params, size, options, _, _, needs = given
-    results = empty_gradients((image, mapping, window, params), needs)
+    if grad.numel() == 0:
+        return no_gradients(given[:4], needs)
+    results = empty_gradients(given[:4], needs)
     shares = needs[0], needs[1] or needs[2], needs[3]
     for sums in results[1:]:
         sums.zero_()
-    if grad.numel() == 0:
-        results[0].zero_()
-        return results
     call = _Call.of(image, mapping, window, params, size, options)
     planes = grad.to(mapping.dtype).contiguous().view(image.shape[0] * options[3], -1).numpy()
     to_image = results[0].view(-1).numpy()
@@ -355,19 +336,20 @@ def back(grad: Tensor, *given: Any) -> tuple[Tensor, ...]:
 
     def task(start: int, stop: int) -> None:
         numbers, *room = call.backwards()
-        backward(planes, call.given, numbers, call.bends, shares, Sums(to_image, *others), *room, start, stop)
+        backward(planes, call.given, numbers, call.bends, shares, layout.Sums(to_image, *others), *room, start, stop)
 
     run_split(task, image.shape[0], _PIXELS // (size[0] * size[1]) + 1)
     return results
 
 
 def _dual(*given: Any) -> tuple[Tensor, Tensor]:
-    image, by_image, mapping, window, params, others, by_mapping, by_window, size, options, _, dtype = given
+    image, by_image, mapping, window, params, others, by_mapping, by_window, *static = given
+    size, options, *_ = static
     from pellucid.kernels.resize.cpu.sweep import dual
 
     if by_image is not None and by_image.stride() != image.stride():
         image, by_image = image.contiguous(), by_image.contiguous()
-    out, along = (in_large_pages(_empty(image, size, options, dtype)) for _ in range(2))
+    out, along = (in_large_pages(empty_result(image, *static)) for _ in range(2))
     if out.numel() == 0:
         return out, along
     call = _Call.of(image, mapping, window, params, size, options)
@@ -379,7 +361,7 @@ def _dual(*given: Any) -> tuple[Tensor, Tensor]:
     img, colors = call.given.img, others.contiguous().numpy()
     change = img[:0] if by_image is None else elements(by_image)
     planes = tuple(memory(found.view(-1, size[0] * size[1])) for found in (out, along))
-    lay = laid(DualRows, 1, 0, call.wide, call.wide, 1, *(3 * [call.wide]))
+    lay = laid(layout.DualRows, 1, 0, call.wide, call.wide, 1, *(3 * [call.wide]))
 
     def room() -> tuple[Any, ...]:
         found = call.room(lay, call.lines(3))
@@ -390,13 +372,7 @@ def _dual(*given: Any) -> tuple[Tensor, Tensor]:
     return out, along
 
 
-forward = operator(
-    "cpu_resize",
-    f"({_COMMON}) -> Tensor",
-    lambda *given: direct(*given).contiguous(),
-    lambda *given: _empty(given[0], given[4], given[5], given[7]),
-    4,
-)
+forward, backward = define_pass("cpu_resize", _TENSORS, lambda *given: direct(*given).contiguous(), back)
 """(image, mapping, window, params, size, (taps, mode, flags, out_channels), cubic, dtype) -> the output.
 
 * image: float32, float64 or uint8, any strides.
@@ -404,19 +380,15 @@ forward = operator(
 * window: (b or 1, 4).
 * params: (b or 1, n); like the two before of the dtype in which everything is computed.
 * size, options, dtype: as the warp's; ``../../warp/layout.py`` and ``../../stages/chain.py`` say what options and parameters mean.
-"""
 
-_BACKWARD = f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)"
-backward = operator("cpu_resize_backward", _BACKWARD, back, lambda _, *given: empty_gradients(given[:4], given[-1]), 5, 1)
-"""The same arguments after the output's gradient; ``needs`` has one for each tensor.
-
-Returns the gradients of image, mapping, window and params; the last three in float64 and one row per sample, whatever the arguments
-had. A gradient that is not needed has no elements.
+The backward takes the output's gradient before them, and behind them ``needs``, one for each tensor. It returns the gradients of
+image, mapping, window and params; the last three in float64 and one row per sample, whatever the arguments had. A gradient that is
+not needed has no elements.
 """
 
 dual = operator(
     *("cpu_resize_dual", f"({_CHANGING}) -> (Tensor, Tensor)", _dual),
-    lambda *given: tuple(_empty(given[0], given[8], given[9], given[11]) for _ in range(2)),
+    lambda *given: tuple(empty_result(given[0], *given[8:]) for _ in range(2)),
     8,
 )
 """(image, its change or None, mapping, window, params, the same of which the matrix alone counts, the changes of mapping and window

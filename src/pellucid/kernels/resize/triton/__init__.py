@@ -9,18 +9,10 @@ from typing import Any
 
 from torch import Tensor
 
-from pellucid.kernels.explicit import TRITON_KEYS, operator
-from pellucid.kernels.warp.operators import Gradients, empty_gradients
+from pellucid.kernels.explicit import TRITON_KEYS
+from pellucid.kernels.warp.operators import Gradients, define_pass, empty_result, no_gradients
 
 __all__ = ["backward", "direct", "forward"]
-
-_COMMON = "Tensor image, Tensor mapping, Tensor window, Tensor params, SymInt[] size, int[] options, float cubic, ScalarType dtype"
-
-
-def _empty(*given: Any) -> Tensor:
-    image, size, options, dtype = given[0], given[4], given[5], given[7]
-    out: Tensor = image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
-    return out
 
 
 def _call(given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -31,7 +23,7 @@ def _call(given: tuple[Any, ...]) -> tuple[Any, ...]:
 def _resize(*given: Any) -> Tensor:
     from pellucid.kernels.warp.triton.launch import forward_warp
 
-    out = _empty(*given)
+    out = empty_result(given[0], *given[4:])
     if out.numel():
         forward_warp(out, _call(given))
     return out
@@ -43,16 +35,11 @@ def _resize_backward(grad: Tensor, *given: Any) -> Gradients:
     needs = given[-1]
     if grad.numel() and given[0].numel():
         return backward_warp(grad, _call(given), [needs[0], needs[1] or needs[2], needs[3], False])[:4]
-    found = empty_gradients(given[:4], needs)
-    for gradient in found:
-        gradient.zero_()
-    return found
+    return no_gradients(given[:4], needs)
 
 
-forward = operator("triton_resize", f"({_COMMON}) -> Tensor", _resize, _empty, 4, keys=TRITON_KEYS)
+_TENSORS = "Tensor image, Tensor mapping, Tensor window, Tensor params"
+forward, backward = define_pass("triton_resize", _TENSORS, _resize, _resize_backward, TRITON_KEYS)
 """As ``../cpu/op.py``'s, but that the image may be of any floating dtype."""
 
 direct = forward
-_BACKWARD = f"(Tensor grad, {_COMMON}, bool[] needs) -> (Tensor, Tensor, Tensor, Tensor)"
-_FAKE = lambda _, *given: empty_gradients(given[:4], given[-1])  # noqa: E731
-backward = operator("triton_resize_backward", _BACKWARD, _resize_backward, _FAKE, 5, 1, TRITON_KEYS)

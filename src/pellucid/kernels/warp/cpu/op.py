@@ -28,7 +28,7 @@ from pellucid.kernels.warp.cpu import layout
 from pellucid.kernels.warp.cpu.call import BLOCK, Asked, Pass, spline_of
 from pellucid.kernels.warp.cpu.shifts import Shifts, may_shift, shifts, undone, whole
 from pellucid.kernels.warp.layout import LINK
-from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients
+from pellucid.kernels.warp.operators import Gradients, define, define_dual, empty_gradients, no_gradients
 
 __all__ = ["back", "backward", "copied", "direct", "dual", "forward", "labels", "prepared", "undoing"]
 
@@ -297,13 +297,12 @@ def back(grad: Tensor, *given: Any) -> Gradients:
     links, table = asked.links, asked.table
     shares = needs[0], needs[1] or needs[2] or needs[5] or needs[6], needs[3], needs[4]
     call = Pass(asked, still=not (shares[1] or shares[3]) and _moves_nothing(asked))
+    if not grad.numel():
+        return no_gradients(asked[:7], needs)
     results = empty_gradients(asked[:7], needs)
     for gradient in (*results[1:4], *results[5:]):
         if gradient.numel():
             gradient.zero_()
-    if not grad.numel():
-        results[0].zero_()
-        return results
     planes = memory(grad.contiguous().view(image.shape[0] * options[3], -1))
     sums = [found.view(-1, found.shape[-1] if found.numel() else 1).numpy() for found in results[1:4]]
     if needs[4] and not shares[1]:  # a window's part is taken off the field's gradient, into sums that nobody reads

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pellucid.kernels.explicit import TRITON_KEYS
-from pellucid.kernels.warp.operators import Gradients, define, empty_gradients
+from pellucid.kernels.warp.operators import Gradients, define, empty_result, no_gradients
 
 __all__ = ["backward", "forward", "labels"]
 
@@ -21,8 +21,7 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 def _warp(*arguments: Any) -> Tensor:
     from pellucid.kernels.warp.triton.launch import forward_warp
 
-    image, *_, size, options, _, dtype = arguments
-    out: Tensor = image.new_empty((image.shape[0], options[3], size[0], size[1]), dtype=dtype)
+    out = empty_result(arguments[0], *arguments[7:])
     if out.numel():
         forward_warp(out, arguments[:-1])
     return out
@@ -35,10 +34,7 @@ def _warp_backward(grad: Tensor, *arguments: Any) -> Gradients:
     if grad.numel() and arguments[0].numel():
         moves = needs[1] or needs[2] or needs[5] or needs[6]
         return backward_warp(grad, arguments[:-2], [needs[0], moves, *needs[3:5], needs[6]])
-    empty = empty_gradients(arguments[:7], needs)
-    for gradient in empty:
-        gradient.zero_()
-    return empty
+    return no_gradients(arguments[:7], needs)
 
 
 def _labels(
