@@ -12,7 +12,7 @@ from pellucid.kernels import stages as folder
 from pellucid.kernels import warp
 from pellucid.kernels.stages.chain import GROUND, colors_of, fusable, place
 from pellucid.kernels.warp import pack
-from pellucid.kernels.warp.cpu import op
+from pellucid.kernels.warp.cpu import call
 from pellucid.kernels.warp.packing import Link, unpack
 from pellucid.segments.chain import AffineStage
 from tests.kernels.test_stages import ORDERS, numbers, stages
@@ -84,7 +84,7 @@ def test_a_strip_stays_in_its_rows(order, monkeypatch):
         made.append(np.full(size + 64, 7, dtype))
         return made[-1][:size]
 
-    monkeypatch.setattr(op, "scratch", guarded)
+    monkeypatch.setattr(call, "scratch", guarded)
     image, *given = [part.requires_grad_() for part in (torch.rand(3, 3, 7, 9, dtype=torch.float64), *numbers())]
     warp.stages_by("cpu")(image, stages(order, given), torch.float64, False).sum().backward()
     assert len(made) > 5

@@ -66,23 +66,17 @@ class Pass:
         self.strips, self.strip = -(-size[0] // rows) * blocks, rows * block
         work = np.float64 if mapping.dtype == torch.float64 else np.float32
         self.work, self.colored, self.canvases = work, (flags, channels, out_channels), -1 if links is None else len(kinds)
-        self.colors = colors_of(*self.colored)
+        self.colors, spread = colors_of(*self.colored), table if links is None else None
         self.bends = True if has_curve(flags) else None  # where it is None, they are not compiled
-        spread = table is not None and links is None
-        folds = mode > MODES["border"] and window is None and not spread
-        self.cubics = taps == 4 and not spread
+        folds = mode > MODES["border"] and window is None and spread is None
+        self.cubics = taps == 4 and spread is None
         plain = mapping.shape[1] == 6 and not (folds or self.cubics)
-        # What one staging may need: four numbers a pixel, with the ring and the empty lines; where rules fold, of nine images.
-        tall = wide = 3 if folds else 1
-        self.quads = min(layout.CAPACITY, -(-channels // 3) * 4 * (wide * width + 8) * (tall * height + 12))
-        self.quads = max(self.quads, 4 * taps * taps * self.strip) if not still else 0  # or those around every pixel of a strip
+        self.quads = 0 if still else max(_staged(channels, height, width, 3 if folds else 1), 4 * taps * taps * self.strip)
         own_fields = field is not None and field.shape[0] > 1 and field.stride(0) != 0
         windowed, unit = window is not None and window.shape[0] > 1, image.dtype == torch.uint8 and not of_levels(flags)
         steps = int(mapping.shape[0] > 1), int(windowed), int(params.shape[0] > 1), int(own_fields)
-        sizes, projective = (channels, out_channels, size[0], size[1], taps, mode), mapping.shape[1] == 9
-        call = layout.Call(
-            0, 0, 0, 0, 0, 0, 0, *sizes, projective, *steps, rows, block, blocks, still, cubic, work(1 / 255 if unit else 1)
-        )
+        sizes, projective, one = (channels, out_channels, size[0], size[1], taps, mode), mapping.shape[1] == 9, 255 if unit else 1
+        call = layout.Call(0, 0, 0, 0, 0, 0, 0, *sizes, projective, *steps, rows, block, blocks, still, cubic, work(1 / one))
         windows = np.empty((1, 0), work) if window is None else window.contiguous().numpy()
         # None where an affine map alone tells what is read: the rest is not compiled.
         fields = None if plain or links is not None else np.empty((1, 0), work)
@@ -90,8 +84,8 @@ class Pass:
             fields = (field if own_fields else field[:1]).contiguous().view(-1, max(size[0] * size[1], 1)).numpy()
         rows_of = layout.Rows(pictures, mapping.contiguous().numpy(), windows, params.contiguous().numpy(), self.colors)
         # None, too, where nothing is antialiased.
-        weights = _weights(table, pictures[:, 5], pictures[:, 8]) if spread and table is not None and table.ndim != 3 else None
-        shapes = table.contiguous().numpy() if spread and table is not None and table.ndim == 3 else None
+        weights = _weights(spread, pictures[:, 5], pictures[:, 8]) if spread is not None and spread.ndim != 3 else None
+        shapes = spread.contiguous().numpy() if spread is not None and spread.ndim == 3 else None
         self.image = image  # whose memory the arrays show
         self.arguments: tuple[Any, ...] = (pixels, call, rows_of, fields, _chain(links, table, kinds, work), weights, shapes)
 
@@ -124,6 +118,11 @@ def _chain(links: Tensor | None, control: Tensor | None, kinds: list[int], work:
 def spline_of(kinds: list[int]) -> np.ndarray[Any, Any]:
     """The spline of the call's field: the weights of the knots around a cell, by powers of the place in it."""
     return np.array(next(spline for name, spline in layout.SPLINES.items() if CANVASES[name] in kinds))
+
+
+def _staged(channels: int, height: int, width: int, sides: int) -> int:
+    """How many numbers one staging needs: four a pixel, with the ring and the empty lines, of ``sides`` x ``sides`` images."""
+    return min(layout.CAPACITY, -(-channels // 3) * 4 * (sides * width + 8) * (sides * height + 12))
 
 
 def _in_rows(image: Tensor) -> Tensor:

@@ -169,6 +169,7 @@ class _Prepared:
         asked, cells = Asked(image, *tensors, *given[6:9]), cells_of(image)
         self.layout, self.static, self.size = (image.shape, image.stride()), given[6:], size
         _, self.mode, self.flags, self.channels, *_ = options
+        self.colored = options[2] & FIRST_MIX  # offset and fill, which change nothing if they are black
         self.table, self.tell, self.move = sources_of(image).table, alike(whole_shifts), None
         if dtype == image.dtype and may_shift(image.shape, options):
             self.move = _mover(self.table, image.shape[1], size, cells, image.itemsize, again=True)
@@ -212,7 +213,7 @@ class _Prepared:
 
     def _moved(self, flat: Any, maps: Any, windows: Any, params: Any) -> Any:
         """The result of a pass that only moves whole pixels; None of another."""
-        if self.move is None or (self.flags & FIRST_MIX and params.any()):
+        if self.move is None or (self.colored and params.any()):
             return None
         shifts = whole(self.table, maps, windows, self.mode, self.size, self.tell)
         if shifts is None:
