@@ -626,12 +626,14 @@ class AugMax:
         still, pictures = _in_place(_blocks(images), images), _pictures(images)
         if isinstance(images, Mapping):
             _check_still(images, self.pipeline, _one(records[0]))
-        for one, size in zip(pictures, _sizes_out(records[0]), strict=False):
+        sizes = [records[0].size_out] if isinstance(records[0], Record) else records[0].sizes_out
+        for one, size in zip(pictures, sizes, strict=False):
             if size != tuple(one.shape[-2:]):
                 fix = "Crop or resize before or after."
                 raise invalid("pipeline", expected="one that keeps the size of the pictures", got=size, fix=fix)
         logits = torch.zeros((len(pictures), self.width + 1), dtype=torch.float64, device=pictures[0].device)
-        best = self._numbers(logits, records)
+        # The search is over the logits and every continuous drawn value.
+        best = [logits, *(record.params[at][name].detach() for record in records for at, name in _continuous(record))]
         largest: Tensor | None = None
         now = best
         for step in range(self.steps + 1):
@@ -646,10 +648,6 @@ class AugMax:
             if slopes is not None:
                 now = self._moved(now, slopes, records)
         return self._mixed(images, best, records)
-
-    def _numbers(self, logits: Tensor, records: list[Any]) -> list[Tensor]:
-        """Return the numbers to search: the logits, then every continuous drawn value."""
-        return [logits, *(record.params[at][name].detach() for record in records for at, name in _continuous(record))]
 
     def _moved(self, numbers: list[Tensor], slopes: tuple[Tensor | None, ...], records: list[Any]) -> list[Tensor]:
         ends = [
@@ -698,10 +696,6 @@ def _check_still(images: Mapping[str, Any], pipeline: Pipeline, record: Record) 
 def _one(record: Any) -> Record:
     """Return the record, or for a list the record of its first picture."""
     return record if isinstance(record, Record) else record[0]
-
-
-def _sizes_out(record: Any) -> Sequence[Size]:
-    return [record.size_out] if isinstance(record, Record) else record.sizes_out
 
 
 def _continuous(record: Any) -> list[tuple[int, str]]:

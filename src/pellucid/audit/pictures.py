@@ -53,11 +53,12 @@ def data_uri(png: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
-def agreement_plot(pairs: Sequence[tuple[float, float]], tolerance: float = 2e-3, size: int = 260) -> str:
+def agreement_plot(pairs: Sequence[tuple[float, float]]) -> str:
     """Return an SVG of finite differences over autograd: points on the diagonal agree, red ones do not."""
     clean = [(a, d) for a, d in pairs if math.isfinite(a) and math.isfinite(d)]
     top = max((max(abs(a), abs(d)) for a, d in clean), default=0.0) or 1.0
-    margin, inner = 34, size - 48
+    tolerance, size, margin = 2e-3, 260, 34
+    inner = size - 48
 
     def x_of(v: float) -> float:
         return margin + (v / top + 1) / 2 * inner

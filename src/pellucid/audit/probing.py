@@ -42,17 +42,15 @@ def singles(value: Tensor, count: int) -> list[Tensor]:
     return vectors
 
 
-def joint_directions(
-    point: Point, gradients: Mapping[str, Tensor | None], names: list[str], count: int = 2
-) -> list[dict[str, Tensor]]:
-    """Return random directions through several leaves, each of its leaf's size, scaled so that no leaf dominates the slope."""
+def joint_directions(point: Point, gradients: Mapping[str, Tensor | None], names: list[str]) -> list[dict[str, Tensor]]:
+    """Return two random directions through several leaves, each of its leaf's size, scaled so that no leaf dominates the slope."""
     generator = torch.Generator().manual_seed(60_013)
     shares = {k: 0.0 if (g := gradients[k]) is None else float(g.double().norm()) * size_of(point[k]) for k in names}
     middle = sorted(shares.values())[len(shares) // 2]
     factors = {k: size_of(point[k]) * (min(1.0, middle / s) if s > 0 and middle > 0 else 1.0) for k, s in shares.items()}
     return [
         {k: (factors[k] * torch.randn(point[k].shape, generator=generator, dtype=torch.float64)).to(point[k]) for k in names}
-        for _ in range(count)
+        for _ in range(2)
     ]
 
 
@@ -73,10 +71,9 @@ def joint_slope(
     along_leaves: Mapping[str, Tensor],
     *,
     eps: float | None = None,
-    weights: list[Tensor] | None = None,
 ) -> Slope:
     """Measure the derivative of the weighted output along one direction through several leaves; compare it with autograd's."""
-    subject, weights = context.subject, context.weights if weights is None else weights
+    subject, weights = context.subject, context.weights
     eps = context.eps if eps is None else eps
     base = subject.run(point)
     total = sum(float((o.double() * w.double()).nan_to_num(0, 0, 0).abs().sum()) for o, w in zip(base, weights, strict=True))

@@ -146,25 +146,21 @@ def _warm() -> None:
 
 def _stages(context: Context, settings: Settings) -> list[Stage]:
     stages: list[Stage] = [
-        (GIVEN, lambda sink: smoke.check(context, sink)),
+        (GIVEN, partial(smoke.check, context)),
         *((f"hazards: {check.__name__}", partial(check, context)) for check in _HAZARDS),
-        ("finite differences", lambda sink: agreement.check(context, sink)),
+        ("finite differences", partial(agreement.check, context)),
     ]
     if not settings.quick:
         stages += [(f"variants: {check.__name__}", partial(check, context)) for check in _VARIANTS]
         stages += [(f"conditions: {check.__name__}", partial(check, context)) for check in _CONDITIONS]
     if settings.modes:
-        stages.append(("other modes", lambda sink: modes.check(context, sink)))
+        stages.append(("other modes", partial(modes.check, context)))
     if settings.compile:
-        stages.append(("compile", lambda sink: compiled.check(context, sink)))
+        stages.append(("compile", partial(compiled.check, context)))
     if settings.degenerate:
-        stages.append(("degenerate inputs", lambda sink: degenerate.check(context, sink)))
-        stages += [(f"NaN in {leaf}", partial(_poison, context, leaf)) for leaf in context.subject.inputs]
+        stages.append(("degenerate inputs", partial(degenerate.check, context)))
+        stages += [(f"NaN in {leaf}", partial(degenerate.poison, context, leaf)) for leaf in context.subject.inputs]
     return stages
-
-
-def _poison(context: Context, leaf: str, sink: Sink) -> None:
-    degenerate.poison(context, sink, leaf)
 
 
 def _report_unjudged(subject: Subject, sink: Sink) -> None:

@@ -47,19 +47,8 @@ def show(report: AuditReport, console: Console | None = None) -> None:
     if report.measures:
         # A mode that agrees for every leaf gets no column: it would only narrow the others.
         modes = list(dict.fromkeys(mode for m in report.measures.values() for mode, word in m.modes.items() if word != "agrees"))
-        table = Table(
-            *(
-                "leaf",
-                "shape",
-                "gradient",
-                "seen",
-                "reachable",
-                "antialiased",
-                "error",
-                "checked in",
-                *(_SHORT.get(mode, mode) for mode in modes),
-            )
-        )
+        columns = ("leaf", "shape", "gradient", "seen", "reachable", "antialiased", "error", "checked in")
+        table = Table(*columns, *(_SHORT.get(mode, mode) for mode in modes))
         for name, m in report.measures.items():
             shape = "x".join(map(str, m.shape)) or "scalar"
             shares = ("" if share is None else f"{100 * share:.0f} %" for share in m.shares)

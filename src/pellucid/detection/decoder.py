@@ -137,10 +137,11 @@ class DetectionDecoder(nn.Module):
     def _best(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         classes = logits.shape[2]
         if self.activation == "sigmoid":
-            scores, picked = _topk(logits.sigmoid().flatten(1), self.top_k)
+            every = logits.sigmoid().flatten(1)
+            scores, picked = every.topk(min(self.top_k, every.shape[1]), dim=1)
             return scores, picked // classes, picked % classes
         best = logits.softmax(dim=-1)[..., :-1].max(dim=-1)
-        scores, queries = _topk(best.values, self.top_k)
+        scores, queries = best.values.topk(min(self.top_k, best.values.shape[1]), dim=1)
         return scores, queries, best.indices.gather(1, queries)
 
     def _check(self, logits: Tensor, boxes: Tensor, sizes: Tensor) -> None:
@@ -156,11 +157,6 @@ class DetectionDecoder(nn.Module):
         if not isinstance(sizes, Tensor) or tuple(sizes.shape) != (logits.shape[0], 2):
             expected = f"(height, width) per image, shape ({logits.shape[0]}, 2)"
             raise invalid("sizes", expected=expected, got=tuple(sizes.shape) if isinstance(sizes, Tensor) else type(sizes).__name__)
-
-
-def _topk(scores: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    values, indices = scores.topk(min(most, scores.shape[1]), dim=1)
-    return values, indices
 
 
 def _pad(detections: Detections, missing: int) -> Detections:

@@ -80,50 +80,34 @@ def keypoint_gradient_signal(
     """
     if not images:
         raise invalid("images", expected="at least one picture", got="none")
-    key = Key(0) if key is None else key
-    projections = [
-        _projections(image, number, footprint, size, antialias, blur, displacement * footprint, noise, draws, key)
-        for number, image in enumerate(images)
-    ]
-    along = torch.cat(projections) * footprint
+    drawn = Key(0) if key is None else key
+    length = displacement * footprint
+    margin = footprint / 4 + length  # a patch may stick out by a quarter of its side, as patches of keypoints near borders do
+
+    def projected(number: int, image: Tensor) -> Float[Tensor, "draws"]:
+        """Return the gradient's component along the displacement, for every draw of one image."""
+        height, width = image.shape[-2:]
+        if min(height, width) <= 2 * margin:
+            raise invalid("images", expected=f"pictures of more than {2 * margin:g} pixels a side", got=(height, width))
+        u = uniform_rows(drawn, _index(number, draws)).to(image.dtype).to(image.device)  # draws 4
+        home = margin + u[:, :2] * u.new_tensor([width - 1 - 2 * margin, height - 1 - 2 * margin])
+        turn = 2.0 * math.pi * u[:, 2]
+        direction = torch.stack((torch.cos(turn), torch.sin(turn)), -1)
+        first, second = (image + noise * field for field in _fields(image, number, drawn))
+        away = (home + length * direction).requires_grad_()
+
+        def patches(view: Tensor, xy: Tensor) -> Tensor:
+            frames = frames_from_xy(xy, footprint / 2, 360.0 * u[:, 3])[None]
+            return standardize(extract_patches(view[None], frames, size, antialias=antialias, blur=blur)[0], (-2, -1), eps=1e-6)
+
+        with torch.enable_grad():
+            loss = (patches(first, home).detach() - patches(second, away)).square().mean((-1, -2, -3)).sum()
+        (gradient,) = torch.autograd.grad(loss, away)
+        return (gradient * direction).sum(-1)
+
+    along = torch.cat([projected(number, image) for number, image in enumerate(images)]) * footprint
     mean, deviation = along.mean().item(), along.std().item()
     return GradientSignal(mean / deviation if deviation > 0 else 0.0, mean, deviation, (along > 0).double().mean().item())
-
-
-def _projections(
-    image: Tensor,
-    number: int,
-    footprint: float,
-    size: int,
-    antialias: bool,
-    blur: float,
-    length: float,
-    noise: float,
-    draws: int,
-    key: Key,
-) -> Float[Tensor, "draws"]:
-    """Return the gradient's component along the displacement, for every draw of one image."""
-    height, width = image.shape[-2:]
-    # A patch may stick out by a quarter of its side, as patches of keypoints near borders do.
-    margin = footprint / 4 + length
-    if min(height, width) <= 2 * margin:
-        raise invalid("images", expected=f"pictures of more than {2 * margin:g} pixels a side", got=(height, width))
-    u = uniform_rows(key, _index(number, draws)).to(image.dtype).to(image.device)  # draws 4
-    room = u.new_tensor([width - 1 - 2 * margin, height - 1 - 2 * margin])
-    home = margin + u[:, :2] * room
-    turn = 2.0 * math.pi * u[:, 2]
-    direction = torch.stack((torch.cos(turn), torch.sin(turn)), -1)
-    first, second = (image + noise * field for field in _fields(image, number, key))
-    away = (home + length * direction).requires_grad_()
-
-    def patches(view: Tensor, xy: Tensor) -> Tensor:
-        frames = frames_from_xy(xy, footprint / 2, 360.0 * u[:, 3])[None]
-        return standardize(extract_patches(view[None], frames, size, antialias=antialias, blur=blur)[0], (-2, -1), eps=1e-6)
-
-    with torch.enable_grad():
-        loss = (patches(first, home).detach() - patches(second, away)).square().mean((-1, -2, -3)).sum()
-    (gradient,) = torch.autograd.grad(loss, away)
-    return (gradient * direction).sum(-1)
 
 
 def _index(number: int, count: int) -> Tensor:

@@ -79,12 +79,9 @@ def save_detector(network: KeypointNet, path: str | os.PathLike[str], **notes: A
         'detector.safetensors'
     """
     heads = {"orientation": network.direction is not None, "scale": network.log_scale is not None}
-    shape = {"levels": network.levels, "channels": _widths(network), "sigma": network.sigma, **heads}
+    widths = [part.out_channels for part in network.body if isinstance(part, nn.Conv2d)]
+    shape = {"levels": network.levels, "channels": widths, "sigma": network.sigma, **heads}
     return _write(network, path, {"kind": "KeypointNet", "shape": shape, **notes})
-
-
-def _widths(network: KeypointNet) -> list[int]:
-    return [part.out_channels for part in network.body if isinstance(part, nn.Conv2d)]
 
 
 def _write(network: nn.Module, path: str | os.PathLike[str], notes: Mapping[str, Any]) -> Path:

@@ -290,14 +290,10 @@ def _center_crop_there(one: Any, where: str, export: _Export) -> Described:
     return {"do_center_crop": True, "crop_size": _sides(one.size)}
 
 
-def _normalize_there(one: Any, where: str, export: _Export) -> Described:
-    return {"do_normalize": True, "image_mean": list(one.mean), "image_std": list(one.std)}
-
-
 _HUGGINGFACE: dict[str, Callable[..., Described]] = {
     "Resize": _resize_there,
     "CenterCrop": _center_crop_there,
-    "Normalize": _normalize_there,
+    "Normalize": lambda one, where, export: {"do_normalize": True, "image_mean": list(one.mean), "image_std": list(one.std)},
 }
 
 
@@ -394,19 +390,14 @@ def _gamma(one: Any, where: str, export: _Export) -> Described:
 def _whole_crop(one: Any, where: str, export: _Export) -> Described:
     if one.padding is not None or one.pad_if_needed or one.p != 1.0:
         raise Cannot("padding", "its padding is placed differently", "Pad before it")
-    height, width = (one.size, one.size) if isinstance(one.size, int) else one.size
-    return {"name": "RandomCrop", "height": height, "width": width, "p": 1.0}
+    return {"name": "RandomCrop", **_sides(one.size), "p": 1.0}
 
 
 def _fixed_crop(one: Any, where: str, export: _Export) -> Described:
-    height, width = (one.size, one.size) if isinstance(one.size, int) else one.size
+    height, width = as_size("size", one.size)
     if min(one.top, one.left) < 0:
         raise Cannot(f"top={one.top}, left={one.left}", "it shows nothing outside of the picture", "Pad before it")
     return {"name": "Crop", "x_min": one.left, "y_min": one.top, "x_max": one.left + width, "y_max": one.top + height, "p": 1.0}
-
-
-def _together(one: Any, where: str, export: _Export) -> Described:
-    return {"name": "Sequential", "transforms": _row(one.branches[0], f"{where}.transforms", export), "p": _number(one, "p")}
 
 
 def _weighed(one: Any, where: str, export: _Export) -> Described:
@@ -435,6 +426,6 @@ _ALBUMENTATIONS: Mapping[str, Callable[..., Described]] = {
     ours.RandomCrop.__name__: _whole_crop,
     ours.Crop.__name__: _fixed_crop,
     ours.Normalize.__name__: lambda one, where, export: {**_normalize(one, where, export), "p": 1.0},
-    ours.Apply.__name__: _together,
+    ours.Apply.__name__: lambda one, where, export: {**_apply(one, where, export), "name": "Sequential"},
     ours.OneOf.__name__: _weighed,
 }

@@ -100,10 +100,6 @@ def _compose(given: Given, reader: Reader, where: str) -> Made:
     return [one for branch in reader.each(steps, f"{where}.transforms") for one in branch]
 
 
-def _apply(given: Given, reader: Reader, where: str) -> Made:
-    return gated(_compose(given, reader, where), given("p", 0.5))
-
-
 def _choice(given: Given, reader: Reader, where: str) -> Made:
     weights = given("p|probabilities")
     return ours.OneOf(tuple(reader.each(given("transforms"), f"{where}.transforms")), weights=weights)
@@ -395,7 +391,7 @@ def _unfilled(given: Given) -> None:
 _TABLE: Table = {
     "Compose": _compose,
     "Sequential": _compose,
-    "RandomApply": _apply,
+    "RandomApply": lambda given, reader, where: gated(_compose(given, reader, where), given("p", 0.5)),
     "RandomChoice": _choice,
     "RandomOrder": lambda given, reader, where: ours.Shuffle(tuple(reader.each(given("transforms"), f"{where}.transforms"))),
     "RandomAffine": _affine,

@@ -116,7 +116,9 @@ def read_settings(
     """
     hints = get_type_hints(kind)
     known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    values = {} if path is None else dict(_table(Path(path)))
+    values: dict[str, Any] = {}
+    if path is not None:
+        values |= parsed(path, lambda file: tomllib.loads(file.read().decode("utf-8")), expected="a TOML file in UTF-8")
     sources = dict.fromkeys(values, str(path))
     options = {name: value for name, value in overrides.items() if value is not None}
     sources |= {name: (origins or {}).get(name, f"--{name.replace('_', '-')}") for name in options}
@@ -125,10 +127,6 @@ def read_settings(
             raise invalid(f"{sources[name]}: {name}", expected=f"one of {', '.join(sorted(known))}", got=repr(name))
         values[name] = _typed(f"{sources[name]}: {name}", value, hints[name])
     return kind(**values)
-
-
-def _table(path: Path) -> Mapping[str, Any]:
-    return parsed(path, lambda file: tomllib.loads(file.read().decode("utf-8")), expected="a TOML file in UTF-8")
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:

@@ -272,7 +272,8 @@ def _merged(column: _Column, merge: str) -> tuple[Tensor, Tensor | None]:
     if view.corners(name):
         return _merged_outlines(column, merge), None
     if view.is_of(name, "intrinsics", "projection"):
-        return _merged_cameras(column), None
+        back = [view.back("intrinsics" if one.shape[-1] == 3 else "projection", one) for view, one in column.pairs]
+        return torch.stack(back).mean(0), None
     called = name or "prediction"
     if not isinstance(first, Tensor):
         raise wrong_type(called, expected="a tensor", got=type(first).__name__)
@@ -293,11 +294,6 @@ def _merged_outlines(column: _Column, merge: str) -> Tensor:
     first = column.values[0]
     mean = merged_points([view.places(one).flatten(1, 2) for view, one in column.pairs], merge).reshape(first.shape)
     return torch.where(first.isfinite(), mean, torch.nan)
-
-
-def _merged_cameras(column: _Column) -> Tensor:
-    """Average cameras: intrinsics (B, 3, 3) or projections."""
-    return torch.stack([view.back("intrinsics" if one.shape[-1] == 3 else "projection", one) for view, one in column.pairs]).mean(0)
 
 
 def _size_of(column: _Column, called: str) -> Size:

@@ -71,7 +71,7 @@ def _whole(context: Context, sink: Sink, dynamo: Any) -> bool:
         with subject.placed(point):
             args, kwargs = _arguments(context, point)
             subject.rewind()
-            reasons = [(_reason(r.reason), "".join(map(str, _stack(r)))) for r in _breaks(subject.bare, args, kwargs, dynamo)]
+            reasons = [(r.reason.strip().split("\n")[0][:200], _stack(r)) for r in _breaks(subject.bare, args, kwargs, dynamo)]
         if len(reasons) == 1:
             reasons = [(first_line(error), reasons[0][1])]  # the error's own words are plainer
         breaks = reasons or [(first_line(error), str(error))]
@@ -91,12 +91,8 @@ def _breaks(fn: Any, args: Any, kwargs: Any, dynamo: Any) -> list[Any]:
         return []
 
 
-def _stack(reason: Any) -> list[str]:
-    return [f'  File "{f.filename}", line {f.lineno}\n' for f in (reason.user_stack or [])]
-
-
-def _reason(text: str) -> str:
-    return text.strip().split("\n")[0][:200]
+def _stack(reason: Any) -> str:
+    return "".join(f'  File "{f.filename}", line {f.lineno}\n' for f in (reason.user_stack or []))
 
 
 def _gradient(context: Context, sink: Sink, dynamo: Any, whole: bool) -> None:

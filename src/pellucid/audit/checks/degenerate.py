@@ -78,7 +78,7 @@ def check(context: Context, sink: Sink) -> None:
         )
 
 
-def poison(context: Context, sink: Sink, name: str) -> None:
+def poison(context: Context, name: str, sink: Sink) -> None:
     """Run with NaN and inf in one input. Only a crash matters, which the parent process reports."""
     value = context.subject.base[name]
     for bad in (float("nan"), float("inf"), float("-inf")):

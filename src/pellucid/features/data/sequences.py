@@ -23,7 +23,6 @@ from pellucid.geometry.matrices import inverse
 from pellucid.pipeline import Pipeline
 from pellucid.random import Key, Normal
 from pellucid.transforms import CenterCrop, RandomAffine, RandomGamma, RandomGaussianBlur, RandomGaussianNoise, RandomPerspective
-from pellucid.transforms.base import Transform
 
 __all__ = ["PlanarSequence", "find_sequences", "read_sequence", "warped_sequences"]
 
@@ -108,21 +107,18 @@ def warped_sequences(
         raise invalid("views", expected="at least 2", got=views)
     if not 0 < strength < 2:
         raise invalid("strength", expected="in (0, 2)", got=strength)
+    viewpoint = (RandomPerspective(0.5 * strength, p=1.0), RandomAffine(Normal(0.0, 10.0 * strength), scale=(1.0, 1.4)))
     sequences = []
     for number, (name, photograph) in enumerate(photographs.items()):
         crop = CenterCrop((round(_SEEN * photograph.shape[-2]), round(_SEEN * photograph.shape[-1])))
         first, middle = Pipeline([crop])(photograph[None], return_record=True)
         index = number * 1000 + torch.arange(1, views)
-        warped, record = Pipeline([*_viewpoint(strength), crop, *_LIGHT], canvas="image")(
+        warped, record = Pipeline([*viewpoint, crop, *_LIGHT], canvas="image")(
             photograph.expand(views - 1, -1, -1, -1), key=Key(seed, 0, index), return_record=True
         )
         maps = record.matrix @ inverse(middle.matrix)
         sequences.append(PlanarSequence(name, (first[0], *warped.unbind()), (torch.eye(3, dtype=torch.float64), *maps.unbind())))
     return sequences
-
-
-def _viewpoint(strength: float) -> list[Transform]:
-    return [RandomPerspective(0.5 * strength, p=1.0), RandomAffine(Normal(0.0, 10.0 * strength), scale=(1.0, 1.4))]
 
 
 def _picture(home: Path, number: int) -> Path:

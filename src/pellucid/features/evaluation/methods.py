@@ -76,11 +76,7 @@ def describe_patches(
 def network_method(network: nn.Module) -> Method:
     """Return the method that describes SIFT keypoints by a network in evaluation mode."""
     network = network.eval()
-
-    def method(view: SiftView) -> Described:
-        return _described(view, describe_patches(network, view.image, view.frames))
-
-    return method
+    return lambda view: _described(view, describe_patches(network, view.image, view.frames))
 
 
 def joint_method(detector: nn.Module, descriptor: nn.Module, protocol: Protocol, *, scale: float = 16.0) -> Method:
@@ -110,14 +106,6 @@ def _described(view: SiftView, descriptors: Tensor) -> Described:
     return Described(points, descriptors, (view.image.shape[-2], view.image.shape[-1]), view.frames)
 
 
-def _sift(view: SiftView) -> Described:
-    return _described(view, F.normalize(_sift_histograms(view), dim=1))
-
-
-def _rootsift(view: SiftView) -> Described:
-    return _described(view, F.normalize(_sift_histograms(view), p=1.0, dim=1).sqrt())
-
-
 def _sift_histograms(view: SiftView) -> Float[Tensor, "n 128"]:
     cv2: Any = import_module("cv2")
     if not view.keypoints:
@@ -128,20 +116,16 @@ def _sift_histograms(view: SiftView) -> Float[Tensor, "n 128"]:
     return torch.from_numpy(values)
 
 
-def _raw(view: SiftView) -> Described:
-    normalize = PatchNorm()
-
-    def flatten(patches: Tensor) -> Tensor:
-        return F.normalize(normalize(patches).flatten(1), dim=1)
-
-    return _described(view, describe_patches(flatten, view.image, view.frames))
+def _flattened(patches: Float[Tensor, "n 1 h w"]) -> Float[Tensor, "n d"]:
+    return F.normalize(PatchNorm()(patches).flatten(1), dim=1)
 
 
-def _random(view: SiftView) -> Described:
-    return network_method(HardNet(width=0.5, seed=0))(view)
-
-
-BASELINES: Final[Mapping[str, Method]] = {"rootsift": _rootsift, "sift": _sift, "raw": _raw, "random": _random}
+BASELINES: Final[Mapping[str, Method]] = {
+    "rootsift": lambda view: _described(view, F.normalize(_sift_histograms(view), p=1.0, dim=1).sqrt()),
+    "sift": lambda view: _described(view, F.normalize(_sift_histograms(view), dim=1)),
+    "raw": lambda view: _described(view, describe_patches(_flattened, view.image, view.frames)),
+    "random": lambda view: network_method(HardNet(width=0.5, seed=0))(view),
+}
 """RootSIFT, SIFT, 32x32 pixels standardised, and a HardNet with its initial weights."""
 
 

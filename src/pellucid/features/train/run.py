@@ -142,7 +142,7 @@ def board(directory: Path, *, wanted: bool) -> Iterator[Callable[[int, Mapping[s
     """Yield a function that writes a row of numbers to TensorBoard; it does nothing without TensorBoard, or if not ``wanted``."""
     writer = _writer(directory) if wanted else None
     if writer is None:
-        yield _ignore
+        yield lambda *_: None
         return
 
     def write(step: int, row: Mapping[str, float]) -> None:
@@ -161,10 +161,6 @@ def _writer(directory: Path) -> Any:
     except ImportError:  # TensorBoard, or a package it needs, is not installed
         return None
     return SummaryWriter(str(directory / "tensorboard"))
-
-
-def _ignore(step: int, row: Mapping[str, float]) -> None:
-    del step, row
 
 
 _FILE: Final = "budget.json"
