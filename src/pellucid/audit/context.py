@@ -158,8 +158,7 @@ class Context:
         """Run once under the tracer; return it, the graph's last nodes and its leaves."""
         subject = self.subject
         with subject.placed(point), torch.enable_grad():
-            roots = {k: point[k].detach().clone().requires_grad_() for k in subject.inputs}
-            handed = {k: v.clone() for k, v in roots.items()}
+            roots, handed = subject.handed(point)
             args, kwargs = subject.arguments(handed)
             tracer = Tracer({**roots, **subject.params}, handed)
             with torch.autograd.set_detect_anomaly(True, check_nan=False):
@@ -232,6 +231,11 @@ class Context:
         """Name and line of the backward nodes that are user code; nodes whose backward is not the derivative come first."""
         nodes = sorted(self._nodes, key=lambda n: getattr(type(n), "_forward_cls", None) not in self._liars)
         return [(node_name(n), backward_place(n)) for n in nodes]
+
+    @property
+    def custom_place(self) -> str | None:
+        """The line of the first custom backward, those that are wrong by themselves before the others."""
+        return self.suspects[0][1] if self.suspects else None
 
     @property
     def guilty(self) -> list[tuple[str, str | None]]:

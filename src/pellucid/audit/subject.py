@@ -180,20 +180,20 @@ class Subject:
     def run(self, point: Point) -> list[Tensor]:
         """Return the floating-point outputs at a point. The callable gets clones of the inputs."""
         with self.placed(point), torch.enable_grad():
-            args, kwargs = self.arguments(self._handed({k: point[k] for k in self.inputs if k in point})[1])
+            args, kwargs = self.arguments(self.handed(point)[1])
             return [t.detach().clone() for t in floats(self.call(*args, **kwargs))]
 
     def graph(self, point: Point, *, asked: Collection[str] | None = None) -> tuple[list[Tensor], dict[str, Tensor]]:
         """Return outputs with their graph, and the leaves to differentiate with respect to. Call inside :meth:`placed`."""
         with torch.enable_grad():
-            roots, handed = self._handed({k: point[k] for k in self.inputs}, asked)
+            roots, handed = self.handed(point, asked)
             args, kwargs = self.arguments(handed)
             outs = floats(self.call(*args, **kwargs))
         return outs, {**roots, **self.params}
 
-    def _handed(self, values: Point, asked: Collection[str] | None = None) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Return leaves, of which those in ``asked`` require a gradient, and clones of them, which the callable may write to."""
-        roots = {k: v.detach().clone().requires_grad_(asked is None or k in asked) for k, v in values.items()}
+    def handed(self, point: Point, asked: Collection[str] | None = None) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Return the inputs as leaves, of which those in ``asked`` require a gradient, and clones that the callable may write to."""
+        roots = {k: point[k].detach().clone().requires_grad_(asked is None or k in asked) for k in self.inputs if k in point}
         return roots, {k: self._layout(v.clone()) for k, v in roots.items()}
 
     def gradient(
@@ -247,7 +247,7 @@ class Subject:
 
     def again(self, point: Point) -> None:
         """Call once more without rewinding buffers, as a training step with two forward passes does."""
-        args, kwargs = self.arguments(self._handed(point)[1])
+        args, kwargs = self.arguments(self.handed(point)[1])
         with torch.enable_grad(), self.within():
             self._call(*args, **kwargs)
 

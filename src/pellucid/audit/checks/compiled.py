@@ -118,9 +118,8 @@ def _gradient(context: Context, sink: Sink, dynamo: Any, whole: bool) -> None:
         if gap > tolerance:
             numbers: dict[str, Evidence] = {"relative_difference": gap}
             text = f"The compiled gradient of {name} differs from the eager one."
-            place = context.suspects[0][1] if context.suspects else None
             advice = "Look for state that is read while tracing; pass it in as a tensor."
-            sink.emit(Finding(Category.COMPILED_GRADIENT, Severity.ERROR, name, text, numbers, place, advice))
+            sink.emit(Finding(Category.COMPILED_GRADIENT, Severity.ERROR, name, text, numbers, context.custom_place, advice))
     gap = max((_gap(a, b) for a, b in zip(outs, truth_outs, strict=True)), default=0.0)
     if gap > tolerance:
         text = "The compiled output differs from the eager one."
@@ -131,8 +130,8 @@ def _gradient(context: Context, sink: Sink, dynamo: Any, whole: bool) -> None:
 def _reverse(context: Context, fn: Any, point: Point) -> tuple[dict[str, Tensor | None], list[Tensor]]:
     subject = context.subject
     with subject.placed(point):
-        roots = {k: point[k].detach().clone().requires_grad_() for k in subject.inputs}
-        args, kwargs = subject.arguments({k: v.clone() for k, v in roots.items()})
+        roots, handed = subject.handed(point)
+        args, kwargs = subject.arguments(handed)
         subject.rewind()
         outs = floats(fn(*args, **kwargs))
         live = [(o, w) for o, w in zip(outs, context.weights, strict=True) if o.requires_grad]

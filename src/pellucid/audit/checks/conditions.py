@@ -217,8 +217,7 @@ def _report(
 ) -> None:
     severity = Severity.ERROR if dtype == context.subject.native else Severity.WARNING
     text = f"The gradient of {name} is right in float64 and wrong in {_word(dtype)}{where}."
-    guilty = context.guilty or context.suspects
-    sink.emit(Finding(category, severity, name, text, numbers, guilty[0][1] if guilty else None, _ADVICE))
+    sink.emit(Finding(category, severity, name, text, numbers, context.custom_place, _ADVICE))
 
 
 def _asked(context: Context, point: dict[str, Tensor], asked: tuple[str, ...]) -> Gradients:

@@ -92,8 +92,7 @@ def _report(
         measure.gradient = "wrong"
         text = f"{share} of {name} receives no gradient although moving it changes the output smoothly."
         cuts = blamed(context, name, context.run[1][name], along)
-        suspects = context.guilty or context.suspects
-        place = cuts[0].place if cuts else blamed_hook(context, name, along) or (suspects[0][1] if suspects else None)
+        place = cuts[0].place if cuts else blamed_hook(context, name, along) or context.custom_place
         advice = "Let the gradient of these elements through: look for a mask, a detach or an overwritten slice."
         evidence = {**numbers, "finite_difference": slope}
         sink.emit(Finding(Category.COVERAGE, Severity.ERROR, name, text, evidence, place, advice))

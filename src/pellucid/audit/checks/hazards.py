@@ -26,7 +26,7 @@ def writes(context: Context, sink: Sink) -> None:
     subject = context.subject
     point = subject.point()
     with subject.placed(point), torch.enable_grad():
-        handed = {k: point[k].detach().clone().requires_grad_().clone() for k in subject.inputs}
+        handed = subject.handed(point)[1]
         others = {k: v.clone() for k, v in subject.others.items()}
         kept = {k: v.detach().clone() for k, v in {**handed, **others, **subject.params}.items()}
         versions = {k: v._version for k, v in handed.items()}

@@ -64,7 +64,7 @@ def _file(context: Context, sink: Sink, category: Category, name: str, attempt: 
         sink.emit(Finding(category, Severity.NOTE, name, text, {}, None, _SAYS[category]))
     elif word == "wrong":
         draws = context.trace.of("draw")
-        place = context.suspects[0][1] if context.suspects else draws[0].place if draws else None
+        place = context.custom_place if context.suspects else draws[0].place if draws else None
         severity = Severity.WARNING if category == Category.CHECKPOINT else Severity.ERROR
         text = f"{category} is silently wrong for {name}."
         sink.emit(Finding(category, severity, name, text, numbers, place, _SAYS[category]))
@@ -162,8 +162,8 @@ def _checkpoint(context: Context, _sink: Sink, _name: str, numbers: dict[str, Ev
     lifts = subject.lift is not None
     with subject.lifted(None), subject.placed(point):
         truth = subject.gradient(point)[1] if lifts else truth
-        roots = {k: point[k].detach().clone().requires_grad_() for k in subject.inputs}
-        args, kwargs = subject.arguments({k: v.clone() for k, v in roots.items()})
+        roots, handed = subject.handed(point)
+        args, kwargs = subject.arguments(handed)
         subject.rewind()
         outs = floats(checkpoint(lambda *a: subject.bare(*a, **kwargs), *args, use_reentrant=False))
         live = [(o, w) for o, w in zip(outs, context.weights, strict=True) if o.requires_grad]

@@ -242,8 +242,7 @@ def compare(
     numbers: dict[str, Evidence] = {"relative_difference": gaps[worst], "leaves": sum(g > limit for g in gaps.values())}
     text = f"The gradient of {worst} {'is lost' if lost else 'changes'} when given {what}."
     text = text.replace("when given the", "when the").replace("when given only", "when only")
-    guilty = context.guilty or context.suspects
-    sink.emit(Finding(category, Severity.ERROR, worst, text, numbers, guilty[0][1] if guilty else None, _ADVICE[category]))
+    sink.emit(Finding(category, Severity.ERROR, worst, text, numbers, context.custom_place, _ADVICE[category]))
 
 
 def variant(
@@ -275,8 +274,7 @@ def variant(
         numbers: dict[str, Evidence] = {"autograd": slopes[0].autograd, "finite_difference": slopes[0].central}
         text = f"The gradient of {name} is right at the given inputs and wrong for {label}."
         cuts = blamed(other, name, grads[name], along)
-        guilty = other.guilty or other.suspects
-        place = cuts[0].place if cuts else guilty[0][1] if guilty else None
+        place = cuts[0].place if cuts else other.custom_place
         sink.emit(Finding(category, Severity.ERROR, name, text, numbers, place, _ADVICE[category]))
         break
     return None
@@ -320,8 +318,7 @@ def _untouched(context: Context, sink: Sink) -> None:
         return
     if moved(handed, context.weights):
         text = "Backward writes in place to the gradient it is given: other branches of the graph read the changed values."
-        guilty = context.suspects[0][1] if context.suspects else None
-        sink.emit(Finding(Category.IN_PLACE, Severity.ERROR, "call", text, {}, guilty, _ADVICE[Category.LAYOUT]))
+        sink.emit(Finding(Category.IN_PLACE, Severity.ERROR, "call", text, {}, context.custom_place, _ADVICE[Category.LAYOUT]))
 
 
 def _gap(got: Tensor | None, want: Tensor | None, size: float) -> float:
