@@ -192,7 +192,7 @@ class Subject:
         return outs, {**roots, **self.params}
 
     def handed(self, point: Point, asked: Collection[str] | None = None) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Return the inputs as leaves (those in ``asked`` require a gradient), and clones of them that the callable may write to."""
+        """Return the inputs as leaves (those in ``asked`` require a gradient), and clones that the callable may write to."""
         roots = {k: point[k].detach().clone().requires_grad_(asked is None or k in asked) for k in self.inputs if k in point}
         return roots, {k: self._layout(v.clone()) for k, v in roots.items()}
 

@@ -28,7 +28,7 @@ from pellucid.registration.evidence import evidence_of
 from pellucid.registration.losses import LOSSES, RESIDUAL, blurred, correlation, evened
 from pellucid.registration.maps import basis, corner_distance, lens_field, level_from_full, parts_of, spline_field, spline_near
 from pellucid.registration.newton import LEAST_OVERLAP, Equations, Found, Pair, equations, minimise, noise_covariance, plane_moves
-from pellucid.registration.verdicts import check_numbers, flags_of, problems_of, reasons_of, start_of, weight_of
+from pellucid.registration.verdicts import check_numbers, flags_of, reasons_of, start_of, weighed_pair
 from pellucid.types import Size
 
 __all__ = ["Alignment", "Step", "align"]
@@ -420,22 +420,15 @@ def _read(
         batch = picture if picture.dim() == 4 else picture[None]
         wide = torch.promote_types(batch.dtype, torch.float32) if batch.is_floating_point() else torch.float32
         pictures.append(batch.to(wide) / (255.0 if batch.dtype == torch.uint8 else 1.0))
-    a, b = pictures
-    dtype = torch.promote_types(a.dtype, b.dtype)
-    if a.shape[:2] != b.shape[:2]:
-        raise invalid("moving", expected=f"{a.shape[0]} pictures of {a.shape[1]} channels, as fixed", got=f"shape {tuple(b.shape)}")
-    weights = [weight_of(name, one, like.to(dtype)) for name, one, like in (("mask", mask, a), ("moving_mask", moving_mask, b))]
-    whole = weights[0] if weights[0] is not None else torch.ones_like(a[:, :1], dtype=dtype)
-    problems = problems_of(a, b, whole, weights[1])
-    a, b = (torch.nan_to_num(picture.to(dtype), 0.0, 0.0, 0.0) for picture in (a, b))
+    pair, problems = weighed_pair(pictures[0], pictures[1], mask, moving_mask)
     if features is not None:
-        sizes = a.shape[-2:], b.shape[-2:]
-        a, b = features(a), features(b)
-        if (a.shape[-2:], b.shape[-2:]) != sizes:
+        a, b = features(pair.fixed), features(pair.moving)
+        if (a.shape[-2:], b.shape[-2:]) != (pair.fixed.shape[-2:], pair.moving.shape[-2:]):
             raise invalid(
                 "features", expected="maps of the pictures' own height and width", got=f"{tuple(a.shape)}, {tuple(b.shape)}"
             )
-    return Pair(a, b, whole, weights[1]), problems
+        pair = pair._replace(fixed=a, moving=b)
+    return pair, problems
 
 
 def _starts(start: Tensor | Sequence[Sequence[float]] | None, pair: Pair, model: str | None) -> Float[Tensor, "k b 3 3"]:

@@ -16,9 +16,9 @@ from torch import Tensor
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import finite_number, whole_number
 from pellucid.registration.evidence import Evidence
-from pellucid.registration.newton import LEAST_OVERLAP
+from pellucid.registration.newton import LEAST_OVERLAP, Pair
 
-__all__ = ["check_numbers", "flags_of", "problems_of", "reasons_of", "start_of", "weight_of"]
+__all__ = ["check_numbers", "flags_of", "reasons_of", "start_of", "weighed_pair"]
 
 _LEAST_CORRELATION = 0.3
 _LEAST_AGREEING: Final = 0.9
@@ -44,7 +44,20 @@ def check_numbers(*, width: float, spacing: float, stiffness: float, levels: int
         whole_number("levels", levels, 1, 30)
 
 
-def problems_of(fixed: Tensor, moving: Tensor, mask: Tensor, moving_mask: Tensor | None, what: str = "picture") -> list[str]:
+def weighed_pair(fixed: Tensor, moving: Tensor, mask: object, moving_mask: object, what: str = "picture") -> tuple[Pair, list[str]]:
+    """Return two batches with their weights, of one dtype and finite, and for each pair why it cannot be aligned, or nothing."""
+    count, channels = fixed.shape[:2]
+    if moving.shape[:2] != (count, channels):
+        raise invalid("moving", expected=f"{count} {what}s of {channels} channels, as fixed", got=f"shape {tuple(moving.shape)}")
+    dtype = torch.promote_types(fixed.dtype, moving.dtype)
+    own, other = _weight_of("mask", mask, fixed.to(dtype)), _weight_of("moving_mask", moving_mask, moving.to(dtype))
+    own = torch.ones_like(fixed[:, :1], dtype=dtype) if own is None else own
+    problems = _problems_of(fixed, moving, own, other, what)
+    fixed, moving = (torch.nan_to_num(one.to(dtype), 0.0, 0.0, 0.0) for one in (fixed, moving))
+    return Pair(fixed, moving, own, other), problems
+
+
+def _problems_of(fixed: Tensor, moving: Tensor, mask: Tensor, moving_mask: Tensor | None, what: str) -> list[str]:
     """Return for each pair why it cannot be aligned, or an empty text."""
     problems = [""] * len(fixed)
     for name, picture, weight in (("fixed", fixed, mask), ("moving", moving, moving_mask)):
@@ -67,7 +80,7 @@ def problems_of(fixed: Tensor, moving: Tensor, mask: Tensor, moving_mask: Tensor
     return problems
 
 
-def weight_of(name: str, mask: object, like: Tensor) -> Float[Tensor, "b 1 *size"] | None:
+def _weight_of(name: str, mask: object, like: Tensor) -> Float[Tensor, "b 1 *size"] | None:
     """Check a mask, one for all pictures or volumes or one for each, and return it as weights (B, 1, ...); None stays None."""
     if mask is None:
         return None
@@ -111,7 +124,7 @@ def reasons_of(
     """Return for each pair *converged*, or why it is not; pairs with less overlap need a higher correlation.
 
     Args:
-        problems: the result of :func:`problems_of`.
+        problems: the result of :func:`weighed_pair`.
         found: (B, ...) the maps at the end of the descent.
         loss, overlap, correlation, settled: (B,), at the end.
         evidence: the evidence for the map; None skips this check.

@@ -26,7 +26,7 @@ from pellucid.registration.descent import Run, adam, flat_at_the_end, roughness
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation
 from pellucid.registration.maps import parts_of, spline_field, spline_near
 from pellucid.registration.newton import LEAST_OVERLAP, Equations, minimise, noise_covariance
-from pellucid.registration.verdicts import check_numbers, flags_of, problems_of, reasons_of, start_of, weight_of
+from pellucid.registration.verdicts import check_numbers, flags_of, reasons_of, start_of, weighed_pair
 from pellucid.registration.voxels import (
     BLUR,
     SHARP,
@@ -339,14 +339,8 @@ def _read(fixed: object, moving: object, mask: object, moving_mask: object) -> t
     """Return the volumes with a batch axis and weights, and the problem of each pair, if any."""
     a, b = _volumes("fixed", fixed), _volumes("moving", moving)
     dtype = torch.promote_types(a.dtype, b.dtype)
-    a, b = a.to(dtype), b.to(dtype)
-    if a.shape[:2] != b.shape[:2]:
-        raise invalid("moving", expected=f"{a.shape[0]} volumes of {a.shape[1]} channels, as fixed", got=f"shape {tuple(b.shape)}")
-    one, other = weight_of("mask", mask, a), weight_of("moving_mask", moving_mask, b)
-    whole = torch.ones_like(a[:, :1]) if one is None else one
-    problems = problems_of(a, b, whole, other, "volume")
-    a, b = (torch.nan_to_num(volume, 0.0, 0.0, 0.0) for volume in (a, b))
-    return Blocks(a, b, whole, other), problems
+    found, problems = weighed_pair(a.to(dtype), b.to(dtype), mask, moving_mask, "volume")
+    return Blocks(*found), problems
 
 
 def _volumes(name: str, volume: object) -> Float[Tensor, "b c d h w"]:
