@@ -224,8 +224,9 @@ class Pending:
             return False
         mine = self._open_with(index)
         mine.add(self._step(index), begins=index in self._start_of)
-        theirs = [choice.paths[i].character for i in choice.warps if tree.exclusive(i, index)]
-        if mine.character is not None and any(other not in (None, mine.character) for other in theirs):
+        own = mine.character
+        theirs = (choice.paths[i].character for i in choice.warps if tree.exclusive(i, index))
+        if own is not None and any(other not in (None, own) for other in theirs):
             return False
         # If another branch has a colour after its warp, that colour must not move before this warp, which interpolates.
         if not tree.warp(index).resamples:
