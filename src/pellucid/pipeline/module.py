@@ -360,7 +360,7 @@ class Pipeline(nn.Module):
         n, shared = whole_number("n", n, 1, 1 << 16), steps_named(self.transforms, same)
         if self._scene is not None or self._is_ragged(batch):
             return Trial(self, batch, key).views(n, shared)
-        parsed = self._parse(batch)
+        parsed = parse(batch, self.options)
         at = self._at(parsed, key)
         records = draw_several(n, shared, parsed.lead, *at, self._raw(parsed, at[0]))
         return tuple(View(apply_targets(record, parsed, self.options), record) for record in records)
@@ -782,7 +782,7 @@ class Pipeline(nn.Module):
         """
         if self._is_ragged(batch):
             return None, key
-        parsed = self._parse(batch)
+        parsed = parse(batch, self.options)
         if (samples := batch_of(parsed)[0]) == 1 or not self._decides(parsed):
             return parsed, key
         seed, step, index = self._key_parts(parsed, key, samples)
@@ -850,7 +850,7 @@ class Pipeline(nn.Module):
             return self._scene.key_of(batch, key)
         if self._is_ragged(batch):
             return key_of_list(self, batch, key)
-        parsed = self._parse(batch)
+        parsed = parse(batch, self.options)
         return Key(*self._key_parts(parsed, key, batch_of(parsed)[0]))
 
     def _planned(self, parsed: Parsed, settled: tuple[Transform, ...] | None = None) -> Plan:
