@@ -71,7 +71,7 @@ class Collate:
         """Read the samples, and augment them in one ragged pass."""
         read = self.read(samples)
         numbered = _numbered(read)
-        key = _key(self.pipeline, numbered) if numbered else None
+        key = _key(_inner(self.pipeline)._seed, numbered) if numbered else None
         worker = get_worker_info() is not None
         with torch.no_grad(), in_shared_memory() if worker else nullcontext():
             return self._augmented([sample.value for sample in numbered] or read, key)
@@ -317,8 +317,8 @@ def _inner(pipeline: Any) -> Any:
     return getattr(pipeline, "pipeline", pipeline)
 
 
-def _key(pipeline: Any, samples: Sequence[Sample]) -> Key:
-    return Key(_inner(pipeline)._seed, samples[0].epoch, torch.tensor([sample.number for sample in samples]))
+def _key(seed: Tensor, samples: Sequence[Sample]) -> Key:
+    return Key(seed, samples[0].epoch, torch.tensor([sample.number for sample in samples]))
 
 
 def _alone(kinds: Mapping[str, TargetKind | None]) -> bool:
@@ -381,8 +381,7 @@ class Drafts:
         """For each sample, a function from the picture's size to the size that is enough; None if the pipeline needs full size."""
         if self._crop is None:
             return None
-        key = Key(self._seed, samples[0].epoch, torch.tensor([sample.number for sample in samples]))
-        drawn = self._alone.draw(torch.empty(len(samples), 1, 8, 8), key=key).params[0]
+        drawn = self._alone.draw(torch.empty(len(samples), 1, 8, 8), key=_key(self._seed, samples)).params[0]
         size = as_size("size", self._crop.size)
         return [_enough(*pair, size) for pair in zip(drawn["scale"].tolist(), drawn["ratio"].tolist(), strict=True)]
 

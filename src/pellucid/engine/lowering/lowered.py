@@ -24,7 +24,7 @@ from pellucid.engine.lowering.compose import Geometry, compose, frame, geometry,
 from pellucid.engine.lowering.replayed import Replayed, joined
 from pellucid.engine.lowering.segments_of import Segments
 from pellucid.engine.lowering.slopes import play_along
-from pellucid.engine.lowering.tapes import Lowering, Params, RunTape, WordsTape
+from pellucid.engine.lowering.tapes import Params, RunTape, WordsTape
 from pellucid.engine.plan import Plan, Plans, Run, Space, make_plan
 from pellucid.kernels.volume import Block
 from pellucid.kernels.warp.layout import BENDS
@@ -274,10 +274,8 @@ class Lowered:
         each = run is not None or function is Segments.__call__  # the plan has such a tape for each pass, not just one
         if each and len(plan.groups) * len(plan.steps) > _MOST_RECORDED:
             return None
-        channels, key = 0 if mean is None else mean.shape[1], (run and run.indices, function, options)
-        lowering: Lowering = partial(_of_plan, function, options, self.device)
-        if run is not None:
-            lowering = partial(_of_run, function, options, self.device, run.indices)
+        channels, indices = 0 if mean is None else mean.shape[1], None if run is None else run.indices
+        key, lowering = (indices, function, options), partial(_recorded, function, options, self.device, indices)
         tape: Any
         if isinstance(params, Replayed) and (mean is None or mean.shape[0] == params.rows.shape[0]):
             tape = cached_recording(plan.owner, (*key, "words"), lambda: WordsTape(lowering, plan, params, channels))
@@ -375,31 +373,21 @@ _OF_COLORS = (_resample, _opened)
 """The functions of a run that read the values of its colours as well; the others read those of its warps."""
 
 
-def _of_run(
-    function: _OfRun,
+def _recorded(
+    function: Callable[..., Any],
     options: tuple[Any, ...],
     device: torch.device,
-    indices: tuple[int, ...],
+    indices: tuple[int, ...] | None,
     plan: Plan,
     values: Params | Mapping[int, Mapping[str, Tensor]],
     mean: Tensor | None,
 ) -> Any:
-    """Apply a function to a plan's run while it is recorded; it holds nothing of the call that started the recording."""
-    segments = Segments(plan, values, device, fields=False)
-    return function(segments, plan.run_of(indices), *options, *(() if mean is None else (mean,)))
+    """Apply a function to the plan's run of these steps, or without steps to the plan, while it is recorded.
 
-
-def _of_plan(
-    function: _OfPlan,
-    options: tuple[Any, ...],
-    device: torch.device,
-    plan: Plan,
-    values: Params | Mapping[int, Mapping[str, Tensor]],
-    mean: Tensor | None,
-) -> Any:
-    """Apply a function to all steps of a plan while it is recorded."""
-    del mean
-    return function(Segments(plan, values, device), *options)
+    It holds nothing of the call that started the recording.
+    """
+    run = () if indices is None else (plan.run_of(indices),)
+    return function(Segments(plan, values, device, fields=indices is None), *run, *options, *(() if mean is None else (mean,)))
 
 
 def _put_in(resample: Resample, segment: Segment, dtype: torch.dtype) -> Resample:
