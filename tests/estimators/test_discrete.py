@@ -6,6 +6,7 @@ import torch
 import pellucid as P
 from pellucid import Key, Learnable, Pipeline, Uniform
 from tests.peers import torchvision_functional
+from tests.refusals import refused
 
 F64 = torch.float64
 
@@ -195,20 +196,13 @@ def test_the_boundary_is_right_for_a_threshold(loss_weight):
     assert [end.grad.item() / want for end, want in zip(ends, oracle, strict=True)] == pytest.approx([0.77, 0.85], abs=0.02)
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: P.RandomPosterize(9),
-        lambda: P.RandomPosterize(4, image_gradient="soft_ish"),
-        lambda: P.RandomPosterize(4, surrogate="exact"),
-        lambda: P.RandomPosterize(4, h=0.0),
-        lambda: P.RandomSolarize(1.5),
-        lambda: P.RandomSolarize(0.5, h=-1.0),
-        lambda: P.RandomEqualize(image_gradient="exact"),
-        lambda: P.RandomEqualize(p=2.0),
-        lambda: P.RandomAutoContrast(p=-1.0),
-    ],
-)
-def test_bad_arguments_are_explained(build):
-    with pytest.raises(ValueError, match="expected"):
-        build()
+def test_bad_arguments_are_explained():
+    refused(ValueError, "expected", P.RandomPosterize, 9)
+    refused(ValueError, "expected", P.RandomPosterize, 4, image_gradient="soft_ish")
+    refused(ValueError, "expected", P.RandomPosterize, 4, surrogate="exact")
+    refused(ValueError, "expected", P.RandomPosterize, 4, h=0.0)
+    refused(ValueError, "expected", P.RandomSolarize, 1.5)
+    refused(ValueError, "expected", P.RandomSolarize, 0.5, h=-1.0)
+    refused(ValueError, "expected", P.RandomEqualize, image_gradient="exact")
+    refused(ValueError, "expected", P.RandomEqualize, p=2.0)
+    refused(ValueError, "expected", P.RandomAutoContrast, p=-1.0)
