@@ -138,21 +138,15 @@ def test_mirrors_is_judged_in_the_middle():
     assert mirrors(horizon, (3, 4)).tolist() == [False, False]
 
 
-@pytest.mark.parametrize(
-    ("pairs", "error"),
-    [
-        ({"keypoints": [(0, 0)]}, P.InvalidArgument),
-        ({"keypoints": [(0, 1), (1, 2)]}, P.InvalidArgument),
-        ({"keypoints": [(-1, 1)]}, P.InvalidArgument),
-        ({"boxes": [(0, 1)]}, P.InvalidArgument),
-        ({"what": [(0, 1)]}, P.InvalidArgument),
-        ({"keypoints": 3}, P.InvalidType),
-        ({"keypoints": [(0.0, 1)]}, P.InvalidType),
-        ([(0, 1)], P.InvalidType),
-    ],
-)
-def test_pairs_that_are_none_are_refused(pairs, error):
-    refused(error, "pairs", P.Pipeline, [], pairs=pairs)
+def test_pairs_that_are_none_are_refused():
+    refused(P.InvalidArgument, "pairs", P.Pipeline, [], pairs={"keypoints": [(0, 0)]})
+    refused(P.InvalidArgument, "pairs", P.Pipeline, [], pairs={"keypoints": [(0, 1), (1, 2)]})
+    refused(P.InvalidArgument, "pairs", P.Pipeline, [], pairs={"keypoints": [(-1, 1)]})
+    refused(P.InvalidArgument, "pairs", P.Pipeline, [], pairs={"boxes": [(0, 1)]})
+    refused(P.InvalidArgument, "pairs", P.Pipeline, [], pairs={"what": [(0, 1)]})
+    refused(P.InvalidType, "pairs", P.Pipeline, [], pairs={"keypoints": 3})
+    refused(P.InvalidType, "pairs", P.Pipeline, [], pairs={"keypoints": [(0.0, 1)]})
+    refused(P.InvalidType, "pairs", P.Pipeline, [], pairs=[(0, 1)])
 
 
 def test_what_does_not_fit_is_refused():
