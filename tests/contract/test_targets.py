@@ -269,28 +269,23 @@ def test_rows_without_size_stay_padding(form, mover):
     assert (out["boxes"][:, :-1] == 0).all()
 
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ({"min_visibility": 50}, "from 0 to 1"),
-        ({"min_visibility": -0.1}, "from 0 to 1"),
-        ({"min_visibility": float("nan")}, "from 0 to 1"),
-        ({"min_visibility": True}, "from 0 to 1"),
-        ({"min_area": float("nan")}, "square pixels"),
-        ({"min_area": float("inf")}, "square pixels"),
-        ({"min_area": -1}, "square pixels"),
-        ({"min_area": "4"}, "square pixels"),
-        ({"min_size": (1, 2, 3)}, r"\(height, width\)"),
-        ({"min_size": -1}, r"\(height, width\)"),
-        ({"like": "imgaug"}, r"like: expected one of \('albumentations',\)"),
-        ({"mask_fill": "0"}, "a number"),
-        ({"box_format": {"boxes": "yxyx"}}, r"box_format\['boxes'\]: expected one of"),
-        ({"box_format": {"ships": "cxcywhr"}}, "targets={'ships': 'boxes'}"),
-        ({"box_format": None}, "box_format: expected one of"),
-    ],
-)
-def test_options_of_targets_are_checked_when_they_are_given(option, words):
-    refused((P.InvalidArgument, P.InvalidType), words, P.Pipeline, [], **option)
+def test_options_of_targets_are_checked_when_they_are_given():
+    wrong = (P.InvalidArgument, P.InvalidType)
+    refused(wrong, "from 0 to 1", P.Pipeline, [], min_visibility=50)
+    refused(wrong, "from 0 to 1", P.Pipeline, [], min_visibility=-0.1)
+    refused(wrong, "from 0 to 1", P.Pipeline, [], min_visibility=float("nan"))
+    refused(wrong, "from 0 to 1", P.Pipeline, [], min_visibility=True)
+    refused(wrong, "square pixels", P.Pipeline, [], min_area=float("nan"))
+    refused(wrong, "square pixels", P.Pipeline, [], min_area=float("inf"))
+    refused(wrong, "square pixels", P.Pipeline, [], min_area=-1)
+    refused(wrong, "square pixels", P.Pipeline, [], min_area="4")
+    refused(wrong, r"\(height, width\)", P.Pipeline, [], min_size=(1, 2, 3))
+    refused(wrong, r"\(height, width\)", P.Pipeline, [], min_size=-1)
+    refused(wrong, r"like: expected one of \('albumentations',\)", P.Pipeline, [], like="imgaug")
+    refused(wrong, "a number", P.Pipeline, [], mask_fill="0")
+    refused(wrong, r"box_format\['boxes'\]: expected one of", P.Pipeline, [], box_format={"boxes": "yxyx"})
+    refused(wrong, "targets={'ships': 'boxes'}", P.Pipeline, [], box_format={"ships": "cxcywhr"})
+    refused(wrong, "box_format: expected one of", P.Pipeline, [], box_format=None)
     assert len(P.Pipeline([], min_visibility=1, min_area=2, box_format={"ships": "xywh"}, targets={"ships": "boxes"})) == 0
 
 
