@@ -95,17 +95,6 @@ def test_the_matrix_is_the_records_times_the_camera():
     assert torch.allclose(result["intrinsics"], record.matrix.to(camera) @ camera, atol=1e-9)
 
 
-def test_lists_and_single_pictures_have_cameras():
-    camera = scene(2, 1, torch.float32)[0]
-    augment = P.Pipeline([P.RandomResizedCrop(32), P.RandomHorizontalFlip()], seed=0, same_on_batch=True)
-    images = [torch.rand(3, 40, 50), torch.rand(3, 64, 32)]
-    listed = augment({"image": images, "intrinsics": list(camera)}, key=P.Key(7))
-    for i, image in enumerate(images):
-        alone = augment({"image": image, "intrinsics": camera[i]}, key=P.Key(7))
-        assert torch.allclose(listed["intrinsics"][i], alone["intrinsics"], atol=1e-4)
-        assert torch.allclose(listed["image"][i], alone["image"], atol=1e-5)
-
-
 def test_rows_that_are_dropped_leave_the_camera_alone():
     camera = scene(1, 1, torch.float32)[0][0]
     augment = P.Pipeline([P.CenterCrop(16)], drop_invalid=True)
