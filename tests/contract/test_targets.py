@@ -174,27 +174,6 @@ def test_keypoint_visibility_column():
     assert out["keypoints_valid"].tolist() == [[True, False, False]]
 
 
-def test_targets_of_unbatched_images_and_videos():
-    augment = P.Pipeline([P.RandomRotation(30), P.RandomResizedCrop((6, 6))], seed=1)
-    image, mask, boxes, points = (
-        torch.rand(3, 9, 9),
-        torch.randint(0, 3, (9, 9)),
-        torch.tensor([[1.0, 1, 4, 4]]),
-        torch.rand(2, 2) * 8,
-    )
-    one = augment({"image": image, "mask": mask, "boxes": boxes, "keypoints": points})
-    assert one["image"].shape == (3, 6, 6)
-    assert one["mask"].shape == (6, 6)
-    assert one["boxes"].shape == (1, 4)
-    assert one["boxes_valid"].shape == (1,)
-    assert one["keypoints_valid"].shape == (2,)
-    again = P.Pipeline([P.RandomRotation(30), P.RandomResizedCrop((6, 6))], seed=1)
-    video = again({"image": image.expand(1, 4, -1, -1, -1), "boxes": boxes.expand(1, 4, -1, -1), "mask": mask.expand(1, 4, -1, -1)})
-    assert torch.allclose(video["image"][0, 3], one["image"], rtol=0, atol=1e-6)  # the low-pass is a matrix product
-    assert torch.equal(video["boxes"][0, 2], one["boxes"])
-    assert torch.equal(video["mask"][0, 2], one["mask"])
-
-
 def test_record_matrix_is_differentiable_and_exact_across_barriers():
     augment = P.Pipeline([P.RandomRotation(30), P.RandomGamma(), P.RandomScale((0.8, 1.2))], seed=1)
     x = torch.rand(2, 3, 9, 9)
