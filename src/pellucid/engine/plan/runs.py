@@ -46,7 +46,7 @@ class Pending:
         self._resized: set[int | None] = set()
         self._bytes: dict[tuple[int | None, bool], list[int]] = {}
         self._path = Path()  # of all warps
-        self._choice = _Choice()
+        self._choice = _Choice(None, Path())
 
     def takes(self, index: int, *, fuse: bool) -> bool:
         """Return whether a segment can be part of a run.
@@ -250,8 +250,8 @@ class _Choice:
         paths: for each of the warps, the path of all warps that can be open with it.
     """
 
-    at: int | None = None
-    before: Path = field(default_factory=Path)
+    at: int | None
+    before: Path
     warps: list[int] = field(default_factory=list)
     colors: list[int] = field(default_factory=list)
     telling: list[int] = field(default_factory=list)
