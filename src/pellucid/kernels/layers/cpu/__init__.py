@@ -40,14 +40,14 @@ class _Call:
 
     def room(self, lines: int) -> Any:
         """A thread's scratch, with ``lines`` rows of all channels."""
-        from pellucid.kernels.layers.cpu.rows import AXIS, Taps
+        from pellucid.kernels.layers.cpu.rows import AXIS
         from pellucid.kernels.layers.cpu.sweep import Room
 
         taps, width = 2 * AXIS, self.width
         numbers = scratch("layers", (taps + 2 + lines * self.channels) * width, self.work).reshape(-1, width)
         spans = scratch("layers' spans", 4 * self.count, np.int64).reshape(-1, 4)
         index = scratch("layers' index", width, np.int32)
-        return (Room(Taps(numbers[:taps], index), numbers[taps : taps + 2], numbers[taps + 2 :], spans),)
+        return (Room(numbers[:taps], index, numbers[taps : taps + 2], numbers[taps + 2 :], spans),)
 
     def table(self) -> tuple[Any, Any]:
         """The reads in the order of their sources, and where each source's reads begin."""

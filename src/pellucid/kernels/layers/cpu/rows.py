@@ -5,8 +5,6 @@ Must not: know in which order reads are blended.
 Read next: ``sweep.py``.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from pellucid.kernels.jit import exact, fused
@@ -14,39 +12,12 @@ from pellucid.kernels.levels import units
 from pellucid.kernels.stages.sums import copy
 
 __all__ = [
-    *("AXIS", "Source", "Span", "Taps", "cut", "give", "give_whole", "lay", "read", "read_straight", "read_whole", "rest"),
-    *("slopes_of_share", "span", "tap", "to_box", "to_map", "to_plane", "whole"),
+    *("AXIS", "cut", "give", "give_whole", "lay", "read", "read_straight", "read_whole", "rest", "slopes_of_share"),
+    *("span", "tap", "to_box", "to_map", "to_plane", "whole"),
 ]
 
 (PLACE, FIRST, NEAR, FAR, AXIS) = range(5)
 _FAR = float(1 << 22)  # sums of whole numbers below are exact in float32
-
-
-class Source(NamedTuple):
-    """What a read reads: pictures in memory, where its own begins, (height, width), the value of 1, and the colours around it."""
-
-    img: Any
-    at: Any
-    shape: Any
-    unit: Any
-    ground: Any
-
-
-class Span(NamedTuple):
-    """Where a read shows in a row: in columns [first, last), and by which share; if that varies, ``line`` has it for each pixel."""
-
-    first: Any
-    last: Any
-    share: Any
-    line: Any
-    varies: Any
-
-
-class Taps(NamedTuple):
-    """The lines PLACE, FIRST, NEAR and FAR of each axis for a row's pixels, and where in a picture each one's first pixel lies."""
-
-    lines: Any
-    index: Any
 
 
 @exact
@@ -68,31 +39,32 @@ def _column(place, width):  # type: ignore[no-untyped-def]
 
 @exact.noinline
 def span(opacity, box, k, covers, edge, y, width, line):  # type: ignore[no-untyped-def]
-    """The `Span` of read k in row y. A share that varies is written to ``line``."""
+    """Where read k shows in row y: (first column, column behind the last, share, whether the share varies). A share that varies
+    is written to ``line``.
+    """
     cast = opacity.dtype.type
     zero, half = cast(0.0), cast(0.5)
     if covers and k == 0:
-        return Span(np.int64(0), np.int64(width), cast(1.0), line, False)
+        return np.int64(0), np.int64(width), cast(1.0), False
     share = opacity[k]
     if len(box) == 0:
-        return Span(np.int64(0), np.int64(0 if share == zero else width), share, line, False)
+        return np.int64(0), np.int64(0 if share == zero else width), share, False
     x0, y0, x1, y1 = box[k]
     share_y = _cover(y, y0, y1, edge)
     reach = half * edge
     if share == zero or share_y == zero or not (x0 < x1):
-        return Span(np.int64(0), np.int64(0), zero, line, False)
+        return np.int64(0), np.int64(0), zero, False
     first, last = _column(x0 - reach - half, width), _column(x1 + reach - half, width)
     if edge == zero:
-        return Span(first, last, share * share_y, line, False)
+        return first, last, share * share_y, False
     for u in range(first, last):
         line[u] = share * (share_y * _cover(u, x0, x1, edge))
-    return Span(first, last, zero, line, True)
+    return first, last, zero, True
 
 
 @fused.noinline
-def cut(plane, span):  # type: ignore[no-untyped-def]
-    """The span of a read whose share is multiplied by a row of a plane."""
-    first, last, share, line, varies = span
+def cut(plane, first, last, share, line, varies):  # type: ignore[no-untyped-def]
+    """Change the result of `span` for a read whose share is multiplied by a row of a plane."""
     cast = line.dtype.type
     zero, one = cast(0.0), cast(1.0)
     while first < last and plane[first] == zero:
@@ -104,12 +76,12 @@ def cut(plane, span):  # type: ignore[no-untyped-def]
         for u in range(first, last):
             holes += plane[u] != one
         if holes == 0:
-            return Span(first, last, share, line, False)
+            return first, last, share, False
         for u in range(first, last):
             line[u] = share
     for u in range(first, last):
         line[u] *= plane[u]
-    return Span(first, last, zero, line, True)
+    return first, last, zero, True
 
 
 @fused
@@ -128,9 +100,9 @@ def _seen(shift, first, last, width):  # type: ignore[no-untyped-def]
 
 
 @fused
-def read_whole(source, dx, dy, y, first, last, lines):  # type: ignore[no-untyped-def]
-    """Read columns first to last of a read that moves whole pixels."""
-    img, at, (height, width), unit, ground = source
+def read_whole(img, at, shape, unit, dx, dy, ground, y, first, last, lines):  # type: ignore[no-untyped-def]
+    """Read columns first to last of a read that moves whole pixels; ``at`` is where its picture begins."""
+    height, width = shape
     inside = 0 <= y + dy < height
     low, high = _seen(dx, first, last, width) if inside else (first, first)
     for c in range(len(lines)):
@@ -175,14 +147,14 @@ def _settle(place, first, near, far, length):  # type: ignore[no-untyped-def]
 
 
 @fused.noinline
-def tap(m, y, first, last, shape, taps):  # type: ignore[no-untyped-def]
-    """Write the taps of columns first to last of a row."""
+def tap(m, y, first, last, shape, taps, index):  # type: ignore[no-untyped-def]
+    """Write for a row's pixels the lines PLACE, FIRST, NEAR and FAR of each axis to ``taps``, and the first pixel to ``index``."""
     width = np.int32(shape[1])
-    across, down = taps.lines[:AXIS], taps.lines[AXIS:]
+    across, down = taps[:AXIS], taps[AXIS:]
     _places(m, y, first, across[PLACE][first:last], down[PLACE][first:last])
     for lines, length in ((across, shape[1]), (down, shape[0])):
         _settle(lines[PLACE][first:last], lines[FIRST][first:last], lines[NEAR][first:last], lines[FAR][first:last], length)
-    column, row, into = across[FIRST][first:last], down[FIRST][first:last], taps.index[first:last]
+    column, row, into = across[FIRST][first:last], down[FIRST][first:last], index[first:last]
     for u in range(len(into)):
         into[u] = np.int32(np.int32(row[u]) * width + np.int32(column[u]))
 
@@ -194,21 +166,15 @@ def _steps(shape):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _weights(taps, first, last):  # type: ignore[no-untyped-def]
-    """The weights of columns first to last: of the left, right, upper and lower pixels."""
-    left, right, upper, lower = taps.lines[NEAR], taps.lines[FAR], taps.lines[AXIS + NEAR], taps.lines[AXIS + FAR]
-    return left[first:last], right[first:last], upper[first:last], lower[first:last]
-
-
-@fused
-def read(source, first, last, taps, lines):  # type: ignore[no-untyped-def]
+def read(img, at, shape, unit, ground, first, last, taps, index, lines):  # type: ignore[no-untyped-def]
     """Interpolate columns first to last of a read."""
-    img, at, shape, unit, ground = source
-    (left, right, upper, lower), (across, down) = _weights(taps, first, last), _steps(shape)
-    index, one = taps.index[first:last], left.dtype.type(unit)
+    cast = taps.dtype.type
+    left, right, upper, lower = taps[NEAR], taps[FAR], taps[AXIS + NEAR], taps[AXIS + FAR]
+    across, down = _steps(shape)
     for c in range(len(lines)):
         base = np.uint64(at + c * shape[0] * shape[1])
-        _mean(img, base, across, down, index, left, right, upper, lower, one, ground[c], lines[c][first:last])
+        _mean(img, base, across, down, index[first:last], left[first:last], right[first:last], upper[first:last],
+              lower[first:last], cast(unit), ground[c], lines[c][first:last])  # fmt: skip
 
 
 @fused.noinline
@@ -226,12 +192,10 @@ def _mean(img, base, across, down, index, left, right, upper, lower, unit, outsi
 
 
 @fused.noinline
-def read_straight(m, source, y, first, last, taps, lines):  # type: ignore[no-untyped-def]
+def read_straight(m, img, at, shape, unit, ground, y, first, last, taps, index, lines):  # type: ignore[no-untyped-def]
     """Interpolate a read whose rows run along the picture's rows, which are mixed first: two pixels are looked up, not four."""
-    img, at, shape, unit, ground = source
-    cast, (height, width) = taps.lines.dtype.type, shape
-    across, down, into = taps.lines[:AXIS], taps.lines[AXIS:], taps.index[first:last]
-    mixed = down[PLACE][:width]
+    cast, (height, width) = taps.dtype.type, shape
+    across, down, into, mixed = taps[:AXIS], taps[AXIS:], index[first:last], taps[AXIS + PLACE][:width]
     _places(m, y, first, across[PLACE][first:last], down[PLACE][first:last])
     _settle(across[PLACE][first:last], across[FIRST][first:last], across[NEAR][first:last], across[FAR][first:last], width)
     one = down[PLACE][first : first + 1], down[FIRST][:1], down[NEAR][:1], down[FAR][:1]
@@ -267,9 +231,8 @@ def _between(row, beside, index, left, right, vertical, outside, line):  # type:
 
 
 @fused.noinline
-def lay(lines, above, span):  # type: ignore[no-untyped-def]
+def lay(lines, above, first, last, share, line, varies):  # type: ignore[no-untyped-def]
     """Blend a read over the lines below it, as ``torch.lerp`` does; pixels that do not show pass on no NaN."""
-    first, last, share, line, varies = span
     half, one, zero = line.dtype.type(0.5), line.dtype.type(1.0), line.dtype.type(0.0)
     for c in range(len(lines)):
         below, over = lines[c][first:last], above[c][first:last]
@@ -290,9 +253,8 @@ def lay(lines, above, span):  # type: ignore[no-untyped-def]
 
 
 @fused.noinline
-def rest(factor, span, low, high):  # type: ignore[no-untyped-def]
+def rest(factor, first, last, share, line, varies, low, high):  # type: ignore[no-untyped-def]
     """Multiply columns low to high of ``factor`` by the share that a read leaves to those below it."""
-    first, last, share, line, varies = span
     one, low, high = factor.dtype.type(1.0), max(first, low), min(last, high)
     left, shares = factor[low:high], line[low:high]
     if varies:
@@ -324,11 +286,12 @@ def give_whole(into, at, shape, channels, dx, dy, grad, begin, y, first, last, w
 
 
 @fused.noinline
-def give(into, at, shape, channels, grad, begin, y, first, last, weight, taps):  # type: ignore[no-untyped-def]
+def give(into, at, shape, channels, grad, begin, y, first, last, weight, taps, index):  # type: ignore[no-untyped-def]
     """Add a row's gradient, weighted, to the four pixels that each of its pixels was interpolated from."""
     height, width = shape
-    cast, index = weight.dtype.type, taps.index
-    (left, right, upper, lower), (across, down) = _weights(taps, 0, width), _steps(shape)
+    cast = weight.dtype.type
+    left, right, upper, lower = taps[NEAR], taps[FAR], taps[AXIS + NEAR], taps[AXIS + FAR]
+    across, down = _steps(shape)
     for c in range(channels):
         base, start = np.uint64(at + c * height * width), begin + (c * height + y) * width
         upstream = grad[start : start + width]
@@ -387,9 +350,8 @@ def to_box(opacity, box, k, edge, y, first, last, slope, into):  # type: ignore[
 
 
 @fused.noinline
-def to_plane(plane, span, slope, into):  # type: ignore[no-untyped-def]
+def to_plane(plane, first, last, share, line, varies, slope, into):  # type: ignore[no-untyped-def]
     """Write a row's gradient of the plane to ``into``; turn ``slope`` into the gradient of the share before the plane."""
-    first, last, share, line, varies = span
     into[:] = into.dtype.type(0.0)
     for u in range(first, last):
         into[u] = (line[u] if varies else share) * slope[u]
@@ -418,16 +380,18 @@ def _slopes(place, first, length):  # type: ignore[no-untyped-def]
 
 
 @fused.noinline
-def to_map(source, y, span, grad, taps, into):  # type: ignore[no-untyped-def]
+def to_map(  # type: ignore[no-untyped-def]
+    img, at, shape, unit, ground, y, first, last, share, line, varies, grad, taps, index, into
+):
     """Add a row's part in the gradient of a read's map, six numbers."""
-    (img, at, shape, unit, ground), (first, last, share, line, varies), (lines, index) = source, span, taps
     height, width = shape
-    cast = lines.dtype.type
-    (left, right, upper, lower), (across, down) = _weights(taps, 0, width), _steps(shape)
+    cast = taps.dtype.type
+    left, right, upper, lower = taps[NEAR], taps[FAR], taps[AXIS + NEAR], taps[AXIS + FAR]
+    across, down = _steps(shape)
     by_x = by_y = x_alone = y_alone = 0.0
     for u in range(first, last):
-        to_left, to_right = _slopes(lines[PLACE, u], lines[FIRST, u], width)
-        to_upper, to_lower = _slopes(lines[AXIS + PLACE, u], lines[AXIS + FIRST, u], height)
+        to_left, to_right = _slopes(taps[PLACE, u], taps[FIRST, u], width)
+        to_upper, to_lower = _slopes(taps[AXIS + PLACE, u], taps[AXIS + FIRST, u], height)
         along_x = along_y = 0.0
         for c in range(len(grad)):
             i, outside = np.uint64(at + c * height * width + index[u]), ground[c]

@@ -51,30 +51,22 @@ class Reads(NamedTuple):
 
 
 class Room(NamedTuple):
-    """A thread's scratch: the `Taps` of a row, two lines of shares, lines of pictures; four numbers per read."""
+    """A thread's scratch: the lines of `rows.tap` and its index, two lines of shares, lines of pictures; four numbers per read."""
 
     taps: Any
+    index: Any
     shares: Any
     lines: Any
     spans: Any
 
 
 @fused
-def _is_cut(reads, i, k):  # type: ignore[no-untyped-def]
-    """Whether the plane cuts a read: it cuts the last, if there is one."""
-    return len(reads.plane[i]) > 0 and k == reads.opacity.shape[1] - 1
-
-
-@fused
-def _uncut(call, reads, i, k, y, line):  # type: ignore[no-untyped-def]
-    return rows.span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, call.width, line)
-
-
-@fused
 def _span(call, reads, i, k, y, line):  # type: ignore[no-untyped-def]
     """As `rows.span`, for a read of a sample, and cut by the plane if it is the last."""
-    found = _uncut(call, reads, i, k, y, line)
-    return rows.cut(reads.plane[i, y], found) if _is_cut(reads, i, k) else found
+    first, last, share, varies = rows.span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, call.width, line)
+    if len(reads.plane[i]) > 0 and k == reads.opacity.shape[1] - 1:
+        return rows.cut(reads.plane[i, y], first, last, share, line, varies)
+    return first, last, share, varies
 
 
 @fused
@@ -88,27 +80,21 @@ def _shift(reads, i, k):  # type: ignore[no-untyped-def]
     return False, np.int64(0), np.int64(0)
 
 
-@fused
-def _source(img, call, reads, i, k):  # type: ignore[no-untyped-def]
-    """What read k of sample i reads."""
-    at = (i + reads.offset[i, k]) * call.channels * call.height * call.width
-    return rows.Source(img, at, (call.height, call.width), call.unit, reads.ground)
-
-
 @fused.noinline
 def _show(img, call, reads, i, k, y, first, last, room, lines):  # type: ignore[no-untyped-def]
     """Read columns first to last of row y of read k of sample i."""
-    source = _source(img, call, reads, i, k)
+    shape = call.height, call.width
+    at = (i + reads.offset[i, k]) * call.channels * call.height * call.width
     moves, dx, dy = _shift(reads, i, k)
     if moves:
-        rows.read_whole(source, dx, dy, y, first, last, lines)
+        rows.read_whole(img, at, shape, call.unit, dx, dy, reads.ground, y, first, last, lines)
         return
     m = reads.maps[i, k]
     if (m[1] == 0) & (m[3] == 0):
-        rows.read_straight(m, source, y, first, last, room.taps, lines)
+        rows.read_straight(m, img, at, shape, call.unit, reads.ground, y, first, last, room.taps, room.index, lines)
         return
-    rows.tap(m, y, first, last, source.shape, room.taps)
-    rows.read(source, first, last, room.taps, lines)
+    rows.tap(m, y, first, last, shape, room.taps, room.index)
+    rows.read(img, at, shape, call.unit, reads.ground, first, last, room.taps, room.index, lines)
 
 
 @fused.noinline
@@ -118,7 +104,7 @@ def _look(call, reads, i, y, spans, line):  # type: ignore[no-untyped-def]
     """
     lowest, one, zero = np.int64(-1), line.dtype.type(1.0), line.dtype.type(0.0)
     for k in range(len(spans)):
-        first, last, share, _, varies = _span(call, reads, i, k, y, line)
+        first, last, share, varies = _span(call, reads, i, k, y, line)
         own = spans[k]
         own[0], own[1], own[2] = first, last if varies or share != zero else first, 2 if varies else (1 if share == one else 0)
         if last > first:
@@ -169,7 +155,8 @@ def forward(img, call, reads, out, room, start, stop):  # type: ignore[no-untype
                 _show(img, call, reads, i, k, y, first, last, room, under)
             else:
                 _show(img, call, reads, i, k, y, first, last, room, above)
-                rows.lay(under, above, rows.Span(first, last, *_span(call, reads, i, k, y, line)[2:]))
+                _, _, share, varies = _span(call, reads, i, k, y, line)
+                rows.lay(under, above, first, last, share, line, varies)
         if not straight:
             for c in range(channels):
                 at = ((i * channels + c) * height + y) * width
@@ -193,78 +180,67 @@ def to_sources(grad, call, reads, order, begins, into, room, start, stop):  # ty
         for entry_ in range(begins[j], begins[j + 1]):
             i, k = order[entry_] // count, order[entry_] % count
             for y in range(height):
-                first, last, share, _, varies = _span(call, reads, i, k, y, line)
+                first, last, share, varies = _span(call, reads, i, k, y, line)
                 if last <= first:
                     continue
                 for u in range(first, last):
                     factor[u] = line[u] if varies else share
                 for above in range(k + 1, count):
-                    rows.rest(factor, _span(call, reads, i, above, y, line), first, last)
+                    low, high, part, fades = _span(call, reads, i, above, y, line)
+                    rows.rest(factor, low, high, part, line, fades, first, last)
                 moves, dx, dy = _shift(reads, i, k)
                 if moves:
                     rows.give_whole(into, j * size, shape, channels, dx, dy, grad, i * size, y, first, last, factor)
                 else:
-                    rows.tap(reads.maps[i, k], y, first, last, shape, room.taps)
-                    rows.give(into, j * size, shape, channels, grad, i * size, y, first, last, factor, room.taps)
-
-
-@fused
-def _lines(stack, place, channels):  # type: ignore[no-untyped-def]
-    """A line for each channel, at a place of a stack of such: the ground, then a read and the result with it, read by read."""
-    return stack[place * channels : (place + 1) * channels]
-
-
-@fused.noinline
-def _stack(img, call, reads, i, y, room, stack):  # type: ignore[no-untyped-def]
-    """Compute a row again, and keep each read and what it covers."""
-    channels, line = call.channels, room.shares[0]
-    for c in range(channels):
-        stack[c, : call.width] = reads.ground[c]
-    for k in range(len(reads.opacity[i])):
-        below, above = _lines(stack, 2 * k, channels), _lines(stack, 2 * k + 1, channels)
-        after = _lines(stack, 2 * k + 2, channels)
-        _show(img, call, reads, i, k, y, 0, call.width, room, above)
-        for c in range(channels):
-            copy(below[c], after[c])
-        rows.lay(after, above, _span(call, reads, i, k, y, line))
-
-
-@fused.noinline
-def _to_read(img, call, reads, i, k, y, room, stack, upstream, sums, cut_out):  # type: ignore[no-untyped-def]
-    """Pass a row's gradient on to the numbers of read k, and turn it into that of what the read covers."""
-    channels, width, line, slope = call.channels, call.width, room.shares[0], room.shares[1]
-    if not (call.covers and k == 0):
-        below, above = _lines(stack, 2 * k, channels), _lines(stack, 2 * k + 1, channels)
-        rows.slopes_of_share(above, below, upstream, 0, width, slope)
-        if _is_cut(reads, i, k):
-            rows.to_plane(reads.plane[i, y], _uncut(call, reads, i, k, y, line), slope, cut_out[i, y])
-        rows.to_box(reads.opacity[i], reads.box[i], k, call.edge, y, 0, width, slope, sums)
-    span = _span(call, reads, i, k, y, line)
-    if len(reads.maps[i]) > 0 and span.last > span.first:
-        source = _source(img, call, reads, i, k)
-        rows.tap(reads.maps[i, k], y, span.first, span.last, source.shape, room.taps)
-        rows.to_map(source, y, span, upstream, room.taps, sums[5:])
-    for c in range(channels):
-        rows.rest(upstream[c], span, 0, width)
+                    rows.tap(reads.maps[i, k], y, first, last, shape, room.taps, room.index)
+                    rows.give(into, j * size, shape, channels, grad, i * size, y, first, last, factor, room.taps, room.index)
 
 
 @entry
 def to_numbers(grad, img, call, reads, sums, cut_out, room, start, stop):  # type: ignore[no-untyped-def]
     """The gradients of the table's rows of samples start to stop: opacity, four numbers of the rectangle, six of the map; and of
     the plane.
-
-    A read's share has the difference between it and what it covers for a slope, so each row is first computed again.
     """
     grad, img = numbers(grad), numbers(img)
     channels, height, width = call.channels, call.height, call.width
-    cast, upstream, stack = room.lines.dtype.type, room.lines[:channels], room.lines[channels:]
+    count, cast = reads.opacity.shape[1], room.lines.dtype.type
+    line, slope, upstream, stack = room.shares[0], room.shares[1], room.lines[:channels], room.lines[channels:]
+    shape, size = (height, width), channels * height * width
     for i in range(start, stop):
         sums[i, :, :] = 0.0
         for y in range(height):
+            under = stack[:channels]
             for c in range(channels):
+                under[c, :width] = reads.ground[c]
                 at = ((i * channels + c) * height + y) * width
                 for u in range(width):
                     upstream[c, u] = cast(grad[at + u])
-            _stack(img, call, reads, i, y, room, stack)
-            for k in range(reads.opacity.shape[1] - 1, -1, -1):
-                _to_read(img, call, reads, i, k, y, room, stack, upstream, sums[i, k], cut_out)
+            for k in range(count):  # keep what each read covers
+                below, above, after = stack[2 * k * channels :], stack[(2 * k + 1) * channels :], stack[(2 * k + 2) * channels :]
+                first, last, share, varies = _span(call, reads, i, k, y, line)
+                _show(img, call, reads, i, k, y, 0, width, room, above[:channels])
+                for c in range(channels):
+                    copy(below[c], after[c])
+                rows.lay(after[:channels], above[:channels], first, last, share, line, varies)
+            for k in range(count - 1, -1, -1):
+                below, above = stack[2 * k * channels :][:channels], stack[(2 * k + 1) * channels :][:channels]
+                first, last, share, varies = _span(call, reads, i, k, y, line)
+                if not (call.covers and k == 0):
+                    rows.slopes_of_share(above, below, upstream, 0, width, slope)
+                    if len(reads.plane[i]) > 0 and k == count - 1:
+                        low, high, part, fades = rows.span(
+                            reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line
+                        )
+                        rows.to_plane(reads.plane[i, y], low, high, part, line, fades, slope, cut_out[i, y])
+                        first, last, share, varies = _span(call, reads, i, k, y, line)
+                    rows.to_box(reads.opacity[i], reads.box[i], k, call.edge, y, 0, width, slope, sums[i, k])
+                if len(reads.maps[i]) > 0 and last > first:
+                    m = reads.maps[i, k]
+                    rows.tap(m, y, first, last, shape, room.taps, room.index)
+                    at, into = (i + reads.offset[i, k]) * size, sums[i, k, 5:]
+                    rows.to_map(
+                        img, at, shape, call.unit, reads.ground, y, first, last, share, line, varies, upstream, room.taps,
+                        room.index, into,
+                    )  # fmt: skip
+                for c in range(channels):
+                    rows.rest(upstream[c], first, last, share, line, varies, 0, width)

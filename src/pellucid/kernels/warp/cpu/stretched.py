@@ -5,8 +5,6 @@ Must not: know how footprints are made (``../footprint.py``), or colours.
 Read next: ``footprint.py``, where all of them share one.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from pellucid.kernels.jit import fused
@@ -16,31 +14,6 @@ from pellucid.kernels.warp.cpu.layout import COVER, X, Y
 __all__ = ["add_stretched", "read_stretched"]
 
 _FAR = float(1 << 22)
-
-
-class Stretch(NamedTuple):
-    """A kernel around a point: the four numbers of its axes, the cubic kernel's parameter (0: a tent), its share of the result."""
-
-    frame: Any
-    cubic: Any
-    share: Any
-
-
-class Slopes(NamedTuple):
-    """The gradients of a kernel's share and of its frame, and of the point's x and y."""
-
-    share: Any
-    frame: Any
-    x: Any
-    y: Any
-
-
-class Moments(NamedTuple):
-    """Sums over pixels: of slopes, and of slopes times the pixel's distance along x and along y."""
-
-    plain: Any
-    x: Any
-    y: Any
 
 
 @fused
@@ -89,12 +62,17 @@ def _total(place, frame, cubic):  # type: ignore[no-untyped-def]
 
 
 @fused
-def _stretches(call, shapes, row, p):  # type: ignore[no-untyped-def]
-    """For a pixel: the kernel over a parallelogram, and that along the axes."""
+def _frames(shapes, row, p):  # type: ignore[no-untyped-def]
+    """For a pixel: the parallelogram's frame, that along the axes, and the share of the first."""
     s = shapes[row]
-    zero, one, cubic = s.dtype.type(0.0), s.dtype.type(1.0), s.dtype.type(call.cubic if call.taps == 4 else 0.0)
-    turned = Stretch((s[0, p], s[1, p], s[2, p], s[3, p]), cubic, s[6, p])
-    return turned, Stretch((s[4, p], zero, zero, s[5, p]), cubic, one - s[6, p])
+    zero = s.dtype.type(0.0)
+    return (s[0, p], s[1, p], s[2, p], s[3, p]), (s[4, p], zero, zero, s[5, p]), s[6, p]
+
+
+@fused
+def _parameter(call, x):  # type: ignore[no-untyped-def]
+    """The cubic kernel's parameter; 0 stands for a tent."""
+    return x.dtype.type(call.cubic if call.taps == 4 else 0.0)
 
 
 @fused
@@ -104,9 +82,8 @@ def _pixel(call, spot, u):  # type: ignore[no-untyped-def]
 
 
 @fused.noinline
-def _read(img, call, stretch, x, y, u, out, cover):  # type: ignore[no-untyped-def]
+def _read(img, call, frame, cubic, share, x, y, u, out, cover):  # type: ignore[no-untyped-def]
     """Add a share of the mean around a point, three channels at a time."""
-    frame, cubic, share = stretch
     base, channels, shape, unit, mode = np.uint64(call.base), call.channels, (call.height, call.width), call.unit, call.mode
     number, zero = type(x), type(x)(0.0)
     left, right, top, bottom, x, y = _place(x, y, frame, cubic)
@@ -146,80 +123,70 @@ def read_stretched(img, call, shapes, spot, strip, out):  # type: ignore[no-unty
         shapes: (samples or 1, 7, pixels), as ``../footprint.py`` describes them.
     """
     x, y, cover, channels, mode = strip.rows[X], strip.rows[Y], strip.rows[COVER], call.channels, call.mode
-    zero, one, row = x.dtype.type(0.0), x.dtype.type(1.0), spot.b if len(shapes) > 1 else 0
+    zero, one, cubic, row = x.dtype.type(0.0), x.dtype.type(1.0), _parameter(call, x), spot.b if len(shapes) > 1 else 0
     for u in range(len(x)):
         cover[u] = zero
         for c in range(channels):
             out[c, u] = zero
         if not (np.isfinite(x[u]) & np.isfinite(y[u])):
             continue
-        turned, straight = _stretches(call, shapes, row, _pixel(call, spot, u))
-        if turned.share > zero:
-            _read(img, call, turned, x[u], y[u], u, out, cover)
-        if turned.share < one:
-            _read(img, call, straight, x[u], y[u], u, out, cover)
+        frame, straight, share = _frames(shapes, row, _pixel(call, spot, u))
+        if share > zero:
+            _read(img, call, frame, cubic, share, x[u], y[u], u, out, cover)
+        if share < one:
+            _read(img, call, straight, cubic, one - share, x[u], y[u], u, out, cover)
         if mode != FILLED:
             cover[u] = one
 
 
-@fused
-def _add_pixel(img, call, v, k, part, needs_image, to_image, u, g, to_cover):  # type: ignore[no-untyped-def]
-    """The gradient of the weight of a pixel; its own gradient, by its part of the mean, is added to the image's."""
-    (height, width), unit, mode = (call.height, call.width), call.unit, call.mode
-    read = type(part)(0.0)
-    if (mode != FILLED) | ((v >= 0) & (v < height) & (k >= 0) & (k < width)):
-        i, j = fold(v, height, mode), fold(k, width, mode)
-        start = np.uint64(call.base) + np.uint64(i) * np.uint64(call.stride_y) + np.uint64(j) * np.uint64(call.stride_x)
-        into = np.uint64(call.own + i * width + j)
-        read = to_cover[u] if mode == FILLED else read
-        for c in range(call.channels):
-            read += unit * g[c, u] * img[start]
-            if needs_image:
-                to_image[into] += part * unit * g[c, u]
-            start += np.uint64(call.stride_c)
-            into += np.uint64(height * width)
-    return read
-
-
-@fused
-def _plus(sums, slope, across, down, factor):  # type: ignore[no-untyped-def]
-    """The moments with those of one more pixel, times a factor."""
-    return Moments(sums.plain + slope * factor, sums.x + slope * across * factor, sums.y + slope * down * factor)
-
-
 @fused.noinline
-def _add(img, call, stretch, needs_image, to_image, x, y, u, g, to_cover):  # type: ignore[no-untyped-def]
-    """Pass one share of a pixel's gradient on: the adjoint of :func:`_read`. Returns the `Slopes`.
+def _add(img, call, frame, cubic, share, needs_image, to_image, x, y, u, g, to_cover):  # type: ignore[no-untyped-def]
+    """Pass one share of a pixel's gradient on: the adjoint of :func:`_read`.
 
-    A mean is a sum of pixels by their weights over the sum of the weights, so both kinds of slopes are summed: those times what the
-    pixels give, and those of the weights alone.
+    Returns:
+        The gradient of the share, and those of the frame's four numbers, of x and of y.
     """
-    (frame, cubic, share), number, zero, unit = stretch, type(x), type(x)(0.0), type(x)(1.0)
+    base, channels, shape, unit, mode = np.uint64(call.base), call.channels, (call.height, call.width), call.unit, call.mode
+    number, zero, own = type(x), type(x)(0.0), call.own
     place = _place(x, y, frame, cubic)
     left, right, top, bottom, x, y = place
-    if (call.mode == FILLED) & ((right < 0) | (left >= call.width) | (bottom < 0) | (top >= call.height)):
-        return Slopes(zero, (zero, zero, zero, zero), zero, zero)
-    whole, total, none = number(1.0) / _total(place, frame, cubic), zero, Moments(zero, zero, zero)
-    given_one = given_two = bare_one = bare_two = none  # of slopes along the first and the second axis
+    if (mode == FILLED) & ((right < 0) | (left >= shape[1]) | (bottom < 0) | (top >= shape[0])):
+        return zero, (zero, zero, zero, zero), zero, zero
+    whole = number(1.0) / _total(place, frame, cubic)
+    plane = np.uint64(shape[0] * shape[1])
+    total = one_0 = one_x = one_y = two_0 = two_x = two_y = zero  # sums of slopes times the pixels read
+    bare_10 = bare_1x = bare_1y = bare_20 = bare_2x = bare_2y = zero  # and of slopes alone
     for v in range(top, bottom + 1):
         down = number(v) - y
         for k in range(left, right + 1):
             across = number(k) - x
             weight, one, two = _tap(frame, across, down, cubic)
-            read = _add_pixel(img, call, v, k, share * whole * weight, needs_image, to_image, u, g, to_cover)
+            read = zero
+            if (mode != FILLED) | ((v >= 0) & (v < shape[0]) & (k >= 0) & (k < shape[1])):
+                i, j = fold(v, shape[0], mode), fold(k, shape[1], mode)
+                start = base + np.uint64(i) * np.uint64(call.stride_y) + np.uint64(j) * np.uint64(call.stride_x)
+                into = np.uint64(own + i * shape[1] + j)
+                read = to_cover[u] if mode == FILLED else zero
+                for c in range(channels):
+                    read += unit * g[c, u] * img[start]
+                    if needs_image:
+                        to_image[into] += share * whole * weight * unit * g[c, u]
+                    start += np.uint64(call.stride_c)
+                    into += plane
             total += weight * read
-            given_one, given_two = _plus(given_one, one, across, down, read), _plus(given_two, two, across, down, read)
-            bare_one, bare_two = _plus(bare_one, one, across, down, unit), _plus(bare_two, two, across, down, unit)
+            one_0, one_x, one_y = one_0 + one * read, one_x + one * across * read, one_y + one * down * read
+            two_0, two_x, two_y = two_0 + two * read, two_x + two * across * read, two_y + two * down * read
+            bare_10, bare_1x, bare_1y = bare_10 + one, bare_1x + one * across, bare_1y + one * down
+            bare_20, bare_2x, bare_2y = bare_20 + two, bare_2x + two * across, bare_2y + two * down
     total, part = total * whole, share * whole
     to_frame = (
-        part * (given_one.x - total * bare_one.x),
-        part * (given_one.y - total * bare_one.y),
-        part * (given_two.x - total * bare_two.x),
-        part * (given_two.y - total * bare_two.y),
+        part * (one_x - total * bare_1x),
+        part * (one_y - total * bare_1y),
+        part * (two_x - total * bare_2x),
+        part * (two_y - total * bare_2y),
     )
-    along_one, along_two = part * (given_one.plain - total * bare_one.plain), part * (given_two.plain - total * bare_two.plain)
-    to_x, to_y = -(frame[0] * along_one + frame[2] * along_two), -(frame[1] * along_one + frame[3] * along_two)
-    return Slopes(total, to_frame, to_x, to_y)
+    along_one, along_two = part * (one_0 - total * bare_10), part * (two_0 - total * bare_20)
+    return total, to_frame, -(frame[0] * along_one + frame[2] * along_two), -(frame[1] * along_one + frame[3] * along_two)
 
 
 @fused.noinline
@@ -234,22 +201,27 @@ def add_stretched(img, call, shapes, spot, needs, strip, g, to_cover, to_image, 
         along: where the points' gradients are written.
     """
     x, y, along_x, along_y, pixels = strip.rows[X], strip.rows[Y], along[0], along[1], shapes.shape[2]
-    zero, one, row = x.dtype.type(0.0), x.dtype.type(1.0), spot.b if len(shapes) > 1 else 0
+    zero, one, cubic, row = x.dtype.type(0.0), x.dtype.type(1.0), _parameter(call, x), spot.b if len(shapes) > 1 else 0
     for u in range(len(x)):
         along_x[u] = along_y[u] = zero
         if not (np.isfinite(x[u]) & np.isfinite(y[u])):
             continue
         p = _pixel(call, spot, u)
-        turned, straight = _stretches(call, shapes, row, p)
+        frame, straight, share = _frames(shapes, row, p)
         # The share's gradient is the difference of the two means, so both are read where it may move.
-        by_turned = by_straight = Slopes(zero, (zero, zero, zero, zero), zero, zero)
-        between = (turned.share > zero) & (turned.share < one)
-        if turned.share > zero:
-            by_turned = _add(img, call, turned, needs[0], to_image, x[u], y[u], u, g, to_cover)
-        if turned.share < one:
-            by_straight = _add(img, call, straight, needs[0], to_image, x[u], y[u], u, g, to_cover)
-        along_x[u], along_y[u] = by_turned.x + by_straight.x, by_turned.y + by_straight.y
+        turned, to_frame, turned_x, turned_y = zero, (zero, zero, zero, zero), zero, zero
+        plain, to_straight, plain_x, plain_y = zero, (zero, zero, zero, zero), zero, zero
+        between = (share > zero) & (share < one)
+        if share > zero:
+            turned, to_frame, turned_x, turned_y = _add(
+                img, call, frame, cubic, share, needs[0], to_image, x[u], y[u], u, g, to_cover
+            )
+        if share < one:
+            plain, to_straight, plain_x, plain_y = _add(
+                img, call, straight, cubic, one - share, needs[0], to_image, x[u], y[u], u, g, to_cover
+            )
+        along_x[u], along_y[u] = turned_x + plain_x, turned_y + plain_y
         if needs[1]:
-            sums[p], sums[pixels + p], sums[2 * pixels + p], sums[3 * pixels + p] = by_turned.frame
-            sums[4 * pixels + p], sums[5 * pixels + p] = by_straight.frame[0], by_straight.frame[3]
-            sums[6 * pixels + p] = by_turned.share - by_straight.share if between else zero
+            sums[p], sums[pixels + p], sums[2 * pixels + p], sums[3 * pixels + p] = to_frame
+            sums[4 * pixels + p], sums[5 * pixels + p] = to_straight[0], to_straight[3]
+            sums[6 * pixels + p] = turned - plain if between else zero
