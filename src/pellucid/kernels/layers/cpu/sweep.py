@@ -196,51 +196,67 @@ def to_sources(grad, call, reads, order, begins, into, room, start, stop):  # ty
                     rows.give(into, j * size, shape, channels, grad, i * size, y, first, last, factor, room.taps, room.index)
 
 
+@fused
+def _lines(stack, place, channels):  # type: ignore[no-untyped-def]
+    """A line for each channel, at a place of a stack of such: the ground, then a read and the result with it, read by read."""
+    return stack[place * channels : (place + 1) * channels]
+
+
+@fused.noinline
+def _stack(img, call, reads, i, y, room, stack):  # type: ignore[no-untyped-def]
+    """Compute a row again, and keep each read and what it covers."""
+    channels, line = call.channels, room.shares[0]
+    for c in range(channels):
+        stack[c, : call.width] = reads.ground[c]
+    for k in range(len(reads.opacity[i])):
+        below, above = _lines(stack, 2 * k, channels), _lines(stack, 2 * k + 1, channels)
+        after = _lines(stack, 2 * k + 2, channels)
+        _show(img, call, reads, i, k, y, 0, call.width, room, above)
+        for c in range(channels):
+            copy(below[c], after[c])
+        first, last, share, varies = _span(call, reads, i, k, y, line)
+        rows.lay(after, above, first, last, share, line, varies)
+
+
+@fused.noinline
+def _to_read(img, call, reads, i, k, y, room, stack, upstream, sums, cut_out):  # type: ignore[no-untyped-def]
+    """Pass a row's gradient on to the numbers of read k, and turn it into that of what the read covers."""
+    channels, height, width, line, slope = call.channels, call.height, call.width, room.shares[0], room.shares[1]
+    if not (call.covers and k == 0):
+        below, above = _lines(stack, 2 * k, channels), _lines(stack, 2 * k + 1, channels)
+        rows.slopes_of_share(above, below, upstream, 0, width, slope)
+        if len(reads.plane[i]) > 0 and k == reads.opacity.shape[1] - 1:  # the last read's share before the plane cuts it
+            low, high, part, fades = rows.span(reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line)
+            rows.to_plane(reads.plane[i, y], low, high, part, line, fades, slope, cut_out[i, y])
+        rows.to_box(reads.opacity[i], reads.box[i], k, call.edge, y, 0, width, slope, sums)
+    first, last, share, varies = _span(call, reads, i, k, y, line)
+    if len(reads.maps[i]) > 0 and last > first:
+        at, shape = (i + reads.offset[i, k]) * channels * height * width, (height, width)
+        rows.tap(reads.maps[i, k], y, first, last, shape, room.taps, room.index)
+        rows.to_map(
+            img, at, shape, call.unit, reads.ground, y, first, last, share, line, varies, upstream, room.taps, room.index, sums[5:]
+        )
+    for c in range(channels):
+        rows.rest(upstream[c], first, last, share, line, varies, 0, width)
+
+
 @entry
 def to_numbers(grad, img, call, reads, sums, cut_out, room, start, stop):  # type: ignore[no-untyped-def]
     """The gradients of the table's rows of samples start to stop: opacity, four numbers of the rectangle, six of the map; and of
     the plane.
+
+    The slope of a read's share is the difference between the read and what it covers, so each row is first computed again.
     """
     grad, img = numbers(grad), numbers(img)
     channels, height, width = call.channels, call.height, call.width
-    count, cast = reads.opacity.shape[1], room.lines.dtype.type
-    line, slope, upstream, stack = room.shares[0], room.shares[1], room.lines[:channels], room.lines[channels:]
-    shape, size = (height, width), channels * height * width
+    cast, upstream, stack = room.lines.dtype.type, room.lines[:channels], room.lines[channels:]
     for i in range(start, stop):
         sums[i, :, :] = 0.0
         for y in range(height):
-            under = stack[:channels]
             for c in range(channels):
-                under[c, :width] = reads.ground[c]
                 at = ((i * channels + c) * height + y) * width
                 for u in range(width):
                     upstream[c, u] = cast(grad[at + u])
-            for k in range(count):  # keep what each read covers
-                below, above, after = stack[2 * k * channels :], stack[(2 * k + 1) * channels :], stack[(2 * k + 2) * channels :]
-                first, last, share, varies = _span(call, reads, i, k, y, line)
-                _show(img, call, reads, i, k, y, 0, width, room, above[:channels])
-                for c in range(channels):
-                    copy(below[c], after[c])
-                rows.lay(after[:channels], above[:channels], first, last, share, line, varies)
-            for k in range(count - 1, -1, -1):
-                below, above = stack[2 * k * channels :][:channels], stack[(2 * k + 1) * channels :][:channels]
-                first, last, share, varies = _span(call, reads, i, k, y, line)
-                if not (call.covers and k == 0):
-                    rows.slopes_of_share(above, below, upstream, 0, width, slope)
-                    if len(reads.plane[i]) > 0 and k == count - 1:
-                        low, high, part, fades = rows.span(
-                            reads.opacity[i], reads.box[i], k, call.covers, call.edge, y, width, line
-                        )
-                        rows.to_plane(reads.plane[i, y], low, high, part, line, fades, slope, cut_out[i, y])
-                        first, last, share, varies = _span(call, reads, i, k, y, line)
-                    rows.to_box(reads.opacity[i], reads.box[i], k, call.edge, y, 0, width, slope, sums[i, k])
-                if len(reads.maps[i]) > 0 and last > first:
-                    m = reads.maps[i, k]
-                    rows.tap(m, y, first, last, shape, room.taps, room.index)
-                    at, into = (i + reads.offset[i, k]) * size, sums[i, k, 5:]
-                    rows.to_map(
-                        img, at, shape, call.unit, reads.ground, y, first, last, share, line, varies, upstream, room.taps,
-                        room.index, into,
-                    )  # fmt: skip
-                for c in range(channels):
-                    rows.rest(upstream[c], first, last, share, line, varies, 0, width)
+            _stack(img, call, reads, i, y, room, stack)
+            for k in range(reads.opacity.shape[1] - 1, -1, -1):
+                _to_read(img, call, reads, i, k, y, room, stack, upstream, sums[i, k], cut_out)
