@@ -6,7 +6,7 @@ import torch
 from pellucid.functional import gaussian_blur
 from pellucid.registration import align, align_volumes, fit_camera, refine_matches
 from pellucid.registration.bending import _stiff
-from pellucid.registration.camera import _grid, _taps
+from pellucid.registration.camera import _taps
 from pellucid.registration.maps import (
     MODELS,
     basis,
@@ -14,6 +14,7 @@ from pellucid.registration.maps import (
     corner_distance,
     corners,
     frame,
+    grid,
     lens_field,
     level_from_full,
     spline_field,
@@ -70,7 +71,7 @@ def test_parts_stay_on_the_device_of_their_numbers():
         spline_field(control, size, 4.0),
         _stiff(control, 2, 1e-6),
         _taps(variance),
-        *_grid(size, variance),
+        *grid(size, variance),
         where,
         inside(where, torch.zeros(1, 1, 4, 5, 6, device="meta")),
         moved_by(six, (4, 5, 6)),
