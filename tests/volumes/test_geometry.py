@@ -9,6 +9,7 @@ from scipy import ndimage
 from scipy.spatial.transform import Rotation
 
 import pellucid as P
+from pellucid.geometry.space import transform_points3
 from tests.volumes.cases import everything, voxels
 
 
@@ -226,3 +227,16 @@ def test_a_window_behind_a_field_has_a_gradient():
 
     assert torch.autograd.gradcheck(cropped, ((left + 0.25).requires_grad_(), x.requires_grad_()))
     assert torch.autograd.gradcheck(lambda x: cropped(left, x), x)
+
+
+@pytest.mark.parametrize("broken", ["point", "map"])
+def test_points_in_space_that_are_not_finite_in_one_number_give_nan_without_a_gradient(broken):
+    points = torch.arange(12.0, dtype=torch.float64).reshape(2, 2, 3)
+    maps = torch.eye(4, dtype=torch.float64).repeat(2, 1, 1)
+    (points if broken == "point" else maps)[0, 0, 1] = torch.nan
+    points.requires_grad_()
+    moved = transform_points3(points, maps)
+    (slope,) = torch.autograd.grad(moved.nan_to_num().sum(), points)
+    lost = torch.tensor([[True, broken == "map"], [False, False]])[..., None].expand(2, 2, 3)
+    assert torch.equal(moved.isnan(), lost)
+    assert torch.equal(slope, (~lost).double())
