@@ -67,15 +67,14 @@ def overhead(
     budget: Budget = 2.0,
     impl: ImplName = "auto",
     output: Output = None,
+    docs_page: Annotated[Path | None, typer.Option("--docs", help="The page whose section on overhead to rewrite.")] = None,
     strict: Annotated[bool, typer.Option(help="Exit with 1 if the budget is missed.")] = True,
 ) -> None:
-    """Time and Python calls on 8x3x64x64, eager; at most a quarter of kornia's."""
+    """Time and Python calls on 8x3x64x64, eager, and of one picture; at most a quarter of kornia's."""
     with _setting(threads):
         result = measure_overhead(impl=impl, budget=budget)
         data = report("overhead", {"budget_s": budget, "impl": impl}, overhead_rows(result))
-    _show(f"{describe(data['environment'])}\n\n{overhead_table(result)}")
-    if output is not None:
-        write_json(output / "overhead.json", data)
+    _finish("overhead", data, overhead_table(result), output, docs_page)
     if strict and not result.met():
         raise typer.Exit(1)
 

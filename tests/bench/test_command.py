@@ -111,8 +111,11 @@ def test_scaling(tmp_path):
 
 
 def test_overhead(tmp_path):
-    result = run("overhead", "--budget", "0.05", "--no-strict", "-o", str(tmp_path))
+    page = tmp_path / "page.md"
+    page.write_text("<!-- bench:overhead -->\n<!-- /bench:overhead -->\n")
+    result = run("overhead", "--budget", "0.05", "--no-strict", "-o", str(tmp_path), "--docs", str(page))
     assert result.exit_code == 0, result.output
+    assert "| flip: pellucid |" in page.read_text()
     rows = {row["subject"]: row for row in read(tmp_path / "overhead.json")["rows"]}
     assert rows["pellucid"]["calls"] > rows["pellucid"]["python_calls"] > 50
     missing = rows["kornia"]["status"] == "missing"
