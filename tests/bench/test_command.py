@@ -182,7 +182,7 @@ def test_unknown_names_are_refused(arguments):
 
 
 def overhead_of(seconds, calls, missing=None):
-    time = {"pellucid": Timing(seconds, seconds, seconds, 3), "kornia": Timing(1.0, 1.0, 1.0, 3)}
+    time = {"pellucid": Timing(seconds, seconds, seconds, 3, seconds), "kornia": Timing(1.0, 1.0, 1.0, 3, 1.0)}
     counts = {"pellucid": CallCount(calls, calls // 2), "kornia": CallCount(1000, 500)}
     return Overhead(time, time, time, counts, missing)
 

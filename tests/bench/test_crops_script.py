@@ -28,7 +28,7 @@ def test_every_timed_call_runs(script):
 
 
 def test_table(script):
-    one, two = Timing(1e-3, 1e-3, 1e-3, 3), Timing(3e-3, 2e-3, 4e-3, 3)
+    one, two = Timing(1e-3, 1e-3, 1e-3, 3, 1e-3), Timing(3e-3, 2e-3, 4e-3, 3, 2e-3)
     text = script.table({"pellucid": one, "kornia": two}, {"albumentations": "no module"})
     assert "| kornia | 3.0 | 2.0 to 4.0 | 3.00 |" in text
     assert "| albumentations | not installed: no module | | |" in text

@@ -46,7 +46,7 @@ def test_a_subject_that_differs_is_refused(monkeypatch):
 
 def test_ratios_are_of_medians():
     timing = {"pellucid": 0.010, "pellucid (reference)": 0.5, "kornia extract_patches_from_pyramid": 0.045}
-    rows = [patches._row(name, 1, "forward", Timing(s, s, s, 3)) for name, s in timing.items()]
+    rows = [patches._row(name, 1, "forward", Timing(s, s, s, 3, s)) for name, s in timing.items()]
     assert patches.speedups(rows) == {(1, "forward"): pytest.approx(4.5)}
     assert patches.speedups(rows[:2]) == {}
 
