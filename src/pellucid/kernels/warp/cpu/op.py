@@ -200,9 +200,12 @@ class _Prepared:
     def __call__(self, flat: Any, arrays: Sequence[Any]) -> Any:
         """(Memory, arrays for the tensors) -> memory of the result."""
         maps, windows, params, *_ = arrays
-        moved = self._moved(flat, maps, windows, params)
-        if moved is not None:
-            return moved
+        if self.move is not None and not (self.colored and params.any()):
+            shifts = whole(self.table, maps, windows, self.mode, self.size, self.tell)
+            if shifts is not None:  # it only moves whole pixels
+                out = np.empty(math.prod((*self.layout[0][:2], *self.size)), flat.dtype)
+                self.move(flat, shifts, out)
+                return out
         stays = self.resting is not None and maps.tobytes() == self.still * len(maps)
         if stays and self.looks_up and stays_apart(maps, params, self.flags, self.channels):
             return self._looked_up(flat, params)
@@ -210,17 +213,6 @@ class _Prepared:
             pictures = torch.from_numpy(flat).as_strided(*self.layout)
             return elements(direct(pictures, *(None if part is None else torch.from_numpy(part) for part in arrays), *self.static))
         return self._swept(flat, self._reading_of(maps, stays), maps, windows, params)
-
-    def _moved(self, flat: Any, maps: Any, windows: Any, params: Any) -> Any:
-        """The result of a pass that only moves whole pixels; None of another."""
-        if self.move is None or (self.colored and params.any()):
-            return None
-        shifts = whole(self.table, maps, windows, self.mode, self.size, self.tell)
-        if shifts is None:
-            return None
-        out = np.empty(math.prod((*self.layout[0][:2], *self.size)), flat.dtype)
-        self.move(flat, shifts, out)
-        return out
 
     def _looked_up(self, flat: Any, params: Any) -> Any:
         """The result of a pass that only exchanges the levels of bytes."""
