@@ -36,6 +36,7 @@ PARTS = {
             "tests/laws",
             "tests/oracle",
             "tests/contract/test_vectors.py",
+            "tests/volumes/test_geometry.py",
         ],
     ),
     "draws": (

@@ -236,7 +236,7 @@ def test_points_in_space_that_are_not_finite_in_one_number_give_nan_without_a_gr
     (points if broken == "point" else maps)[0, 0, 1] = torch.nan
     points.requires_grad_()
     moved = transform_points3(points, maps)
-    (slope,) = torch.autograd.grad(moved.nan_to_num().sum(), points)
+    (slope,) = torch.autograd.grad(moved.sum(), points)
     lost = torch.tensor([[True, broken == "map"], [False, False]])[..., None].expand(2, 2, 3)
     assert torch.equal(moved.isnan(), lost)
     assert torch.equal(slope, (~lost).double())
