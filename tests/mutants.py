@@ -26,6 +26,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CONTRACT = ["tests/contract/test_values.py", "tests/contract/test_targets.py"]
+LINES = ["tests/contract/test_lines.py", "tests/contract/test_polygons.py", "tests/functional/test_polygons.py"]
 PARTS = {
     "places": (
         ["geometry/*.py", "segments/chain.py", "transforms/warping.py", "transforms/affine.py", "transforms/crop.py"],
@@ -35,6 +36,7 @@ PARTS = {
             "tests/test_fusion.py",
             "tests/laws",
             "tests/oracle",
+            *LINES,
             "tests/contract/test_vectors.py",
             "tests/volumes/test_geometry.py",
         ],
@@ -53,6 +55,7 @@ PARTS = {
             "tests/boxes",
             *CONTRACT[::-1],
             "tests/contract/test_maps.py",
+            *LINES,
             "tests/test_pasting.py",
             "tests/test_mixing.py",
             "tests/views",
