@@ -49,7 +49,7 @@ __all__ = [
 ]  # fmt: skip
 
 _LEVELS = 256  # the number of byte levels: for more pixels, a table of all levels is less work
-_LARGE = 65536  # bytes of a sample
+_LARGE = 65536  # bytes of a sample: from here on, stacking whole samples takes less time than `index_copy`
 
 
 def in_units(image: Tensor) -> Tensor:
