@@ -33,7 +33,8 @@ from pellucid.pipeline import Pipeline
 from pellucid.random.arguments import check_choice
 from pellucid.random.key import Key
 from pellucid.targets.arrays import as_tensor, is_array
-from pellucid.targets.kinds import BOXES, IMAGE, TargetKind, classes_in, kind_in
+from pellucid.targets.kinds import BOXES, IMAGE, TargetKind, classes_in
+from pellucid.targets.options import kind_in
 from pellucid.transforms import RandomResizedCrop
 from pellucid.transforms.base import as_size
 from pellucid.types import Size

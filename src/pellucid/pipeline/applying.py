@@ -49,10 +49,10 @@ from pellucid.targets.arrays import as_given
 from pellucid.targets.cameras import check_followed, posed, residuals, turns
 from pellucid.targets.dropping import drop_rows
 from pellucid.targets.instances import Instances, instances_of
-from pellucid.targets.kinds import BOXES, IMAGES, VALID, turned_along
+from pellucid.targets.kinds import BOXES, IMAGES, VALID, Entry, turned_along
 from pellucid.targets.layers import laid_rows, mixed_labels, rows_beside_holes
 from pellucid.targets.options import Options
-from pellucid.targets.parsing import Entry, Parsed, batch_of, flatten, unflatten
+from pellucid.targets.parsing import Parsed, batch_of, flatten, unflatten
 from pellucid.targets.torchvision import wrap_like
 from pellucid.transforms.choices import exclude
 from pellucid.types import ImageSpec, Size

@@ -29,9 +29,9 @@ from pellucid.pipeline.records import Record
 from pellucid.random.arguments import whole_number
 from pellucid.random.key import Key
 from pellucid.segments import CurveSpec
-from pellucid.targets.kinds import IMAGES
+from pellucid.targets.kinds import IMAGES, Entry
 from pellucid.targets.options import Options
-from pellucid.targets.parsing import Entry, Parsed, flatten, parse, unflatten
+from pellucid.targets.parsing import Parsed, flatten, parse, unflatten
 from pellucid.transforms.choices import steps_of
 from pellucid.types import Size3
 

@@ -18,7 +18,8 @@ from pellucid.boxes import convert_boxes
 from pellucid.errors import ImplementationError, invalid
 from pellucid.geometry.polygons import polygon_of, rings_of
 from pellucid.random.key import Key
-from pellucid.targets.kinds import KINDS, kind_in
+from pellucid.targets.kinds import KINDS
+from pellucid.targets.options import kind_in
 from pellucid.transforms.color import Denormalize, Normalize
 
 if TYPE_CHECKING:

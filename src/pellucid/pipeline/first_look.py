@@ -16,8 +16,8 @@ from torch import Tensor
 from pellucid.core.tape import is_plain_eager
 from pellucid.engine.plan import Plan
 from pellucid.segments import CurveSpec
-from pellucid.targets.kinds import BOXES, IMAGES
-from pellucid.targets.parsing import Entry, Parsed
+from pellucid.targets.kinds import BOXES, IMAGES, Entry
+from pellucid.targets.parsing import Parsed
 from pellucid.transforms.base import Transform
 
 __all__ = ["Look"]

@@ -1,6 +1,6 @@
 """Maps between views of the same pictures: from the pixels of one view to those of another.
 
-Owns: `ViewMap`, and mapping points by a record, `forth` and `back`.
+Owns: `ViewMap`, what a record offers to maps, and mapping points by a record, `forth` and `back`.
 Must not: touch pixels or draw.
 Read next: ``records.py``.
 """
@@ -8,7 +8,7 @@ Read next: ``records.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import torch
 from jaxtyping import Bool, Float
@@ -16,16 +16,50 @@ from torch import Tensor
 
 from pellucid.core.constants import wide_dtype
 from pellucid.engine.execution import forwards, hops
+from pellucid.engine.lowering import Lowered
+from pellucid.engine.plan import Plan
 from pellucid.errors import invalid
 from pellucid.geometry.paths import expanded, follow, inside
 from pellucid.geometry.space import follow3
 from pellucid.transforms.base import as_size
 from pellucid.types import Size
 
-if TYPE_CHECKING:
-    from pellucid.pipeline.records import Record
+__all__ = ["RecordLike", "ViewMap", "back", "forth"]
 
-__all__ = ["ViewMap", "back", "forth"]
+
+class RecordLike(Protocol):
+    """What a map reads of a `Record`."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of its call."""
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+
+    @property
+    def size_in(self) -> Size:
+        """(height, width) of the input."""
+
+    @property
+    def size_out(self) -> Size:
+        """(height, width) of the output."""
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the drawn values."""
+
+    @property
+    def src_from_dst(self) -> Float[Tensor, "b 3 3"]:
+        """The maps from output pixels to input pixels."""
+
+    @property
+    def matrix(self) -> Float[Tensor, "b 3 3"]:
+        """The maps from input pixels to output pixels."""
+
+    def _lowered(self) -> Lowered:
+        """Return the values in the form from which maps are computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +88,8 @@ class ViewMap:
         (tensor([[1., 3.]]), tensor([False]))
     """
 
-    a: Record
-    b: Record
+    a: RecordLike
+    b: RecordLike
 
     def __post_init__(self) -> None:
         a, b = self.a, self.b
@@ -180,7 +214,7 @@ def _centres(size: Size, of: Size, dtype: torch.dtype, device: torch.device) -> 
     return torch.stack((x.expand(len(y), -1), y[:, None].expand(-1, len(x))), -1).flatten(0, 1)
 
 
-def forth(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
+def forth(record: RecordLike, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
     """Map points of the picture to the view, and return which are visible there."""
     path = forwards(hops(record._lowered()))
     if record.plan.volumes:
@@ -190,7 +224,7 @@ def forth(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tenso
     return follow(points, [(expanded(step, len(points)), size) for step, size in path])
 
 
-def back(record: Record, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
+def back(record: RecordLike, points: Float[Tensor, "b n 2"]) -> tuple[Tensor, Tensor]:
     """Map points of the view to the picture, and return which of them show it."""
     way = hops(record._lowered())
     seen = inside(points, record.size_out)

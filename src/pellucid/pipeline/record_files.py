@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,30 +24,29 @@ from pellucid.pipeline.serialization import transforms_from_list, transforms_to_
 from pellucid.random.arguments import check_choice
 from pellucid.types import ImageSpec
 
-if TYPE_CHECKING:
-    from pellucid.pipeline.records import Record
-
-__all__ = ["read_parts", "write_record"]
+__all__ = ["read_parts", "write_parts"]
 
 _VERSION = 1
 
 
-def write_record(record: Record, path: str | os.PathLike[str]) -> None:
-    """See `Record.save`."""
+def write_parts(
+    path: str | os.PathLike[str], plan: Plan, params: Sequence[Mapping[str, Tensor]], samples: int, lead: int
+) -> None:
+    """Write the arguments of `Record`; see `Record.save`."""
     target = Path(path)
     if target.suffix == ".safetensors":
         raise invalid("path", expected="a name for a PyTorch file, such as record.pt", got=target.name)
-    spec = record.plan.specs[0]
+    spec = plan.specs[0]
     state: dict[str, Any] = {
         "pellucid_record": _VERSION,
-        "transforms": transforms_to_list(record.plan.transforms),
+        "transforms": transforms_to_list(plan.transforms),
         "image": [spec.channels, *spec.extent],
-        "fuse": record.plan.fuse,
-        "canvas": record.plan.canvas,
-        "per_frame": list(record.plan.per_frame),
-        "samples": record.samples,
-        "lead": record.lead,
-        "params": [{name: value.detach().cpu() for name, value in values.items()} for values in record.params],
+        "fuse": plan.fuse,
+        "canvas": plan.canvas,
+        "per_frame": list(plan.per_frame),
+        "samples": samples,
+        "lead": lead,
+        "params": [{name: value.detach().cpu() for name, value in values.items()} for values in params],
     }
     with whole(target) as draft, draft.open("wb") as file:
         torch.save(state, file)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -26,7 +26,7 @@ from pellucid.geometry.points import pixel_centers
 from pellucid.geometry.space import turned
 from pellucid.pipeline.maps import ViewMap, back, forth
 from pellucid.pipeline.notebook import record_html, record_text
-from pellucid.pipeline.record_files import read_parts, write_record
+from pellucid.pipeline.record_files import read_parts, write_parts
 from pellucid.random.arguments import whole_number
 from pellucid.segments import LayerSpec, WarpSpec
 from pellucid.targets.parsing import Parsed, batch_of
@@ -35,14 +35,22 @@ from pellucid.transforms.choices import Apply, steps_of
 from pellucid.transforms.resize import Resize
 from pellucid.types import Size
 
-if TYPE_CHECKING:
-    from pellucid.pipeline.ragged.record import RaggedRecord
-
 __all__ = ["Record", "of_each", "read_record", "record_agrees", "record_is_of", "size_agrees"]
 
-_Drawn = TypeVar("_Drawn", bound="Record | RaggedRecord")
-"""A record with drawn values by transform and name."""
 _CPU = torch.device("cpu")
+
+
+class _Values(Protocol):
+    """A record with drawn values by transform and name: of a batch, or of a list."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def params(self) -> Sequence[Mapping[str, Tensor]]:
+        """The drawn values."""
+
+
+_Drawn = TypeVar("_Drawn", bound=_Values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -527,7 +535,7 @@ class Record:
             >>> torch.equal(again.params[0]["degrees"], record.params[0]["degrees"])
             True
         """
-        write_record(self, path)
+        write_parts(path, self.plan, self.params, self.samples, self.lead)
 
     @staticmethod
     def load(path: str | os.PathLike[str], *, allow: Sequence[str] = ()) -> Record:

@@ -23,8 +23,8 @@ from pellucid.pipeline.view_draws import is_named, steps_named
 from pellucid.random.key import Key
 from pellucid.segments import LayerSpec, SegmentSpec, WarpSpec
 from pellucid.targets.containers import Form, opened
-from pellucid.targets.kinds import IMAGE, VALID, TargetKind, kind_in, kind_of
-from pellucid.targets.options import LEADING, SIDES, Options
+from pellucid.targets.kinds import IMAGE, VALID, TargetKind, kind_of
+from pellucid.targets.options import LEADING, SIDES, Options, kind_in
 from pellucid.targets.parsing import sort
 from pellucid.transforms.base import ANY_IMAGE, Transform
 from pellucid.transforms.choices import Choice, SomeOf, places_of, steps_of

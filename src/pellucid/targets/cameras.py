@@ -22,8 +22,9 @@ from pellucid.geometry.cameras import camera_along, split_camera
 from pellucid.geometry.paths import expanded, follow
 from pellucid.geometry.points import pixel_centers
 from pellucid.segments import SegmentSpec, WarpSpec
+from pellucid.targets.kinds import Entry
 from pellucid.targets.options import Options
-from pellucid.targets.parsing import Entry, Parsed
+from pellucid.targets.parsing import Parsed
 
 __all__ = ["check_followed", "posed", "residuals", "turns"]
 

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import invalid
-from pellucid.targets.kinds import BOXES, KINDS, VALID, kind_in
-from pellucid.targets.options import Options
+from pellucid.targets.kinds import BOXES, KINDS, VALID
+from pellucid.targets.options import Options, kind_in
 
 __all__ = ["drop_rows"]
 

@@ -26,9 +26,9 @@ from pellucid.kernels.convolve.gaussian import gaussian
 from pellucid.kernels.layers import layers
 from pellucid.random.patterns import uniform_field
 from pellucid.segments import Layers, LayerSpec
-from pellucid.targets.kinds import BOXES
+from pellucid.targets.kinds import BOXES, Entry
 from pellucid.targets.options import Options
-from pellucid.targets.parsing import Entry, Parsed, flatten
+from pellucid.targets.parsing import Parsed, flatten
 
 __all__ = ["Covered", "Instances", "instances_of", "is_instances"]
 

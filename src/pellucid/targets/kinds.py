@@ -1,6 +1,6 @@
 """Kinds of targets. Each is one value: its name, shapes, dtypes, and its interpolation or the function that moves its rows.
 
-Owns: the table of kinds, how a key names a kind, and how boxes and keypoints move from canvas to canvas.
+Owns: the table of kinds, how a key names a kind, an entry of a batch, and how boxes and keypoints move from canvas to canvas.
 Must not: draw, plan, or resample.
 Read next: ``options.py``, ``parsing.py``.
 """
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
+from typing import Any, Protocol, TypeAlias, cast, get_args
 
 import torch
 from torch import Tensor
 
-from pellucid.boxes import box_area, clip_boxes, visible
+from pellucid.boxes import BoxFormat, box_area, clip_boxes, visible
 from pellucid.boxes.canvases import across, carried
 from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
@@ -27,23 +27,38 @@ from pellucid.geometry.polygons import extents
 from pellucid.geometry.space import follow3, inverse4
 from pellucid.geometry.vectors import turn_disparity, turn_distance, turn_flow, turn_normals
 from pellucid.random.arguments import check_choice
-from pellucid.targets.torchvision import class_of
-from pellucid.types import DEEP, Interpolation
-
-if TYPE_CHECKING:
-    from pellucid.targets.options import Options
-    from pellucid.targets.parsing import Entry
+from pellucid.targets.torchvision import canvas_of, class_of
+from pellucid.types import DEEP, Interpolation, Size
 
 __all__ = [
-    "BOXES", "IMAGE", "IMAGES", "KINDS", "OURS", "VALID", "VOLUME", "TargetKind", "classes_in", "kind_in", "kind_of",
-    "turned_along",
+    "BOXES", "IMAGE", "IMAGES", "KINDS", "OURS", "VALID", "VOLUME", "Entry", "TargetKind", "classes_in", "kind_of", "turned_along",
 ]  # fmt: skip
 
 VALID = "valid"
 
 Turn: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
-Move: TypeAlias = "Callable[[Tensor, Path, Entry, Options], tuple[Tensor, Tensor]]"
+Move: TypeAlias = "Callable[[Tensor, Path, Entry, Limits], tuple[Tensor, Tensor]]"
+
+
+class Limits(Protocol):
+    """What a `move` reads of the pipeline's `Options`."""
+
+    @property
+    def cameras(self) -> str:
+        """Where a picture's rotation goes."""
+
+    @property
+    def min_area(self) -> float:
+        """The least visible area, in square pixels."""
+
+    @property
+    def min_visibility(self) -> float:
+        """The least visible share."""
+
+    @property
+    def least(self) -> dict[str, Any]:
+        """All thresholds at which a box stays valid, as options of `visible`."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +130,40 @@ class TargetKind:
             raise invalid("TargetKind.axes", expected="how many axes a sample may have, such as (2,)", got=self.axes)
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the batch: its key, kind, tensor (channels first), and the flags that came with it.
+
+    Args:
+        box_format: the format in which boxes are computed.
+        degrees: torchvision's format of rotated boxes, if they have one; they are computed as ``cxcywhr``.
+        channels_last: the caller's picture has its channels last.
+        fractions: the caller's boxes are fractions of the picture's width and height.
+        depth: the dtype of a 16-bit picture, which is computed in float32 with 1 for the dtype's largest value.
+        given: the form of the result, for `as_given`.
+        points: the number of keypoints of each object, if they came as (N, K, 2); the tensor is then (N K, 2).
+    """
+
+    key: str
+    kind: TargetKind
+    tensor: Tensor
+    valid: Tensor | None = None
+    box_format: BoxFormat = "xyxy"
+    degrees: str | None = None
+    channels_last: bool = False
+    fractions: bool = False
+    depth: torch.dtype | None = None
+    given: str = ""
+    points: int = 0
+
+    @property
+    def size(self) -> Size | None:
+        """(height, width) of the picture, or (depth, height, width); of rows the canvas of torchvision's class, or None."""
+        if self.kind.move is not None:
+            return canvas_of(self.tensor)
+        return cast(Size, tuple(self.tensor.shape[-3 if self.kind.space else -2 :]))
+
+
 def kind_of(key: str, named: Mapping[str, str]) -> TargetKind | None:
     """Return the kind of a dict key: as declared, or by the key's name up to an underscore or number; None if no kind fits."""
     if key in named or key in _TYPED:
@@ -124,29 +173,6 @@ def kind_of(key: str, named: Mapping[str, str]) -> TargetKind | None:
         if key.startswith(name) and (not rest or rest.isdigit() or (rest.startswith("_") and not rest.endswith(f"_{VALID}"))):
             return kind
     return None
-
-
-def kind_in(key: str, value: object, options: Options) -> TargetKind | None:
-    """Return the kind of an entry of a batch, or of one of its samples; None for a passthrough entry.
-
-    torchvision's tensor classes decide, whatever the key is; all tensors of a list must have one class.
-    """
-    if key in options.passthrough:
-        return None
-    said, named = kind_of(key, options.targets), classes_in(value)
-    if not named:
-        return said
-    kinds = {KINDS[one[0]] if one else said for one in named}
-    found = next(iter(kinds))
-    name, classes = f"batch[{key!r}]", " and ".join(sorted(one[1] if one else "Tensor" for one in named))
-    if len(kinds) > 1:
-        fix = 'Kinds of targets go under keys of their own: {"image": ..., "mask": ...}.'
-        raise invalid(name, expected="a list of one class", got=classes, fix=fix)
-    if key in options.targets and said is not found:
-        fix = f"Leave {key!r} out of targets=, or take its class away: value.as_subclass(torch.Tensor)."
-        got = f"tv_tensors.{classes}, whose class says {found.name if found else None}"
-        raise invalid(name, expected=f"{options.targets[key]}, as targets= says", got=got, fix=fix)
-    return found
 
 
 def classes_in(value: object) -> set[tuple[str, str] | None]:
@@ -188,7 +214,7 @@ def turned_along(kind: TargetKind, values: Tensor, to_source: Path, from_source:
     return torch.where(torch.isfinite(found), found, 0.0).mT.reshape(values.shape).to(values.dtype)
 
 
-def _keypoints(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+def _keypoints(values: Tensor, path: Path, entry: Entry, options: Limits) -> tuple[Tensor, Tensor]:
     del entry, options
     points, inside = follow(values[..., :2], path)
     if values.shape[-1] == 2:
@@ -197,18 +223,18 @@ def _keypoints(values: Tensor, path: Path, entry: Entry, options: Options) -> tu
     return torch.cat((points, seen), -1), inside & (values[..., 2] > 0)
 
 
-def _camera(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+def _camera(values: Tensor, path: Path, entry: Entry, options: Limits) -> tuple[Tensor, Tensor]:
     moved = camera_along(f"batch[{entry.key!r}]", values, [step for step, _ in path], bends=options.cameras == "residual")
     return moved, torch.ones_like(moved[..., 0], dtype=torch.bool)
 
 
-def _still(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+def _still(values: Tensor, path: Path, entry: Entry, options: Limits) -> tuple[Tensor, Tensor]:
     """Leave targets of the scene unchanged: no warp of the picture moves them."""
     del path, entry, options
     return values, torch.ones_like(values[..., 0], dtype=torch.bool)
 
 
-def _boxes(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+def _boxes(values: Tensor, path: Path, entry: Entry, options: Limits) -> tuple[Tensor, Tensor]:
     form = entry.box_format
     moved = carried(values, [step for step, _ in path], form)
     size = path[-1][1]
@@ -237,12 +263,12 @@ def _unturned(values: Tensor, rotation: Tensor) -> Tensor:
 _ALONG = 5
 
 
-def _points3(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+def _points3(values: Tensor, path: Path, entry: Entry, options: Limits) -> tuple[Tensor, Tensor]:
     del entry, options
     return follow3(values, path)  # type: ignore[arg-type] # of maps in space
 
 
-def _cuboids(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+def _cuboids(values: Tensor, path: Path, entry: Entry, options: Limits) -> tuple[Tensor, Tensor]:
     """Return the hulls of the mapped corners (under a field, of five points along each axis), clipped to the last volume. A cuboid
     that lay outside of some volume on the way is not valid.
     """
@@ -277,7 +303,7 @@ def _bulk(cuboid: Tensor) -> Tensor:
     return (cuboid[..., 3:] - cuboid[..., :3]).prod(-1)
 
 
-def _world(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+def _world(values: Tensor, path: Path, entry: Entry, options: Limits) -> tuple[Tensor, Tensor]:
     """Return the voxel-to-world matrix for the volume at the end of the path; displacement fields are left out."""
     del entry, options
     for step, _ in path:
@@ -286,7 +312,7 @@ def _world(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[
     return values, torch.ones_like(values[..., 0], dtype=torch.bool)
 
 
-def _outlines(values: Tensor, path: Path, entry: Entry, options: Options) -> tuple[Tensor, Tensor]:
+def _outlines(values: Tensor, path: Path, entry: Entry, options: Limits) -> tuple[Tensor, Tensor]:
     """Map and clip polygons and lines. Quadrilaterals are not clipped, but valid only if enough of them is visible."""
     closed = entry.kind.corners != "line"
     cut, known = along(values, path, closed=closed)

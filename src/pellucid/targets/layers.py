@@ -23,9 +23,9 @@ from pellucid.geometry.matrices import inverse
 from pellucid.geometry.polygons import extents, of_one_length
 from pellucid.segments import BlendSpec, Layers, LayerSpec, Patch
 from pellucid.targets.instances import Covered, Instances, is_instances
-from pellucid.targets.kinds import BOXES, kind_of
+from pellucid.targets.kinds import BOXES, Entry, kind_of
 from pellucid.targets.options import Options
-from pellucid.targets.parsing import Entry, Parsed, batch_of
+from pellucid.targets.parsing import Parsed, batch_of
 
 __all__ = ["laid_rows", "mixed_labels", "rows_beside_holes"]
 

@@ -18,10 +18,10 @@ from pellucid.boxes import BoxFormat
 from pellucid.engine.plan import CANVAS_RULES
 from pellucid.errors import invalid, wrong_type
 from pellucid.random.arguments import check_choice, check_flag, finite_number, is_number, table, texts
-from pellucid.targets.kinds import BOXES, IMAGE, KINDS, TargetKind, kind_of
+from pellucid.targets.kinds import BOXES, IMAGE, KINDS, TargetKind, classes_in, kind_of
 from pellucid.types import FLOATING
 
-__all__ = ["FORMATS", "LEADING", "SIDES", "Options", "check_no_scale", "dtype_named", "named_targets", "told"]
+__all__ = ["FORMATS", "LEADING", "SIDES", "Options", "check_no_scale", "dtype_named", "kind_in", "named_targets", "told"]
 
 _MODES = {kind.name: kind.interpolation for kind in KINDS.values() if kind.interpolation}
 
@@ -165,6 +165,29 @@ def dtype_named(name: object) -> torch.dtype:
     if not isinstance(dtype, torch.dtype):
         raise invalid("dtype", expected="the name of a torch dtype, such as 'float32'", got=repr(name))
     return dtype
+
+
+def kind_in(key: str, value: object, options: Options) -> TargetKind | None:
+    """Return the kind of an entry of a batch, or of one of its samples; None for a passthrough entry.
+
+    torchvision's tensor classes decide, whatever the key is; all tensors of a list must have one class.
+    """
+    if key in options.passthrough:
+        return None
+    said, named = kind_of(key, options.targets), classes_in(value)
+    if not named:
+        return said
+    kinds = {KINDS[one[0]] if one else said for one in named}
+    found = next(iter(kinds))
+    name, classes = f"batch[{key!r}]", " and ".join(sorted(one[1] if one else "Tensor" for one in named))
+    if len(kinds) > 1:
+        fix = 'Kinds of targets go under keys of their own: {"image": ..., "mask": ...}.'
+        raise invalid(name, expected="a list of one class", got=classes, fix=fix)
+    if key in options.targets and said is not found:
+        fix = f"Leave {key!r} out of targets=, or take its class away: value.as_subclass(torch.Tensor)."
+        got = f"tv_tensors.{classes}, whose class says {found.name if found else None}"
+        raise invalid(name, expected=f"{options.targets[key]}, as targets= says", got=got, fix=fix)
+    return found
 
 
 def named_targets(batch: Any, given: Mapping[str, Any], options: Options) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 
-from pellucid.boxes import BoxFormat
 from pellucid.boxes.degrees import DEGREES, from_degrees, to_degrees
 from pellucid.core.axes import check_axes
 from pellucid.core.constants import constant, wide_dtype
@@ -26,49 +25,15 @@ from pellucid.geometry.polygons import as_rows
 from pellucid.random.arguments import is_number
 from pellucid.targets.arrays import as_tensor, given_as, is_array
 from pellucid.targets.containers import Form, opened
-from pellucid.targets.kinds import BOXES, IMAGE, IMAGES, KINDS, VALID, VOLUME, TargetKind, kind_in
-from pellucid.targets.options import FORMATS, Options
+from pellucid.targets.kinds import BOXES, IMAGE, IMAGES, KINDS, VALID, VOLUME, Entry, TargetKind
+from pellucid.targets.options import FORMATS, Options, kind_in
 from pellucid.targets.torchvision import box_format_of, canvas_of, is_clip, is_picture, wrap_like
 from pellucid.types import DEEP, FLOATING, Size
 
-__all__ = ["Entry", "Parsed", "Sorted", "batch_of", "flatten", "is_rows", "parse", "parse_sorted", "sort", "unflatten"]
+__all__ = ["Parsed", "Sorted", "batch_of", "flatten", "is_rows", "parse", "parse_sorted", "sort", "unflatten"]
 
 _STALE = "Areas change with the boxes: leave it out, or pass passthrough=('area',) to keep the old numbers."
 _AXES = ", or Pipeline(channels_last=True); channels_last=False takes the axes as they stand"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One entry of the batch: its key, kind, tensor (channels first), and the flags that came with it.
-
-    Args:
-        box_format: the format in which boxes are computed.
-        degrees: torchvision's format of rotated boxes, if they have one; they are computed as ``cxcywhr``.
-        channels_last: the caller's picture has its channels last.
-        fractions: the caller's boxes are fractions of the picture's width and height.
-        depth: the dtype of a 16-bit picture, which is computed in float32 with 1 for the dtype's largest value.
-        given: the form of the result, for `as_given`.
-        points: the number of keypoints of each object, if they came as (N, K, 2); the tensor is then (N K, 2).
-    """
-
-    key: str
-    kind: TargetKind
-    tensor: Tensor
-    valid: Tensor | None = None
-    box_format: BoxFormat = "xyxy"
-    degrees: str | None = None
-    channels_last: bool = False
-    fractions: bool = False
-    depth: torch.dtype | None = None
-    given: str = ""
-    points: int = 0
-
-    @property
-    def size(self) -> Size | None:
-        """(height, width) of the picture, or (depth, height, width); of rows the canvas of torchvision's class, or None."""
-        if self.kind.move is not None:
-            return canvas_of(self.tensor)
-        return cast(Size, tuple(self.tensor.shape[-3 if self.kind.space else -2 :]))
 
 
 @dataclass(frozen=True)

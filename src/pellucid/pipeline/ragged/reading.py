@@ -25,9 +25,9 @@ from pellucid.pipeline.ragged.record import RaggedRecord, scattered
 from pellucid.pipeline.records import size_agrees
 from pellucid.targets.arrays import is_array
 from pellucid.targets.containers import Form, opened
-from pellucid.targets.kinds import IMAGE, kind_in
-from pellucid.targets.options import Options
-from pellucid.targets.parsing import Entry, Parsed, Sorted, is_rows, parse_sorted, sort
+from pellucid.targets.kinds import IMAGE, Entry
+from pellucid.targets.options import Options, kind_in
+from pellucid.targets.parsing import Parsed, Sorted, is_rows, parse_sorted, sort
 from pellucid.targets.torchvision import wrap_like
 from pellucid.transforms.base import Transform
 from pellucid.types import ImageSpec, Size
