@@ -3,6 +3,7 @@
 import ast
 import re
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import get_args
 
@@ -71,6 +72,28 @@ def test_what_computes_says_where_its_tensors_lie(folder):
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr=name)) if name in FACTORIES:
                     place = f"{path.relative_to(SOURCE)}:{node.lineno} torch.{name}"
                     assert "device" in {keyword.arg for keyword in node.keywords}, place
+
+
+def imported(path, modules):
+    """The modules of the package that a file imports: anywhere in it, also for types and within functions."""
+    for node in ast.walk(tree(path)):
+        names = [one.name for one in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{name}" for name in names]
+        for name in names:
+            found = next((one for one in (name, name.rpartition(".")[0]) if one in modules), None)
+            if found:
+                yield found
+
+
+def test_imports_form_no_circle():
+    """Every import counts, also one under TYPE_CHECKING or within a function: what two files share lies below both."""
+    paths = [path for path in MODULES if SOURCE in path.parents]
+    modules = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+    found = {name: set(imported(path, modules)) - {name} for name, path in modules.items()}
+    assert sum(map(len, found.values())) > 2000
+    assert not any(node.level for path in paths for node in ast.walk(tree(path)) if isinstance(node, ast.ImportFrom))
+    TopologicalSorter(found).prepare()  # raises CycleError with the circle
 
 
 def test_every_module_says_what_it_owns():

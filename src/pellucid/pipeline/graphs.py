@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,7 @@ from torch import Tensor
 from pellucid.core.graphs import save_graph
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.matrices import inverse
+from pellucid.pipeline.interface import PipelineLike
 from pellucid.pipeline.records import Record
 from pellucid.pipeline.settling import decides
 from pellucid.random.arguments import check_choice
@@ -30,9 +31,6 @@ from pellucid.transforms.color import Denormalize, Normalize
 from pellucid.transforms.crop import CenterCrop
 from pellucid.transforms.resize import Letterbox, LongestMaxSize, Pad, PadIfNeeded, Resize
 from pellucid.types import Fill, ImageSpec, Interpolation, PaddingMode, Size
-
-if TYPE_CHECKING:
-    from pellucid.pipeline.module import Pipeline
 
 __all__ = ["evaluation_graph", "export_pipeline", "maps_to_picture", "to_onnx"]
 
@@ -44,7 +42,7 @@ Moved: TypeAlias = tuple[Tensor, Axis, Axis]
 
 
 def export_pipeline(
-    pipeline: Pipeline,
+    pipeline: PipelineLike,
     path: str | os.PathLike[str],
     *,
     dtype: torch.dtype = torch.uint8,
@@ -168,7 +166,7 @@ def maps_to_picture(
     return F.grid_sample(maps, grid.to(maps.dtype).expand(maps.shape[0], -1, -1, -1), align_corners=False)
 
 
-def evaluation_graph(pipeline: Pipeline, *, ten_crop: int | Size | None = None) -> torch.nn.Module:
+def evaluation_graph(pipeline: PipelineLike, *, ten_crop: int | Size | None = None) -> torch.nn.Module:
     """Return an evaluation pipeline as a module of torch's own operators, for pictures of any size.
 
     It takes (B, C, H, W) and returns the pixels and ``src_from_dst`` (3, 3). `torch.export.export` takes it, alone or in a model.
@@ -201,7 +199,7 @@ def evaluation_graph(pipeline: Pipeline, *, ten_crop: int | Size | None = None) 
 class _Drawn(torch.nn.Module):
     """A pipeline for pictures of one size whose draws are inputs of the graph: a key, or each drawn value by itself."""
 
-    def __init__(self, pipeline: Pipeline, example: Tensor, draws: str) -> None:
+    def __init__(self, pipeline: PipelineLike, example: Tensor, draws: str) -> None:
         super().__init__()
         if decides(pipeline.transforms, ImageSpec.of(example.shape[1], (example.shape[2], example.shape[3]))):
             fix = "Resize and crop to one size first, or export a pipeline for each size."

@@ -29,9 +29,7 @@ __all__ = ["read_parts", "write_parts"]
 _VERSION = 1
 
 
-def write_parts(
-    path: str | os.PathLike[str], plan: Plan, params: Sequence[Mapping[str, Tensor]], samples: int, lead: int
-) -> None:
+def write_parts(path: str | os.PathLike[str], plan: Plan, params: Sequence[Mapping[str, Tensor]], samples: int, lead: int) -> None:
     """Write the arguments of `Record`; see `Record.save`."""
     target = Path(path)
     if target.suffix == ".safetensors":

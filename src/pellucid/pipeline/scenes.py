@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from pellucid.errors import InvalidArgument, InvalidType, invalid
 from pellucid.pipeline.between import Field
 from pellucid.pipeline.first_look import Look
+from pellucid.pipeline.interface import PipelineLike
 from pellucid.pipeline.recipes import Recipes
 from pellucid.pipeline.trials import Trial
 from pellucid.pipeline.view_draws import is_named, steps_named
@@ -28,9 +29,6 @@ from pellucid.targets.options import LEADING, SIDES, Options, kind_in
 from pellucid.targets.parsing import sort
 from pellucid.transforms.base import ANY_IMAGE, Transform
 from pellucid.transforms.choices import Choice, SomeOf, places_of, steps_of
-
-if TYPE_CHECKING:
-    from pellucid.pipeline import Pipeline
 
 __all__ = ["Scene", "moves", "settings_of"]
 
@@ -53,15 +51,15 @@ class Scene:
         pipeline: gives the seed, step and learned numbers, which all of them use.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._whole, self._alone = pipeline, dict[str, "Pipeline"]()
+    def __init__(self, pipeline: PipelineLike) -> None:
+        self._whole, self._alone = pipeline, dict[str, PipelineLike]()
         options = pipeline.options
         for name in ("image", *(key for key, kind in options.targets.items() if kind == "image")):
             self.of(name)  # now, so that no compiled call has to make it
         self._mixes = any(_shows_several(step.transform) for step in pipeline.steps)  # then labels have to be mixed, too
         self._fields = {key: Field(_kind(key, options), options) for key, ends in options.of.items() if len(ends) == 2}
 
-    def of(self, picture: str) -> Pipeline:
+    def of(self, picture: str) -> PipelineLike:
         """Return the pipeline of one picture."""
         if picture not in self._alone:
             whole, one = self._whole, copy(self._whole)
@@ -102,7 +100,7 @@ class Scene:
         return self.recorded(parts, {name: self.of(name).draw(part, key=key) for name, part in parts.each.items()})
 
     def replayed(
-        self, batch: Any, records: Mapping[str, Any], call: Callable[[Pipeline, Any, Any], Any], *, inverse: bool = False
+        self, batch: Any, records: Mapping[str, Any], call: Callable[[PipelineLike, Any, Any], Any], *, inverse: bool = False
     ) -> Any:
         """`Pipeline.apply` or `Pipeline.inverse` for each picture with its record."""
         parts = self.parts(batch, tuple(records))

@@ -7,24 +7,22 @@ Read next: ``worst_search.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from pellucid.errors import invalid
+from pellucid.pipeline.interface import PipelineLike
 from pellucid.pipeline.records import Record
 from pellucid.pipeline.trials import Trial
 from pellucid.pipeline.worst_search import axes_of, ends_of
 from pellucid.random.arguments import finite_number
 from pellucid.random.key import Key
 
-if TYPE_CHECKING:
-    from pellucid.pipeline import Pipeline
-
 __all__ = ["draw_at_strength", "has_strength"]
 
 
-def draw_at_strength(pipeline: Pipeline, batch: Any, strength: float, *, key: Key | None = None) -> Record:
+def draw_at_strength(pipeline: PipelineLike, batch: Any, strength: float, *, key: Key | None = None) -> Record:
     """Draw so that every number has the same relative distance from the middle of its range; the side is random.
 
     Args:
@@ -57,7 +55,7 @@ def draw_at_strength(pipeline: Pipeline, batch: Any, strength: float, *, key: Ke
     return record
 
 
-def has_strength(pipeline: Pipeline, batch: Any) -> bool:
+def has_strength(pipeline: PipelineLike, batch: Any) -> bool:
     """Return whether a pipeline draws any number on a scale; a flip's gate is not one.
 
     Args:

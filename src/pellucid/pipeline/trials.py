@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -22,15 +22,13 @@ from pellucid.engine.drawing import DrawnParams, draw_uniforms, drawn_at
 from pellucid.engine.plan import Draw, Plan
 from pellucid.errors import invalid
 from pellucid.pipeline.applying import apply_targets
+from pellucid.pipeline.interface import PipelineLike
 from pellucid.pipeline.ragged import applied_list, planned_list, recorded_list, scattered
 from pellucid.pipeline.records import Record
 from pellucid.pipeline.view_draws import View
 from pellucid.random.key import Key
 from pellucid.random.numbers import Raw
 from pellucid.random.stream import fold_in
-
-if TYPE_CHECKING:
-    from pellucid.pipeline import Pipeline
 
 __all__ = ["Drawn", "Trial"]
 
@@ -95,7 +93,7 @@ class Trial:
         batch, key: as in the call; this takes a step of the stream if the call would.
     """
 
-    def __init__(self, pipeline: Pipeline, batch: Any, key: Key | None) -> None:
+    def __init__(self, pipeline: PipelineLike, batch: Any, key: Key | None) -> None:
         scene = self._scene = pipeline._scene
         if scene is None:
             self._calls = {"": _calls(pipeline, batch, key)}
@@ -203,7 +201,7 @@ def _in_order(parts: Sequence[_Part], at: tuple[int, str], name: str, samples: i
     return torch.stack(scattered(samples, list(zip(where, own, strict=True))))
 
 
-def _calls(pipeline: Pipeline, batch: Any, key: Key | None, picture: str = "") -> _Calls:
+def _calls(pipeline: PipelineLike, batch: Any, key: Key | None, picture: str = "") -> _Calls:
     parsed, key = pipeline._apart(batch, key)
     if parsed is not None:
         plan, seed, step, index = pipeline._at(parsed, key)
@@ -242,7 +240,7 @@ def _laid_out(parts: list[_Part]) -> tuple[list[_Part], int, dict[str, dict[tupl
     return (parts if len(parts) == 1 else laid), len(columns), places
 
 
-def _of_leads(pipeline: Pipeline, parts: list[_Part], samples: int) -> list[_Part]:
+def _of_leads(pipeline: PipelineLike, parts: list[_Part], samples: int) -> list[_Part]:
     """Return the parts with the numbers of shared draws predicted from the first picture of their group."""
     scene = pipeline._scene
     assert scene is not None

@@ -8,11 +8,12 @@ Read next: ``worst_search.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
 from pellucid.errors import invalid, wrong_type
+from pellucid.pipeline.interface import PipelineLike
 from pellucid.pipeline.records import Record
 from pellucid.pipeline.trials import Trial
 from pellucid.pipeline.worst_search import Found, Search, search_cube, untouched
@@ -20,14 +21,11 @@ from pellucid.random.arguments import check_flag
 from pellucid.random.key import Key
 from pellucid.random.stream import fold_in
 
-if TYPE_CHECKING:
-    from pellucid.pipeline import Pipeline
-
 __all__ = ["worst_draw"]
 
 
 def worst_draw(
-    pipeline: Pipeline,
+    pipeline: PipelineLike,
     loss_fn: Callable[[Any], Tensor],
     batch: Any,
     *,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,6 +23,7 @@ from pellucid.engine.plan import Plan, Run
 from pellucid.errors import invalid
 from pellucid.kernels.several import Pictures
 from pellucid.pipeline.applying import finished, handed_back, image_of, inverted, results_of
+from pellucid.pipeline.interface import PipelineLike
 from pellucid.pipeline.ragged.reading import Part, Ragged, ends_static, gather, parts_of, read_ragged
 from pellucid.pipeline.ragged.record import RaggedRecord, scattered
 from pellucid.pipeline.recipes import ListRecipe
@@ -31,9 +32,6 @@ from pellucid.random.key import Key
 from pellucid.targets.kinds import IMAGE
 from pellucid.targets.options import Options, check_no_scale
 from pellucid.targets.parsing import Parsed
-
-if TYPE_CHECKING:
-    from pellucid.pipeline import Pipeline
 
 __all__ = [
     "applied_list", "apply_lists", "draw_lists", "forward_lists", "invert_lists", "key_of_list", "planned_list", "recorded_list",
@@ -58,7 +56,7 @@ def _eager(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 @_eager
-def forward_lists(pipeline: Pipeline, batch: Any, key: Key | None, return_record: bool, kind: tuple[Any, ...] | None) -> Any:
+def forward_lists(pipeline: PipelineLike, batch: Any, key: Key | None, return_record: bool, kind: tuple[Any, ...] | None) -> Any:
     """`Pipeline.forward` for lists; ``kind`` is the result of `kind_of_call`."""
     ragged, records = _drawn(pipeline, batch, key, unpacked=return_record)
     result = applied_list(pipeline, ragged, records)
@@ -69,19 +67,19 @@ def forward_lists(pipeline: Pipeline, batch: Any, key: Key | None, return_record
 
 
 @_eager
-def draw_lists(pipeline: Pipeline, batch: Any, key: Key | None) -> RaggedRecord:
+def draw_lists(pipeline: PipelineLike, batch: Any, key: Key | None) -> RaggedRecord:
     """`Pipeline.draw` for lists."""
     return recorded_list(*_drawn(pipeline, batch, key, unpacked=True))
 
 
 @_eager
-def apply_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
+def apply_lists(pipeline: PipelineLike, batch: Any, record: RaggedRecord) -> Any:
     """`Pipeline.apply` with the record of a list."""
     ragged = _read(pipeline, batch, record)
     return applied_list(pipeline, ragged, [record.part(part.where) for part in ragged.parts])
 
 
-def invert_lists(pipeline: Pipeline, batch: Any, record: RaggedRecord) -> Any:
+def invert_lists(pipeline: PipelineLike, batch: Any, record: RaggedRecord) -> Any:
     """`Pipeline.inverse` with the record of a list; pictures come back as a list."""
     ragged = _read(pipeline, batch, record, inverse=True)
     results = [inverted(record.part(part.where), part.parsed, pipeline.options) for part in ragged.parts]
@@ -94,13 +92,13 @@ def valid_masks(record: RaggedRecord, valid_mask: Callable[[Record], Tensor]) ->
     return scattered(len(record), [(where, valid_mask(part)) for where, part in record.parts()])
 
 
-def key_of_list(pipeline: Pipeline, batch: Any, key: Key | None) -> Key:
+def key_of_list(pipeline: PipelineLike, batch: Any, key: Key | None) -> Key:
     """`Pipeline.key_of` for lists."""
     ragged = _read(pipeline, batch)
     return Key(*pipeline._key_parts(ragged.parts[0].parsed, key, len(ragged.samples)))
 
 
-def _read(pipeline: Pipeline, batch: Any, record: RaggedRecord | None = None, *, inverse: bool = False) -> Ragged:
+def _read(pipeline: PipelineLike, batch: Any, record: RaggedRecord | None = None, *, inverse: bool = False) -> Ragged:
     ragged = read_ragged(batch, pipeline.options, record=record, inverse=inverse)
     if record is not None:
         record_is_of(record.plans[0], pipeline.transforms)
@@ -116,7 +114,7 @@ def _check_apart(plan: Plan) -> None:
         raise invalid("batch", expected=expected, got="a list of pictures", fix=fix)
 
 
-def planned_list(pipeline: Pipeline, batch: Any, key: Key | None) -> tuple[Ragged, list[Plan], Tensor, Tensor, Tensor]:
+def planned_list(pipeline: PipelineLike, batch: Any, key: Key | None) -> tuple[Ragged, list[Plan], Tensor, Tensor, Tensor]:
     """Return a list divided into parts that each end in one size, the parts' plans, and (seed, step, index) to draw with."""
     ragged = _read(pipeline, batch)
     seed, step, whole = pipeline._key_parts(ragged.parts[0].parsed, key, len(ragged.samples))
@@ -127,7 +125,7 @@ def planned_list(pipeline: Pipeline, batch: Any, key: Key | None) -> tuple[Ragge
     return ragged, plans, seed, step, whole
 
 
-def _drawn(pipeline: Pipeline, batch: Any, key: Key | None, *, unpacked: bool) -> tuple[Ragged, list[Record]]:
+def _drawn(pipeline: PipelineLike, batch: Any, key: Key | None, *, unpacked: bool) -> tuple[Ragged, list[Record]]:
     """Draw once for all samples, and return the list and a record for each part."""
     ragged, plans, seed, step, whole = planned_list(pipeline, batch, key)
     learned = [pipeline._raw(part.parsed, plan) for part, plan in zip(ragged.parts, plans, strict=True)]
@@ -148,7 +146,7 @@ def recorded_list(ragged: Ragged, records: Sequence[Record]) -> RaggedRecord:
     return RaggedRecord.of([(part.where, record) for part, record in zip(ragged.parts, records, strict=True)])
 
 
-def applied_list(pipeline: Pipeline, ragged: Ragged, records: Sequence[Record], gradient_scale: Any = 0.0) -> Any:
+def applied_list(pipeline: PipelineLike, ragged: Ragged, records: Sequence[Record], gradient_scale: Any = 0.0) -> Any:
     """Apply the records of all parts to a list."""
     check_no_scale(gradient_scale)
     images = images_together(records, ragged.parts, pipeline.options)
@@ -173,7 +171,7 @@ def _stacked(ragged: Ragged, plans: Sequence[Plan]) -> bool:
     return ragged.batched or (len(sizes) == 1 and all(ends_static(plan.transforms, plan.specs[0]) for plan in unlike))
 
 
-def _padded(pipeline: Pipeline, ragged: Ragged) -> bool:
+def _padded(pipeline: PipelineLike, ragged: Ragged) -> bool:
     """Return whether rows come back as one batch: not if each picture has a dict of its own, or rows are dropped."""
     return pipeline.options.pad_targets and ragged.form.count is None and not pipeline.options.drop_invalid
 
