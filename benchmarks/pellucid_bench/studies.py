@@ -73,7 +73,7 @@ def learned(
 
     need("train", "safetensors", "sklearn", "skimage", "matplotlib")
     from pellucid.cli.learn import one_thread
-    from pellucid.random.arguments import check_choice
+    from pellucid.core.arguments import check_choice
     from pellucid_bench.learned.arms import ARMS
     from pellucid_bench.learned.page import as_markdown, draw
     from pellucid_bench.learned.pictures import DATA
@@ -186,7 +186,7 @@ def watermark(
     """What a watermark survives by what it was trained through; goes on where it was stopped, from the file that it writes."""
     need("demo", "skimage", *(() if write is None else ("matplotlib",)))
     from pellucid.cli.learn import one_thread
-    from pellucid.random.arguments import check_choice
+    from pellucid.core.arguments import check_choice
     from pellucid_bench.runs import example, run_all
     from pellucid_bench.watermark import LOOKS, NAMES, as_markdown, draw
 

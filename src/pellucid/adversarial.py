@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice, check_flag, finite_number, whole_number
 from pellucid.engine.overlays import Sticker, read_sticker
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import remap
@@ -26,7 +27,6 @@ from pellucid.pipeline.records import Record
 from pellucid.pipeline.view_draws import View
 from pellucid.pipeline.worst_search import read_losses
 from pellucid.random import CenteredUniform, Key, LogUniform, MultivariateNormal, Normal, Uniform
-from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
 from pellucid.targets.kinds import IMAGE, kind_of
 from pellucid.transforms.base import as_size
 from pellucid.types import Size

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.core.arguments import check_flag, finite_number, whole_number
 from pellucid.core.files import written
 from pellucid.detection import box_iou
 from pellucid.errors import invalid, wrong_type
@@ -29,7 +30,6 @@ from pellucid.pipeline.records import Record
 from pellucid.pipeline.strengths import draw_at_strength, has_strength
 from pellucid.pipeline.worst_search import untouched
 from pellucid.random import Key
-from pellucid.random.arguments import check_flag, finite_number, whole_number
 from pellucid.targets.kinds import kind_of
 from pellucid.types import Size
 

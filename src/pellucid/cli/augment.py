@@ -44,12 +44,12 @@ def augment(
     allow: Annotated[list[str] | None, typer.Option(metavar="MODULE", help="A module with transforms of your own.")] = None,
 ) -> None:
     """Augment a folder of pictures with boxes, outlines or masks, or of NIfTI volumes with labels. Call again to resume."""
+    from pellucid.core.arguments import check_choice
     from pellucid.data.annotations import FORMATS, find_annotations
     from pellucid.data.folders import Job, for_files, shard_of
     from pellucid.data.outputs import check_pipeline, pictures_in, plan_of
     from pellucid.data.volumes import volumes_in
     from pellucid.pipeline import Pipeline
-    from pellucid.random.arguments import check_choice
 
     check_choice("--annotations", annotations, FORMATS)
     first, every = shard_of(shard)

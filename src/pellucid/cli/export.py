@@ -30,11 +30,11 @@ def export(
     import torch
 
     from pellucid import presets
+    from pellucid.core.arguments import check_choice
     from pellucid.core.graphs import ENDINGS
     from pellucid.errors import invalid
     from pellucid.export import export_pipeline
     from pellucid.pipeline import Pipeline
-    from pellucid.random.arguments import check_choice
 
     check_choice("--to", to or "onnx", tuple(ENDINGS))
     output = Path(Path(pipeline).stem + ENDINGS[to or "onnx"]) if output is None else output

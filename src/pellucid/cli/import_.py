@@ -59,7 +59,7 @@ def import_(
 def _found(source: str, library: str, match: Any, values: list[str], allow: bool) -> list[Sourced]:
     """Import every pipeline of a file."""
     from pellucid import interop
-    from pellucid.random.arguments import check_choice
+    from pellucid.core.arguments import check_choice
 
     check_choice("--match", match, ("nearest", "exact"))
     name, _, attribute = source.rpartition(":") if ".py:" in source else (source, "", "")

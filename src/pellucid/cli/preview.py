@@ -57,10 +57,10 @@ def preview(
 
     from pellucid.cli.files import check_png, png_bytes, write_bytes
     from pellucid.cli.sheet import contact_sheet
+    from pellucid.core.arguments import check_choice
     from pellucid.data.annotations import FORMATS
     from pellucid.data.folders import for_files
     from pellucid.pipeline import Pipeline
-    from pellucid.random.arguments import check_choice
 
     check_png("--output", output)
     check_choice("--annotations", annotations, FORMATS)

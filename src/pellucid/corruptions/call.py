@@ -17,11 +17,11 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice
 from pellucid.corruptions.draws import Draws
 from pellucid.corruptions.table import TABLE
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional.images import close_unit, open_image, open_unit
-from pellucid.random.arguments import check_choice
 from pellucid.random.key import Key, default_index
 
 __all__ = ["GRADIENTS", "NAMES", "corrupt", "frost_pictures"]

@@ -22,6 +22,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import get_worker_info
 
 from pellucid.boxes.degrees import DEGREES
+from pellucid.core.arguments import check_choice
 from pellucid.core.compilers import numba_works
 from pellucid.core.compilers.ahead import compiled_ahead
 from pellucid.data.decoding import BACKENDS, Enough, decode, decode_labels
@@ -30,7 +31,6 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.kernels.pages import in_shared_memory
 from pellucid.kernels.threads import run_split
 from pellucid.pipeline import Pipeline
-from pellucid.random.arguments import check_choice
 from pellucid.random.key import Key
 from pellucid.targets.arrays import as_tensor, is_array
 from pellucid.targets.kinds import BOXES, IMAGE, TargetKind, classes_in

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice
 from pellucid.errors import ImplementationError, InvalidArgument, invalid, needs
-from pellucid.random.arguments import check_choice
 from pellucid.targets.arrays import pixels_of_pillow
 from pellucid.types import Size
 

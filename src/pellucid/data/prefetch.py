@@ -18,10 +18,10 @@ from weakref import WeakSet
 import torch
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.data.collate import Collate
 from pellucid.data.samples import Order
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import whole_number
 
 __all__ = ["Prefetcher"]
 

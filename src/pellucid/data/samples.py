@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.data import Dataset, IterableDataset, Sampler, get_worker_info
 
+from pellucid.core.arguments import whole_number
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import whole_number
 
 __all__ = ["Indexed", "Numbered", "Order", "Sample", "index_of"]
 

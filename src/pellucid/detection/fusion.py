@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.detection.overlap import box_iou
 from pellucid.detection.suppression import checked_boxes
 from pellucid.errors import invalid
-from pellucid.random.arguments import whole_number
 
 __all__ = ["weighted_box_fusion"]
 

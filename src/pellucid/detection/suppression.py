@@ -15,10 +15,10 @@ from torch import Tensor
 
 from pellucid.boxes import BoxFormat
 from pellucid.boxes.formats import check_boxes
+from pellucid.core.arguments import check_choice, finite_number
 from pellucid.detection.overlap import box_iou
 from pellucid.detection.rotated_iou import rotated_box_iou
 from pellucid.errors import invalid
-from pellucid.random.arguments import check_choice, finite_number
 
 __all__ = ["checked_boxes", "nms", "soft_nms"]
 

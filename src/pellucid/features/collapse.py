@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.arguments import is_number, whole_number
 from pellucid.errors import StoppedRun, invalid
-from pellucid.random.arguments import is_number, whole_number
 
 __all__ = ["CollapseError", "CollapseGuard", "mean_off_diagonal_distance"]
 

@@ -13,12 +13,12 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.core.formerly import formerly
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor
 from pellucid.functional.images import Layout, close_image, open_image, open_with, to_compute
 from pellucid.kernels import convolve, warp
-from pellucid.random.arguments import whole_number
 from pellucid.transforms.base import as_size
 from pellucid.transforms.collage import MOST_ZOOMS, zooms_to
 from pellucid.transforms.filters import box, disk, line

@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice
 from pellucid.errors import invalid
 from pellucid.functional.fills import Factor, read_factor
 from pellucid.functional.images import Layout, join_batch
 from pellucid.kernels.softened import WIDEST, widened
-from pellucid.random.arguments import check_choice
 
 __all__ = ["anneal", "reached", "read_scale"]
 

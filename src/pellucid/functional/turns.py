@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.arguments import is_number
 from pellucid.core.constants import wide_dtype
 from pellucid.core.formerly import formerly
 from pellucid.errors import invalid
@@ -25,7 +26,6 @@ from pellucid.functional.warps import Wanted, warped
 from pellucid.geometry.matrices import affine_src_from_dst, from_rows
 from pellucid.kernels.warp.dtypes import as_before, as_signed
 from pellucid.kernels.warp.taps import PADDING_MODES
-from pellucid.random.arguments import is_number
 from pellucid.transforms.affine import grown
 from pellucid.transforms.base import check_choice, padding_named
 

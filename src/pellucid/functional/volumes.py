@@ -14,12 +14,12 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice, whole_number
 from pellucid.core.constants import compute_dtype, wide_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional.fills import read_numbers
 from pellucid.functional.matrices import MatrixLike
 from pellucid.kernels.volume import volume as kernel
-from pellucid.random.arguments import check_choice, whole_number
 from pellucid.types import FLOATING
 
 __all__ = ["warp3"]

@@ -16,8 +16,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from pellucid.core.arguments import is_number
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import is_number
 
 __all__ = [
     "as_rows", "edges", "extents", "following", "hulls", "lengths", "of_one_length", "polygon_of", "rings_of", "signed_areas",

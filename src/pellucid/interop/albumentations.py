@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from pellucid import transforms
+from pellucid.core.arguments import is_number, plain
 from pellucid.interop.albumentations_colors import COLORS
 from pellucid.interop.albumentations_nearest import NEAR, NEAREST
 from pellucid.interop.albumentations_tables import BORDERS, chance_of, described, read_targets
@@ -21,7 +22,6 @@ from pellucid.interop.nearest import clamped, elastic_of, holes, made, odd
 from pellucid.interop.reading import TARGETS, Given, Imported, Made, Match, Reader, Table, Unknown, gated, pair, whole, wraps
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
-from pellucid.random.arguments import is_number, plain
 
 ours: Any = transforms  # untyped: options are known only at run time
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import transforms
+from pellucid.core.arguments import is_number, plain
 from pellucid.interop.nearest import half_turn, made, spread, whole
 from pellucid.interop.reading import Given, Made, Reader, Table, fractions, pair
-from pellucid.random.arguments import is_number, plain
 
 __all__ = ["COLORS"]
 

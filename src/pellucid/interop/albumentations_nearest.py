@@ -11,11 +11,11 @@ import math
 from typing import Any
 
 from pellucid import transforms
+from pellucid.core.arguments import is_number
 from pellucid.interop.albumentations_tables import BORDERS
 from pellucid.interop.nearest import Near, around, asis, clamped, holes, made, near, odd, rounded, scaled, up_to, why
 from pellucid.interop.reading import Given, Made, Reader, Table, fractions, gated, pair
 from pellucid.random import Categorical
-from pellucid.random.arguments import is_number
 
 __all__ = ["NEAR", "NEAREST"]
 

@@ -13,11 +13,11 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from pellucid import transforms as ours
+from pellucid.core.arguments import check_choice, is_number
 from pellucid.errors import invalid
 from pellucid.interop.reading import Cannot, Missing, Unsupported
 from pellucid.pipeline import Pipeline
 from pellucid.random import Constant, Uniform
-from pellucid.random.arguments import check_choice, is_number
 from pellucid.transforms.base import Transform, as_padding, as_size
 
 __all__ = ["to_albumentations", "to_huggingface", "to_torchvision", "to_ultralytics"]

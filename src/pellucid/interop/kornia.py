@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from pellucid import transforms
+from pellucid.core.arguments import is_number
 from pellucid.interop.nearest import Build, Option, asis, fields_of, half_turn, spread
 from pellucid.interop.nearest_tables import KORNIA as NEAR
 from pellucid.interop.nearest_tables import KORNIA_NEAREST as NEAREST
@@ -32,7 +33,6 @@ from pellucid.interop.reading import (
 )
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
-from pellucid.random.arguments import is_number
 
 ours: Any = transforms  # untyped: options are known only at run time
 

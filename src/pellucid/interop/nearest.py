@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pellucid import transforms
+from pellucid.core.arguments import is_number
 from pellucid.errors import InvalidArgument
 from pellucid.interop.reading import Given, Made, Reader, fractions, gated, integers, pair
 from pellucid.random import Categorical
-from pellucid.random.arguments import is_number
 from pellucid.transforms.base import Transform
 
 __all__ = [

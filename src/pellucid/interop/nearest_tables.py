@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import transforms
+from pellucid.core.arguments import is_number
 from pellucid.interop.nearest import Near, around, asis, clamped, elastic_of, made, near, rounded, scaled, up_to, why
 from pellucid.interop.reading import Given, Made, Reader, Table, gated
-from pellucid.random.arguments import is_number
 
 __all__ = ["KORNIA", "KORNIA_NEAREST", "TORCHVISION", "TORCHVISION_NEAREST"]
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from pellucid import transforms
+from pellucid.core.arguments import check_choice, is_number, plain
 from pellucid.errors import InvalidArgument, InvalidType, invalid, wrong_type
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical
-from pellucid.random.arguments import check_choice, is_number, plain
 from pellucid.transforms.base import Transform
 
 __all__ = [

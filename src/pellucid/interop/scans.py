@@ -14,12 +14,12 @@ from functools import partial
 from typing import Any
 
 from pellucid import transforms
+from pellucid.core.arguments import is_number, plain
 from pellucid.errors import invalid
 from pellucid.interop.nearest import Build, Near, asis, made, near, spread
 from pellucid.interop.reading import NEAR, Cannot, Given, Imported, Made, Match, Reader, Table, gated, whole
 from pellucid.pipeline import Pipeline
 from pellucid.random import LogUniform
-from pellucid.random.arguments import is_number, plain
 
 __all__ = ["from_monai", "from_torchio", "read_monai", "read_torchio"]
 

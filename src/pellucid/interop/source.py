@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pellucid.core.arguments import is_number
 from pellucid.errors import InvalidArgument, InvalidType, invalid
 from pellucid.interop.albumentations import read_albumentations
 from pellucid.interop.kornia import read_kornia
@@ -19,7 +20,6 @@ from pellucid.interop.reading import Imported, Match, Missing, Unread
 from pellucid.interop.signatures import call_of
 from pellucid.interop.torchvision import read_torchvision
 from pellucid.pipeline import Pipeline
-from pellucid.random.arguments import is_number
 
 __all__ = ["Sourced", "from_source"]
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from pellucid import transforms as ours
+from pellucid.core.arguments import is_number, plain
 from pellucid.interop.nearest import asis, elastic_of, half_turn, made
 from pellucid.interop.nearest_tables import TORCHVISION as NEAR
 from pellucid.interop.nearest_tables import TORCHVISION_NEAREST as NEAREST
@@ -36,7 +37,6 @@ from pellucid.interop.reading import (
 from pellucid.nn import LinearTransformation
 from pellucid.pipeline import Pipeline
 from pellucid.policy import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
-from pellucid.random.arguments import is_number, plain
 
 __all__ = ["described", "from_torchvision", "read_torchvision"]
 

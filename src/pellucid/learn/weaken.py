@@ -12,11 +12,11 @@ from typing import Any
 
 from torch import nn
 
+from pellucid.core.arguments import whole_number
 from pellucid.errors import invalid
 from pellucid.pipeline import Pipeline
 from pellucid.policy import RandAugment
 from pellucid.random import Key
-from pellucid.random.arguments import whole_number
 from pellucid.transforms.base import Transform
 
 __all__ = ["Weakening"]

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.core.constants import pinned
 from pellucid.engine.execution import total_src_from_dst
 from pellucid.engine.lowering import Lowered
@@ -26,7 +27,6 @@ from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.space import mirrors3
 from pellucid.pipeline.applying import apply_targets, exchanged, field_of, image_of
 from pellucid.pipeline.records import Record
-from pellucid.random.arguments import whole_number
 from pellucid.random.key import Key
 from pellucid.segments import CurveSpec
 from pellucid.targets.kinds import IMAGES, Entry

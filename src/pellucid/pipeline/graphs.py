@@ -18,13 +18,13 @@ import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice
 from pellucid.core.graphs import save_graph
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.matrices import inverse
 from pellucid.pipeline.interface import PipelineLike
 from pellucid.pipeline.records import Record
 from pellucid.pipeline.settling import decides
-from pellucid.random.arguments import check_choice
 from pellucid.random.key import Key
 from pellucid.transforms.base import Transform, as_padding, as_size
 from pellucid.transforms.color import Denormalize, Normalize

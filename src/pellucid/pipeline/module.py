@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pellucid.core.arguments import whole_number
 from pellucid.core.compilers import numba_works
 from pellucid.core.compilers.ahead import compiled_ahead
 from pellucid.core.constants import pinned
@@ -56,7 +57,6 @@ from pellucid.pipeline.settling import decides, settle_each
 from pellucid.pipeline.trials import Trial
 from pellucid.pipeline.view_draws import View, draw_several, steps_named
 from pellucid.pipeline.worst_draws import worst_draw
-from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Distribution
 from pellucid.random.key import Key, default_index, key_for
 from pellucid.random.stream import claim, own_seed

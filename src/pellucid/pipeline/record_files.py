@@ -16,12 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice
 from pellucid.core.files import parsed, whole
 from pellucid.engine.drawing import params_of
 from pellucid.engine.plan import CANVAS_RULES, Plan, make_plan
 from pellucid.errors import invalid
 from pellucid.pipeline.serialization import transforms_from_list, transforms_to_list
-from pellucid.random.arguments import check_choice
 from pellucid.types import ImageSpec
 
 __all__ = ["read_parts", "write_parts"]

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.core.constants import wide_dtype
 from pellucid.engine.execution import total_src_from_dst
 from pellucid.engine.lowering import Lowered, Replayed, opened
@@ -27,7 +28,6 @@ from pellucid.geometry.space import turned
 from pellucid.pipeline.maps import ViewMap, back, forth
 from pellucid.pipeline.notebook import record_html, record_text
 from pellucid.pipeline.record_files import read_parts, write_parts
-from pellucid.random.arguments import whole_number
 from pellucid.segments import LayerSpec, WarpSpec
 from pellucid.targets.parsing import Parsed, batch_of
 from pellucid.transforms.base import Transform, as_size

@@ -17,9 +17,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pellucid.core.arguments import texts
 from pellucid.core.files import whole
 from pellucid.errors import InvalidArgument, InvalidType, invalid, needs, wrong_type
-from pellucid.random.arguments import texts
 from pellucid.random.distributions import DISTRIBUTIONS, Distribution
 from pellucid.random.learnable import Learnable
 from pellucid.targets.kinds import KINDS, OURS, TargetKind

@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 
+from pellucid.core.arguments import finite_number
 from pellucid.errors import invalid
 from pellucid.pipeline.interface import PipelineLike
 from pellucid.pipeline.records import Record
 from pellucid.pipeline.trials import Trial
 from pellucid.pipeline.worst_search import axes_of, ends_of
-from pellucid.random.arguments import finite_number
 from pellucid.random.key import Key
 
 __all__ = ["draw_at_strength", "has_strength"]

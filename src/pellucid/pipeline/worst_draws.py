@@ -12,12 +12,12 @@ from typing import Any
 
 from torch import Tensor
 
+from pellucid.core.arguments import check_flag
 from pellucid.errors import invalid, wrong_type
 from pellucid.pipeline.interface import PipelineLike
 from pellucid.pipeline.records import Record
 from pellucid.pipeline.trials import Trial
 from pellucid.pipeline.worst_search import Found, Search, search_cube, untouched
-from pellucid.random.arguments import check_flag
 from pellucid.random.key import Key
 from pellucid.random.stream import fold_in
 

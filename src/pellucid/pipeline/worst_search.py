@@ -20,9 +20,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
+from pellucid.core.arguments import check_choice, whole_number
 from pellucid.engine.plan import Draw
 from pellucid.errors import invalid
-from pellucid.random.arguments import check_choice, whole_number
 from pellucid.random.distributions import Bernoulli, Categorical
 from pellucid.random.internal import Bits, Permutation
 

@@ -17,12 +17,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pellucid.core.arguments import finite_number, texts
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.matrices import cos_sin_degrees, from_rows, scale_shift
 from pellucid.pipeline import Pipeline
 from pellucid.pipeline.serialization import register
 from pellucid.random import Bernoulli, Distribution, Normal, Uniform
-from pellucid.random.arguments import finite_number, texts
 from pellucid.random.distributions import Bits, Offset
 from pellucid.random.fields import Chance
 from pellucid.random.numbers import as_number

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pellucid.core.arguments import check_flag, finite_number, finite_numbers, whole_number
 from pellucid.errors import InvalidArgument, InvalidType, invalid
 from pellucid.pipeline import Pipeline
 from pellucid.random import Categorical, CenteredUniform, Distribution
-from pellucid.random.arguments import check_flag, finite_number, finite_numbers, whole_number
 from pellucid.random.learnable import Given, Learnable
 from pellucid.transforms import (
     OneOf,

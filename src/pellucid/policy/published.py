@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from pellucid.core.arguments import check_choice, whole_number
 from pellucid.policy.operations import ORDER, REACH, magnitudes, operation, signs
 from pellucid.random import Categorical
-from pellucid.random.arguments import check_choice, whole_number
 from pellucid.transforms import Mixture, OneOf, RandomShear, RandomTranslate, SomeOf
 from pellucid.transforms.base import Transform
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TypeVar
 
+from pellucid.core.arguments import check_choice, finite_number, whole_number
 from pellucid.errors import invalid
 from pellucid.pipeline import Pipeline
 from pellucid.policy.operations import ORDER, REACH, magnitudes, operation
 from pellucid.policy.presets import check_channels
 from pellucid.random import Bernoulli, Categorical, CenteredUniform, Distribution, Learnable, Uniform
-from pellucid.random.arguments import check_choice, finite_number, whole_number
 from pellucid.transforms import (
     OneOf,
     RandomAffine,

@@ -19,9 +19,9 @@ import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.arguments import finite_number
 from pellucid.core.constants import constant
 from pellucid.errors import invalid
-from pellucid.random.arguments import finite_number
 from pellucid.random.distribution import Distribution
 from pellucid.random.numbers import Raw
 

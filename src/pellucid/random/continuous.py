@@ -17,9 +17,9 @@ import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice
 from pellucid.core.constants import constant
 from pellucid.errors import invalid
-from pellucid.random.arguments import check_choice
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number, bounded, flat, nested, raw_of, shape_of, softplus_inverse
 from pellucid.random.numbers import Raw, finite, highest, lowest, value_of

@@ -17,9 +17,9 @@ import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice, finite_number, finite_numbers
 from pellucid.core.constants import constant, scalar
 from pellucid.errors import invalid
-from pellucid.random.arguments import check_choice, finite_number, finite_numbers
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Given, Learnable, Number, flat, nested, shape_of
 from pellucid.random.numbers import Raw, as_number, as_numbers, at_least, value_of

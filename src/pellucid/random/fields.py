@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from torch import Tensor
 
+from pellucid.core.arguments import is_number
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import is_number
 from pellucid.random.distributions import Bernoulli, CenteredUniform, Constant, Distribution, LogUniform, Uniform
 from pellucid.random.learnable import Given, Learnable, Number
 from pellucid.random.numbers import as_number, is_finite, value_of

@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from pellucid.core.arguments import plain
 from pellucid.core.compilers import numba_works
 from pellucid.core.tape import is_plain_eager
 from pellucid.errors import invalid, wrong_type
 from pellucid.random import compiled
-from pellucid.random.arguments import plain
 from pellucid.random.philox import MASK, philox4x32, round_keys
 from pellucid.random.stream import rank
 

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pellucid.core.arguments import finite_number
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import finite_number
 
 __all__ = ["Given", "Learnable", "Number", "bounded", "flat", "nested", "raw_of", "shape_of", "softplus_inverse"]
 

@@ -17,9 +17,9 @@ import torch.distributions as D
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.arguments import items
 from pellucid.core.constants import scalar
 from pellucid.errors import invalid
-from pellucid.random.arguments import items
 from pellucid.random.distribution import Distribution
 from pellucid.random.learnable import Learnable, Number
 from pellucid.random.numbers import Raw, as_numbers, at_least, value_of

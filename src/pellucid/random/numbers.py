@@ -14,8 +14,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from pellucid.core.arguments import finite_number, is_number, items
 from pellucid.errors import wrong_type
-from pellucid.random.arguments import finite_number, is_number, items
 from pellucid.random.learnable import Learnable, Number, bounded, raw_of
 
 __all__ = [

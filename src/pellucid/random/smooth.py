@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import whole_number
 from pellucid.random.distribution import Distribution, Each
 from pellucid.random.numbers import Raw
 from pellucid.random.patterns import field_words

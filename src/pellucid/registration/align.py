@@ -18,10 +18,10 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice
 from pellucid.core.constants import pinned
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import resize, warp
-from pellucid.random.arguments import check_choice
 from pellucid.registration.bending import bend_levels
 from pellucid.registration.descent import Bends, Run, descend
 from pellucid.registration.evidence import evidence_of

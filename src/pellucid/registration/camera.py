@@ -16,10 +16,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.core.arguments import finite_number, whole_number
 from pellucid.core.constants import pinned
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import remap, resize
-from pellucid.random.arguments import finite_number, whole_number
 from pellucid.registration.losses import correlation
 from pellucid.registration.maps import grid
 from pellucid.types import Size

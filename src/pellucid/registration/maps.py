@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice
 from pellucid.errors import invalid
-from pellucid.random.arguments import check_choice
 from pellucid.types import Size
 
 __all__ = [

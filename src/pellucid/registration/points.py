@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice
 from pellucid.core.constants import pinned
 from pellucid.functional.patches import check_frames, extract_patches
-from pellucid.random.arguments import check_choice
 from pellucid.registration.maps import MODELS, basis
 from pellucid.registration.newton import Equations, Pair, equations, minimise, noise_covariance, plane_moves
 

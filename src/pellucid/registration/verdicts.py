@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.core.arguments import finite_number, whole_number
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import finite_number, whole_number
 from pellucid.registration.evidence import Evidence
 from pellucid.registration.newton import LEAST_OVERLAP, Pair
 

@@ -18,9 +18,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice
 from pellucid.core.constants import pinned
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import check_choice
 from pellucid.registration.bending import bend_levels
 from pellucid.registration.descent import Run, adam, flat_at_the_end, roughness
 from pellucid.registration.losses import LOSSES, RESIDUAL, correlation

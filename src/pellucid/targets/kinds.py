@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pellucid.boxes import BoxFormat, box_area, clip_boxes, visible
 from pellucid.boxes.canvases import across, carried
+from pellucid.core.arguments import check_choice
 from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.bends import BentMap
@@ -26,7 +27,6 @@ from pellucid.geometry.points import pixel_centers, slopes_of, transform_points
 from pellucid.geometry.polygons import extents
 from pellucid.geometry.space import follow3, inverse4
 from pellucid.geometry.vectors import turn_disparity, turn_distance, turn_flow, turn_normals
-from pellucid.random.arguments import check_choice
 from pellucid.targets.torchvision import canvas_of, class_of
 from pellucid.types import DEEP, Interpolation, Size
 

@@ -15,9 +15,9 @@ from typing import Any, get_args
 import torch
 
 from pellucid.boxes import BoxFormat
+from pellucid.core.arguments import check_choice, check_flag, finite_number, is_number, table, texts
 from pellucid.engine.plan import CANVAS_RULES
 from pellucid.errors import invalid, wrong_type
-from pellucid.random.arguments import check_choice, check_flag, finite_number, is_number, table, texts
 from pellucid.targets.kinds import BOXES, IMAGE, KINDS, TargetKind, classes_in, kind_of
 from pellucid.types import FLOATING
 

@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from pellucid.boxes.degrees import DEGREES, from_degrees, to_degrees
+from pellucid.core.arguments import is_number
 from pellucid.core.axes import check_axes
 from pellucid.core.constants import constant, wide_dtype
 from pellucid.engine.plan import Plan
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.polygons import as_rows
-from pellucid.random.arguments import is_number
 from pellucid.targets.arrays import as_tensor, given_as, is_array
 from pellucid.targets.containers import Form, opened
 from pellucid.targets.kinds import BOXES, IMAGE, IMAGES, KINDS, VALID, VOLUME, Entry, TargetKind

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid import types
-from pellucid.errors import InvalidArgument, invalid, wrong_type
-from pellucid.random.arguments import (
+from pellucid.core.arguments import (
     check_choice,
     check_flag,
     finite_number,
@@ -28,6 +27,7 @@ from pellucid.random.arguments import (
     padding_named,
     plain,
 )
+from pellucid.errors import InvalidArgument, invalid, wrong_type
 from pellucid.random.distributions import Bits, Constant, Distribution
 from pellucid.random.fields import Chance, Range, Ranges, probability
 from pellucid.random.numbers import is_number

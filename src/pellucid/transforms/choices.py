@@ -14,9 +14,9 @@ from typing import ClassVar, NamedTuple, TypeAlias
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pellucid.core.arguments import whole_number
 from pellucid.core.constants import wide_dtype
 from pellucid.errors import invalid
-from pellucid.random.arguments import whole_number
 from pellucid.random.discrete import one_each
 from pellucid.random.distributions import Categorical, Permutation
 from pellucid.random.fields import Chance

@@ -15,10 +15,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.core.constants import constant
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
-from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Distribution, Permutation
 from pellucid.random.fields import Chance, Range, interval, log_range
 from pellucid.segments import Layers, LayerSpec

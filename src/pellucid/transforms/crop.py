@@ -16,9 +16,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.errors import invalid
 from pellucid.geometry.matrices import scale_shift
-from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Bernoulli, Categorical, Distribution, Offset, Uniform
 from pellucid.random.fields import Chance, Range, interval, log_range, no_lone_number
 from pellucid.random.windows import IoUWindow, MaskWindow, SafeWindow

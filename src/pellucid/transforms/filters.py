@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.errors import invalid
-from pellucid.random.arguments import whole_number
 from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.segments import Convolve, ConvolveSpec, Filter, Grain, Median, SegmentSpec
 from pellucid.transforms.base import Names, Params, Transform, as_size, drawn, gated, slopes

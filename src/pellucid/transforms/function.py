@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from pellucid.core.arguments import check_choice
 from pellucid.errors import wrong_type
-from pellucid.random.arguments import check_choice
 from pellucid.random.fields import Chance
 from pellucid.segments import Call, CallSpec, SegmentSpec
 from pellucid.transforms.base import Params, Transform

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.core.slabs import by_slabs
 from pellucid.errors import invalid
-from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Distribution
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.internal import Repeated

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from pellucid.core.arguments import finite_number
 from pellucid.errors import invalid
-from pellucid.random.arguments import finite_number
 from pellucid.random.distributions import Beta, Dirichlet, Distribution, Repeated
 from pellucid.random.fields import Chance
 from pellucid.segments import CallSpec, Cells, LayerSpec, Warp3Spec, WarpSpec

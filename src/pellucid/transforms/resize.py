@@ -14,8 +14,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.geometry.matrices import scale_shift
-from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Categorical, Distribution
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.segments import Warp, WarpSpec

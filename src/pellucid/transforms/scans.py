@@ -19,11 +19,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.core.constants import constant
 from pellucid.core.slabs import by_slabs
 from pellucid.errors import invalid
 from pellucid.geometry.space import rotation3
-from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Categorical, Distribution, Uniform
 from pellucid.random.fields import Chance, Range, Ranges, interval, symmetric
 from pellucid.random.internal import Offset, Repeated, Spacing, Uniforms

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Literal, cast
 import torch
 from torch import Tensor
 
+from pellucid.core.arguments import finite_number
 from pellucid.core.constants import constant
 from pellucid.errors import invalid
 from pellucid.geometry.space import FOLDS3
-from pellucid.random.arguments import finite_number
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import symmetric_field
 from pellucid.segments import Warp3, Warp3Spec

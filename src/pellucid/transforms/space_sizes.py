@@ -14,9 +14,9 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.errors import invalid
 from pellucid.geometry.space import spread
-from pellucid.random.arguments import whole_number
 from pellucid.random.distributions import Distribution
 from pellucid.random.internal import Offset
 from pellucid.random.windows import MaskWindow

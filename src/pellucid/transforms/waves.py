@@ -15,8 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.arguments import whole_number
 from pellucid.errors import invalid
-from pellucid.random.arguments import whole_number
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import uniform_field
 from pellucid.transforms.base import Names, Params, drawn

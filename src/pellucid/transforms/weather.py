@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from pellucid.random.arguments import whole_number
+from pellucid.core.arguments import whole_number
 from pellucid.random.fields import Chance, Range, interval, symmetric
 from pellucid.segments import Grain
 from pellucid.transforms.base import Params, drawn, slopes

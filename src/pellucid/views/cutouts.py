@@ -10,9 +10,9 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.core.arguments import finite_numbers, whole_number
 from pellucid.errors import invalid, wrong_type
 from pellucid.random import Key
-from pellucid.random.arguments import finite_numbers, whole_number
 from pellucid.transforms import RandomResizedCrop
 
 __all__ = ["cutouts"]

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from pellucid.core.arguments import check_choice, check_flag, finite_number, whole_number
 from pellucid.errors import invalid, wrong_type
 from pellucid.geometry.polygons import as_rows, hulls, of_one_length
 from pellucid.pipeline import Pipeline
 from pellucid.pipeline.records import Record
 from pellucid.random import Key
-from pellucid.random.arguments import check_choice, check_flag, finite_number, whole_number
 from pellucid.targets.kinds import KINDS, TargetKind, kind_of
 from pellucid.types import Size
 from pellucid.views.merge import merged_boxes, merged_maps, merged_masks, merged_points, merged_scores, padded

@@ -2,7 +2,7 @@
 
 Owns: what counts as a number, and the checks of plain arguments.
 Must not: know what the numbers are for, or read tensors other than constants.
-Read next: ``learnable.py``, ``../transforms/base.py``.
+Read next: ``../random/learnable.py``, ``../transforms/base.py``.
 """
 
 from __future__ import annotations
