@@ -12,9 +12,9 @@ import pellucid as P
 from pellucid import InvalidArgument, InvalidType, Learnable, Pipeline, Record, Smooth, Uniform
 from pellucid.core.files import parsed
 from pellucid.data import Indexed, Order, Prefetcher
+from pellucid.data.arrays import read_arrays
 from pellucid.data.folders import shard_of
 from pellucid.features import CollapseGuard, load_descriptor
-from pellucid.features.data.arrays import read_arrays
 from pellucid.learn.data import load_pictures
 from pellucid.training import TrainState, World, join_world, load_checkpoint, save_checkpoint
 from tests.refusals import refused

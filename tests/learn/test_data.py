@@ -46,8 +46,8 @@ def test_idx_files_plain_and_gzipped(tmp_path):
         raw = struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
         (tmp_path / file).write_bytes(gzip.compress(raw) if file.endswith("gz") else raw)
     same(load_pictures(tmp_path))
-    (tmp_path / FILES["x_test"]).write_bytes(struct.pack(">HBB", 0, 13, 1) + bytes(8))
-    refused(InvalidArgument, "IDX file of bytes", load_pictures, tmp_path)
+    (tmp_path / FILES["x_test"]).write_bytes(struct.pack(">HBBI", 0, 13, 1, 1) + bytes(4))
+    refused(InvalidArgument, "x_test: expected .*uint8 images", load_pictures, tmp_path)
 
 
 def test_colour_pictures_come_channels_first(tmp_path):

@@ -66,7 +66,7 @@ ARRAYS = {
     "negative labels": ({"y_test": np.array([0, -1, 2, 0])}, "y_test: expected classes 0, 1"),
     "labels like pixels": ({"y_train": np.full(12, 1 << 40)}, "y_train: expected classes 0, 1"),
     "one-hot labels": ({"y_train": np.eye(12, dtype=np.uint8)}, r"y_train: expected 12 whole numbers, shape \(12,\)"),
-    "text labels": ({"y_train": np.array(["cat"] * 12)}, "y_train: expected 12 whole numbers"),
+    "text labels": ({"y_train": np.array(["cat"] * 12)}, "an .npz archive of numbers, got y_train of <U3"),
     "labels of another number": ({"y_train": GOOD["y_train"][:-1]}, "y_train: expected 12 whole numbers"),
     "channels first": (
         {"x_train": np.zeros((12, 3, 32, 32), np.uint8), "x_test": np.zeros((4, 3, 32, 32), np.uint8)},
@@ -116,11 +116,11 @@ def idx(array):
 
 
 IDX = {
-    "": (lambda raw: b"", "IDX file of bytes"),
-    "no header": (lambda raw: raw[:3], "IDX file of bytes"),
-    "half a header": (lambda raw: raw[:9], "IDX file of bytes"),
-    "short": (lambda raw: raw[:-1], r"1080 bytes of data, for \(12, 10, 9\), got 1079"),
-    "long": (lambda raw: raw + b"0", "1080 bytes of data"),
+    "": (lambda raw: b"", "an IDX file"),
+    "no header": (lambda raw: raw[:3], "an IDX file"),
+    "half a header": (lambda raw: raw[:9], "an IDX file"),
+    "short": (lambda raw: raw[:-1], r"1080 bytes after the header, for shape \(12, 10, 9\), got 1079"),
+    "long": (lambda raw: raw + b"0", "1080 bytes after the header"),
     "junk zipped": (lambda raw: b"junk", "a complete gzip file"),
     "cut zipped": (lambda raw: gzip.compress(raw)[:-20], "a complete gzip file"),
 }

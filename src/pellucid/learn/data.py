@@ -7,13 +7,9 @@ Read next: ``classifier.py``.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import math
 import os
-import struct
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +17,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from pellucid.core.files import parsed
+from pellucid.data.arrays import read_arrays, read_idx
 from pellucid.errors import invalid
 from pellucid.training import World
 
@@ -152,7 +148,7 @@ def load_pictures(path: str | os.PathLike[str] | None = None) -> Pictures:
         raise invalid("--data", expected="an .npz file or a folder", got=str(place))
     if not place.exists():
         raise invalid("--data", expected="an existing file or folder", got=str(place))
-    return _pictures(place.stem, _npz(place))
+    return _pictures(place.stem, read_arrays(place, tuple(_IDX)))
 
 
 def find_data(name: str, start: Path | None = None) -> Path | None:
@@ -205,51 +201,20 @@ def _digits() -> Pictures:
     return Pictures("digits", images[first], labels[first], images[rest], labels[rest])
 
 
-def _npz(path: Path) -> dict[str, Any]:
-    import numpy as np
-
-    def arrays(file: BytesIO) -> dict[str, Any]:
-        archive = np.load(file)
-        missing = [name for name in _IDX if name not in archive]
-        if missing:
-            raise invalid(str(path), expected=f"the arrays {', '.join(_IDX)}", got=", ".join(archive.files))
-        return {name: archive[name] for name in _IDX}
-
-    return parsed(path, arrays, expected="an .npz archive of numbers")
+def _idx(folder: Path, names: tuple[str, ...]) -> Tensor:
+    """Read the IDX file of one of these names, plain or gzipped."""
+    found = next((path for name in names for path in (folder / name, folder / f"{name}.gz") if path.exists()), None)
+    if found is None:
+        raise invalid(str(folder), expected=f"an .npz file or {names[0]} (or .gz)", got="neither")
+    return read_idx(found)
 
 
-def _idx(folder: Path, names: tuple[str, ...]) -> Any:
-    """Read one file of the IDX format: two zero bytes, a type (8 is uint8), the number of axes, the sizes, the data."""
-    import numpy as np
-
-    for name in names:
-        for path in (folder / name, folder / f"{name}.gz"):
-            if not path.exists():
-                continue
-            raw = _unpacked(path)
-            zero, kind, axes = struct.unpack(">HBB", raw[:4].ljust(4, b"\xff"))
-            start = 4 + 4 * axes
-            if zero != 0 or kind != 8 or len(raw) < start:
-                raise invalid(str(path), expected="an IDX file of bytes", got=f"{len(raw)} bytes that begin with {raw[:4].hex()}")
-            shape = struct.unpack(f">{axes}I", raw[4:start])
-            if len(raw) - start != math.prod(shape):
-                raise invalid(str(path), expected=f"{math.prod(shape)} bytes of data, for {shape}", got=len(raw) - start)
-            return np.frombuffer(raw, np.uint8, offset=start).reshape(shape).copy()
-    raise invalid(str(folder), expected=f"an .npz file or {names[0]} (or .gz)", got="neither")
-
-
-def _unpacked(path: Path) -> bytes:
-    if path.suffix != ".gz":
-        return path.read_bytes()
-    return parsed(path, lambda file: gzip.decompress(file.read()), expected="a complete gzip file")
-
-
-def _pictures(name: str, arrays: dict[str, Any]) -> Pictures:
+def _pictures(name: str, arrays: dict[str, Tensor]) -> Pictures:
     tensors: dict[str, Tensor] = {}
     for part in ("train", "test"):
         images, labels = f"x_{part}", f"y_{part}"
-        tensors[images] = _images(f"{name}: {images}", arrays[images])
-        tensors[labels] = _labels(f"{name}: {labels}", arrays[labels], tensors[images].shape[0])
+        tensors[images] = _images(f"{name}: {images}", arrays[images].numpy())
+        tensors[labels] = _labels(f"{name}: {labels}", arrays[labels].numpy(), tensors[images].shape[0])
     if tensors["x_test"].shape[1:] != tensors["x_train"].shape[1:]:
         expected = f"images like those of x_train, {tuple(tensors['x_train'].shape[1:])}"
         raise invalid(f"{name}: x_test", expected=expected, got=tuple(tensors["x_test"].shape[1:]))

@@ -5,7 +5,7 @@ Must not: download anything.
 Read next: ``photographs.py``.
 """
 
-from pellucid.features.data.arrays import read_arrays, read_idx
+from pellucid.data.arrays import read_arrays, read_idx
 from pellucid.features.data.pairs import HomographicPairs, ViewPairs
 from pellucid.features.data.patch_pairs import PatchBatch, PatchPairs, PatchPool, patch_jitter
 from pellucid.features.data.photographs import BUNDLED, ImageFolder, bundled_photographs

@@ -2,13 +2,14 @@
 
 Owns: both formats as tensors.
 Must not: download, shuffle or normalise.
-Read next: ``photographs.py``.
+Read next: ``decoding.py``.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Final
@@ -38,7 +39,7 @@ def read_idx(path: str | os.PathLike[str]) -> Shaped[Tensor, "..."]:
     import numpy as np
 
     raw = Path(path).read_bytes()
-    if raw[:2] == b"\x1f\x8b":
+    if raw[:2] == b"\x1f\x8b" or Path(path).suffix == ".gz":
         raw = parsed(path, lambda file: gzip.decompress(file.read()), expected="a complete gzip file")
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in _TYPES or len(raw) < 4 + 4 * raw[3]:
         raise invalid(str(path), expected="an IDX file: two zero bytes, a type, the number of axes", got=repr(raw[:4]))
@@ -52,18 +53,25 @@ def read_idx(path: str | os.PathLike[str]) -> Shaped[Tensor, "..."]:
     return torch.from_numpy(values.astype(kind.newbyteorder("=")))
 
 
-def read_arrays(path: str | os.PathLike[str]) -> dict[str, Shaped[Tensor, "..."]]:
-    """Read every array of an ``.npz`` archive by its name. Arrays of Python objects, which could run code, are refused.
+def read_arrays(path: str | os.PathLike[str], names: Sequence[str] = ()) -> dict[str, Shaped[Tensor, "..."]]:
+    """Read the arrays of an ``.npz`` archive by name, all of them or those of ``names``. Arrays of Python objects, which could run
+    code, are refused.
 
     Errors:
-        ``InvalidArgument`` for a file that is not an archive, or holds anything but numbers.
+        ``InvalidArgument`` for a file that is not an archive, lacks one of ``names``, or holds anything but numbers.
     """
     import numpy as np
 
     def arrays(file: BytesIO) -> dict[str, Tensor]:
         archive = np.load(file, allow_pickle=False)
         if isinstance(archive, np.ndarray):
-            raise invalid(str(path), expected="an .npz archive", got="a single array", fix="numpy.savez(path, x=array)")
-        return {name: torch.from_numpy(np.ascontiguousarray(archive[name])) for name in archive.files}
+            raise invalid(str(path), expected="an .npz archive of numbers", got="a single array", fix="numpy.savez(path, x=array)")
+        if set(names) - set(archive.files):
+            raise invalid(str(path), expected=f"the arrays {', '.join(names)}", got=", ".join(archive.files))
+        found = {name: archive[name] for name in names or archive.files}
+        texts = [f"{name} of {array.dtype}" for name, array in found.items() if array.dtype.kind not in "biufc"]
+        if texts:
+            raise invalid(str(path), expected="an .npz archive of numbers", got=", ".join(texts))
+        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in found.items()}
 
     return parsed(path, arrays, expected="an .npz archive of numbers")
