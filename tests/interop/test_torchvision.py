@@ -136,6 +136,34 @@ def test_gray_within_the_digits_of_the_weights(tv):
     same(tv.Grayscale(3), 1.001e-4)
 
 
+def test_gray_pictures_that_get_three_channels_there_are_told(tv):
+    found, gray = read_torchvision(tv.Grayscale(3)), torch.rand(2, 1, 8, 9)
+    assert found.pipeline(gray).shape[1] == 1
+    assert tv.Grayscale(3)(gray).shape[1] == 3
+    assert any("a picture of one channel keeps it" in note for note in found.notes)
+
+
+def test_objects_whose_canvas_grows_keep_a_center_that_does_nothing(tv):
+    for center in (None, [11.0, 8.5]):
+        found = read_torchvision(tv.RandomRotation((20, 20), expand=True, center=center))
+        assert not found.missing
+        assert found.pipeline[0].expand
+        assert found.pipeline[0].center is None
+
+
+@pytest.mark.parametrize("size", [(18, 25), (25, 18), (10, 40), (31, 17), (20, 20), (12, 13)])
+def test_resizes_with_a_longest_side_differ_by_a_pixel_at_most_and_say_so(tv, size):
+    """A side is cut there before the other is computed from it."""
+    picture = torch.rand(1, 3, *size)
+    for options in ({"size": 16, "max_size": 22}, {"size": None, "max_size": 23}):
+        found, theirs = read_torchvision(tv.Resize(**options)), tv.Resize(**options)(picture)
+        ours = found.pipeline(picture)
+        assert max(ours.shape[2:]) <= options["max_size"]
+        assert all(abs(a - b) <= 1 for a, b in zip(ours.shape, theirs.shape, strict=True))
+        assert any("whole pixels" in note and "Resize" in note for note in found.notes)
+    refused(Unsupported, "max_size=22", from_torchvision, tv.Resize(16, max_size=22), match="exact")
+
+
 BYTES = {
     "posterize": lambda tv: tv.RandomPosterize(3, p=1.0),
     "solarize": lambda tv: tv.RandomSolarize(100, p=1.0),

@@ -184,8 +184,10 @@ def _rotation(given: Given, reader: Reader, where: str) -> Made:
         given.near("expand=True", "each angle has a canvas of its own there", "RandomRotation(expand=True)")
     mode: Any = _mode(given, "nearest")
     _rim(reader, mode)
-    middle = None if expand else _center(given)
-    return ours.RandomRotation(_around(given("degrees")), interpolation=mode, center=middle, expand=expand, **_fills(given, reader))
+    center = _center(given)  # which has no effect there either if the canvas grows
+    return ours.RandomRotation(
+        _around(given("degrees")), interpolation=mode, center=None if expand else center, expand=expand, **_fills(given, reader)
+    )
 
 
 def _perspective(given: Given, reader: Reader, where: str) -> Made:
@@ -229,9 +231,13 @@ def _resize(given: Given, reader: Reader, where: str) -> Made:
     mode = _resizing(given, reader)
     antialias = _antialias(given, mode)
     if size is None:
+        reader.note("Resize(size=None): the shorter side is cut to whole pixels there, rounded here")
         return ours.LongestMaxSize(longest, interpolation=mode, antialias=antialias)
     if longest is not None:
-        given.near(f"max_size={longest}", "the shorter side alone is given here", "Resize")
+        reason = "it cuts sides to whole pixels twice: the shorter side may be a pixel longer there"
+        given.near(f"max_size={longest}", reason, "RandomShortestSize")
+        reader.ends(where, None)
+        return ours.RandomShortestSize((size,), longest, interpolation=mode, antialias=antialias)
     reader.ends(where, size)
     return ours.Resize(size, interpolation=mode, antialias=antialias)
 
@@ -292,6 +298,7 @@ def _erasing(given: Given, reader: Reader, where: str) -> Made:
 def _colors(given: Given, reader: Reader, where: str) -> Made:
     if given.name == "Grayscale":
         given.only("num_output_channels", 3, default=1, reason="the number of channels stays", nearest="RandomGrayscale(p=1)")
+        reader.note("Grayscale: a picture of one channel keeps it; write image.expand(-1, 3, -1, -1) where three are needed")
         return ours.RandomGrayscale(p=1.0)
     given.idle(_NEW, "inplace")
     return ours.Normalize(given("mean"), given("std"))
