@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.ndimage import correlate, correlate1d
 
-from pellucid import Pipeline, RandomGaussianBlur, RandomMotionBlur
+from pellucid import Learnable, Pipeline, RandomEmboss, RandomGaussianBlur, RandomMotionBlur, RandomSharpness, Uniform
 from pellucid.kernels.conversion import as_bytes, as_colors
 from pellucid.kernels.convolve import dense, interior, median, separable
 from pellucid.kernels.convolve.lines import motion
@@ -113,6 +113,18 @@ def test_taps_that_are_nothing_spread_nothing():
 @pytest.mark.parametrize("rows", [1, None])
 def test_the_3x3_filter_and_its_gradients_equal_the_reference_in_double(size, clip, rows):
     agree(interior, sharpenings(size=size, rows=rows), clip=clip)
+
+
+@pytest.mark.parametrize("impl", ["reference", "cpu"])
+@pytest.mark.parametrize("shape", [(2, 3, 1, 1), (2, 3, 2, 9), (2, 3, 9, 2), (0, 3, 9, 9)])
+@pytest.mark.parametrize("transform", [RandomSharpness, RandomEmboss])
+def test_pictures_too_small_for_a_filter_and_no_pictures_have_gradients_of_zero(transform, shape, impl):
+    """Not missing ones: distributed training waits for every parameter's."""
+    pipeline = Pipeline([transform(Uniform(Learnable(0.2), Learnable(0.6)), p=1.0)], seed=0, impl=impl)
+    image = torch.rand(shape, requires_grad=True)
+    pipeline(image).sum().backward()
+    assert image.grad is not None
+    assert all(parameter.grad is not None for parameter in pipeline.parameters())
 
 
 def test_a_spared_sample_is_copied_and_narrow_kernels_are_short():
