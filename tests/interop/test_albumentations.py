@@ -153,6 +153,16 @@ def test_scales_that_are_drawn_for_each_axis():
     assert from_albumentations({"__version__": "1.3.1", "transform": table})[0].scale == (0.9, 1.1)
 
 
+@pytest.mark.parametrize("size", [(18, 25), (31, 17), (20, 33)])
+def test_smallest_sides_are_rounded_there_and_cut_here_as_the_note_says(A, size):
+    theirs, image = A.Compose([A.SmallestMaxSize(13)]), BYTES[: size[0], : size[1]]
+    found = read_albumentations(theirs)
+    ours, wanted = found.pipeline(image).shape[:2], theirs(image=image)["image"].shape[:2]
+    assert min(ours) == min(wanted) == 13
+    assert max(wanted) - max(ours) in (0, 1)
+    assert any(note.startswith("SmallestMaxSize: the longer side is rounded") for note in found.notes)
+
+
 def test_elastic_fields_have_units_of_their_own():
     table = {"__class_fullname__": "ElasticTransform", "alpha": 40, "sigma": 6, "p": 1.0, "border_mode": 4}
     ours = from_albumentations({**table, "noise_distribution": "uniform"})[0]

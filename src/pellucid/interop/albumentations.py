@@ -283,6 +283,8 @@ def _longest(given: Given, reader: Reader, where: str) -> Made:
     if not is_number(size):
         given.near(f"max_size={size}", "one length for all", str(size[-1]))
         size = size[-1]
+    if given.name == "SmallestMaxSize":
+        reader.note("SmallestMaxSize: the longer side is rounded to whole pixels there, and cut to them here, as by torchvision")
     kind = ours.LongestMaxSize if given.name == "LongestMaxSize" else ours.Resize
     return gated(kind(size, **_resizing(given, reader)), given("p", 1.0))
 
