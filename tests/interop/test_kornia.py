@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import pellucid as P
-from pellucid.interop import Unsupported, from_kornia
+from pellucid.interop import Unsupported, from_kornia, read_kornia
 
 IMAGE = torch.rand(2, 3, 20, 26, generator=torch.Generator().manual_seed(0))
 
@@ -20,6 +20,8 @@ CERTAIN = {
     "affine": lambda K: K.RandomAffine((17.0, 17.0), scale=(1.2, 1.2), p=1.0),
     "affine border": lambda K: K.RandomAffine((-20.0, -20.0), padding_mode="border", p=1.0),
     "rotation": lambda K: K.RandomRotation((17.0, 17.0), p=1.0),
+    "translate": lambda K: K.RandomTranslate((0.2, 0.2), (-0.3, -0.3), p=1.0),
+    "translate up": lambda K: K.RandomTranslate(translate_y=(-0.13, -0.13), padding_mode="border", p=1.0),
     "center crop": lambda K: K.CenterCrop((12, 14)),
     "brightness": lambda K: K.RandomBrightness((1.3, 1.3)),
     "contrast": lambda K: K.RandomContrast((0.7, 0.7)),
@@ -160,3 +162,19 @@ def test_what_would_differ_is_refused(table, option):
     with pytest.raises(Unsupported) as caught:
         from_kornia(table, match="exact")
     assert caught.value.missing[0].option == option
+
+
+@pytest.mark.parametrize("times", [(-1, -1), (1, 1), (2, 2), (3, 3)])
+def test_quarter_turns_are_those_of_the_range(K, times):
+    theirs, square = K.RandomRotation90(times, p=1.0), IMAGE[..., :20]
+    found = read_kornia(theirs)
+    assert (found.pipeline(square) - theirs(square)).abs().max() < 2e-4
+    assert not any("times" in note for note in found.notes)
+    assert read_kornia({"name": "RandomRotation90", "times": [-1, 1]}).pipeline[0].times == (0, 1, 3)
+
+
+def test_the_longer_side_is_the_longer_side(K):
+    for side in ("short", "long"):
+        theirs = K.Resize(13, side=side)
+        assert read_kornia(theirs).pipeline(IMAGE).shape == theirs(IMAGE).shape
+    assert "side='vert'" in read_kornia({"name": "Resize", "size": 13, "side": "vert"}).notes[1]

@@ -287,6 +287,7 @@ KORNIA_VALUES = by_name(
     ("std thresholds additions", 0.2),
     ("jpeg_quality", (20.0, 30.0)),
     ("sign", (0.2, 0.5)),
+    ("translate_x translate_y", (0.1, 0.2)),
     ("RandomLinearCornerIllumination.gain", (0.05, 0.1)),
     ("RandomCrop.padding_mode", "reflect"),
 )
@@ -296,6 +297,7 @@ KORNIA_BASE = {
     **{key: {"mean": 0.5, "std": 0.5} for key in ("Normalize", "Denormalize")},
     "RandomGaussianBlur": {"kernel_size": 3, "sigma": (0.5, 1.0)},
     "RandomSolarize": {"additions": 0.0},
+    "RandomTranslate": {"translate_x": (0.2, 0.2)},
 }
 
 

@@ -201,6 +201,13 @@ def _rotation(given: Given, reader: Reader, where: str) -> Made:
     return ours.RandomRotation(pair(given("degrees"), "degrees", around=0.0), **_warp(given), **_common(given, 0.5))
 
 
+def _translation(given: Given, reader: Reader, where: str) -> Made:
+    """Read RandomTranslate, where an axis without a range does not move."""
+    ranges = {option: 0.0 if given(option) is None else given(option) for option in ("translate_x", "translate_y")}
+    shifts = tuple(pair(value, option, around=0.0) for option, value in ranges.items())
+    return ours.RandomTranslate(shifts, **_warp(given), **_common(given, 0.5))
+
+
 def _jitter(given: Given, reader: Reader, where: str) -> Made:
     """Read ColorJitter, whose factors mean the same as torchvision's, unlike those of kornia's single transforms."""
     given.only("order", None, default=None, reason="the order is drawn here", nearest="order=None")
@@ -299,6 +306,7 @@ _TABLE: Table = {
     **{name: _chance(name) for name in ("RandomHorizontalFlip", "RandomVerticalFlip", "RandomInvert", "RandomEqualize")},
     "RandomAffine": _affine,
     "RandomRotation": _rotation,
+    "RandomTranslate": _translation,
     "RandomCrop": _crop,
     "ColorJitter": _jitter,
     # kornia's brightness adds the factor minus 1; its contrast scales about black, as RandomBrightness does.

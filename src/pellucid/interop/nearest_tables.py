@@ -66,8 +66,18 @@ def _normal_fields(given: Given, reader: Reader, where: str) -> Made:
 
 
 def _resized(given: Given, reader: Reader, where: str) -> Made:
-    reader.ends(where, given("size"))
-    return gated(ours.Resize(given("size")), given("p", 1.0))
+    size, side = given("size"), given("side", "short")
+    reader.ends(where, size)
+    if side not in ("short", "long"):
+        given.near(f"side={side!r}", "the shorter or the longer side is given here", "side='short'")
+    longer = side == "long" and is_number(size)
+    return gated(ours.LongestMaxSize(size) if longer else ours.Resize(size), given("p", 1.0))
+
+
+def _turns(times: Any) -> tuple[int, ...]:
+    """Quarter turns of a range of whole numbers."""
+    low, high = (times, times) if is_number(times) else times
+    return tuple(sorted({turn % 4 for turn in range(round(low), round(high) + 1)}))
 
 
 _DRAWN = "its size is random; a batch gets one, unless a resize follows"
@@ -124,7 +134,6 @@ KORNIA: Table = {
     "RandomSaltAndPepperNoise": near("its grains cover all channels", "SaltAndPepper",
         amount=("amount", (0.01, 0.06), asis), salt=("salt_vs_pepper", 0.5, asis)),
     "RandomShear": near("its shear has another sign", "RandomShear", shear=("shear", 10.0, asis)),
-    "RandomTranslate": near("its axes are drawn separately", "RandomTranslate"),
     "RandomPlanckianJitter": near("its colours come from a table", "PlanckianJitter"),
     "RandomChannelDropout": near("its number of channels is fixed", "ChannelDropout", count=("num_drop_channels", 1, float)),
     "RandomFisheye": near("its lens has other parameters", "RandomFisheye"),
@@ -135,7 +144,7 @@ KORNIA: Table = {
     **{name: Near("its option for the side differs", ours, made(ours, 1.0, size=("max_size", 256, int)))
        for name, ours in (("LongestMaxSize", "LongestMaxSize"), ("SmallestMaxSize", "Resize"))},
     "PadTo": near("it pads at the right and below, and cuts nothing", "CenterCrop", 1.0, size=("size", 256, asis)),
-    "RandomRotation90": near("it rotates by interpolation", "RandomRotation90"),
+    "RandomRotation90": near("it rotates by interpolation", "RandomRotation90", times=("times", (0, 3), _turns)),
     "RandomGaussianIllumination": near("its light has other parameters", "RandomSpotIllumination"),
     "RandomLinearIllumination": near("its light has other parameters", "RandomLinearIllumination"),
     "RandomPlasmaContrast": near("its clouds have other parameters", "RandomPlasmaContrast"),
