@@ -17,7 +17,6 @@ from torch import Tensor
 
 from pellucid.core.tape import Rows, TapeError
 from pellucid.engine.lowering import Lowered, Openings, Replayed
-from pellucid.engine.lowering.lowered import Taped
 from pellucid.engine.lowering.slopes import following
 from pellucid.engine.passes import apply_alone, bend_of, compute_dtype, look_up, paint
 from pellucid.engine.plan import Plan, Run, Single
@@ -40,13 +39,15 @@ class Prepared(NamedTuple):
 
     Args:
         of_tensors: (draw, pictures) -> the result.
-        of_memory: (rows of words, the pictures' flat memory) -> the result's memory; None if the pass has no such function.
-        of_pictures: (rows of words, pictures that need a gradient, a batch or one alone) -> the result; None as before.
+        numbers: from rows of words to what the next two functions take.
+        of_memory: (the pictures' flat memory, numbers) -> the result's memory; None if the pass has no such function.
+        of_arrays: (pictures that need a gradient, a batch or one alone, numbers) -> the result; None as before.
     """
 
     of_tensors: Callable[[Replayed, Tensor], Tensor]
-    of_memory: Callable[[Rows, Rows], Rows] | None = None
-    of_pictures: Callable[[Rows, Tensor], Tensor] | None = None
+    numbers: Callable[[Rows], Any] = np.asarray
+    of_memory: Callable[[Rows, Any], Rows] | None = None
+    of_arrays: Callable[[Tensor, Any], Tensor] | None = None
 
 
 def image_pass(plan: Plan, drawn: Replayed, image: Shaped[Tensor, "b c h w"], impl: str, dtype: torch.dtype) -> Prepared | None:
@@ -83,18 +84,13 @@ def _alone(lowered: Lowered, drawn: Replayed, single: Single, image: Tensor, imp
         return apply_alone(segment, image, scale, impl, dtype) if found is None else found
 
     bend = bend_of(first) if scale == 255.0 and impl != "reference" and dtype in (torch.uint8, torch.float32) else None
-    return Prepared(passing, None if bend is None else _bent(lowered.recorded_single(single.index), bend, image, dtype))
-
-
-def _bent(tape: Taped | None, bend: curve.Bend, image: Tensor, dtype: torch.dtype) -> Callable[[Rows, Rows], Rows] | None:
-    """Prepare a curve over the levels of bytes as a function of memory."""
-    call = curve.tone_of_memory(image, bend, dtype)
+    tape = None if bend is None else lowered.recorded_single(single.index)
+    call = None if bend is None else curve.tone_of_memory(image, bend, dtype)
     if tape is None or call is None:
-        return None
+        return Prepared(passing)
     like, numbers_of = tape.pinned(torch.float32)
     columns: Any = (like.exponent, like.gain, None) if isinstance(like, Curve) else (like.amount, None, like.gate)
-    numbers = numbers_of(columns)
-    return lambda rows, flat: call(flat, numbers(rows))
+    return Prepared(passing, numbers_of(columns), call)
 
 
 def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.dtype, scale: float) -> Prepared | None:
@@ -113,11 +109,7 @@ def _passing(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch.
     if run.pivot:
         return _with_mean(lowered, run, image, scale, _Pass(numbers, call, computed, dtype))
     of_tensors, of_memory, of_arrays = call
-    return Prepared(
-        lambda drawn, image: of_tensors(image, _tensors(numbers(drawn.rows))),
-        None if of_memory is None else lambda rows, flat: of_memory(flat, numbers(rows)),
-        None if of_arrays is None else lambda rows, image: of_arrays(image, numbers(rows)),
-    )
+    return Prepared(lambda drawn, image: of_tensors(image, _tensors(numbers(drawn.rows))), numbers, of_memory, of_arrays)
 
 
 class _Pass(NamedTuple):
@@ -161,10 +153,10 @@ def _with_mean(lowered: Lowered, run: Run, image: Tensor, scale: float, prepared
     if of_memory is None or means is None:
         return Prepared(passing)
 
-    def in_memory(rows: Rows, flat: Rows) -> Rows:
+    def in_memory(flat: Rows, rows: Rows) -> Rows:
         return of_memory(flat, numbers(np.concatenate((rows, means(flat, framed and framed(rows))), 1)))
 
-    return Prepared(passing, in_memory)
+    return Prepared(passing, of_memory=in_memory)
 
 
 def _tensors(arrays: list[Any]) -> list[Any]:
@@ -185,12 +177,7 @@ def _settling(lowered: Lowered, run: Run, image: Tensor, impl: str, dtype: torch
         maps, edges, colors, slopes = _tensors(numbers(drawn.rows))
         return settled(image, Opened(Resample(recipe, maps, edges, colors), slopes), dtype)
 
-    of_memory, of_arrays = settled_of(image, recipe, computed, dtype)
-    return Prepared(
-        passing,
-        None if of_memory is None else lambda rows, flat: of_memory(flat, numbers(rows)),
-        None if of_arrays is None else lambda rows, image: of_arrays(image, numbers(rows)),
-    )
+    return Prepared(passing, numbers, *settled_of(image, recipe, computed, dtype))
 
 
 class _Unsettled(NamedTuple):

@@ -117,14 +117,14 @@ class Recipe:
         drawn = self._draw(self.plan, seed, step, index)
         if self._prepared is None:
             return drawn, self._form(self._first(drawn, self._image(batch), batch))
-        of_tensors, in_memory, of_pictures = self._prepared
-        if of_pictures is not None:
-            made = of_pictures(drawn.rows, batch if self._plain else self._image(batch))
+        of_tensors, numbers, of_memory, of_arrays = self._prepared
+        if of_arrays is not None:
+            made = of_arrays(batch if self._plain else self._image(batch), numbers(drawn.rows))
             return drawn, made if self._plain else self._form(made)
-        flat = None if in_memory is None else self._memory(batch)
-        if flat is None or in_memory is None:
+        flat = None if of_memory is None else self._memory(batch)
+        if flat is None or of_memory is None:
             return drawn, self._form(of_tensors(drawn, self._image(batch)))
-        return drawn, self._shown(in_memory(drawn.rows, flat))
+        return drawn, self._shown(of_memory(flat, numbers(drawn.rows)))
 
     def _first(self, drawn: Replayed, image: Tensor, batch: Any) -> Tensor:
         """Compute the first call's result, and prepare the later calls."""
