@@ -103,6 +103,49 @@ def test_gradients_by_recipe_are_those_of_a_call_that_looks(name, looking):
         assert torch.equal(*gradients)
 
 
+DICTS = {
+    "label": lambda image: {"image": image, "label": torch.arange(3)},
+    "first": lambda image: {"image_id": 7, "labels": "a cat", "image": image},
+    "alone": lambda image: {"image": image},
+}
+
+
+@pytest.mark.parametrize("form", DICTS)
+@pytest.mark.parametrize("picture", PICTURES)
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_dict_with_one_picture_goes_as_the_picture(name, picture, form, looking):
+    batch = DICTS[form](PICTURES[picture]())
+    warm, other = PIPELINES[name](out="same"), PIPELINES[name](out="same")
+    for _ in range(4):
+        (found, record), (wanted, _) = warm(batch, return_record=True), looking(other, batch, return_record=True)
+        assert list(found) == list(wanted)
+        assert found is not batch
+        assert all(found[key] is batch[key] for key in batch if key != "image")
+        assert type(found["image"]) is type(wanted["image"])
+        assert torch.equal(torch.as_tensor(found["image"]), torch.as_tensor(wanted["image"]))
+        assert torch.equal(torch.as_tensor(warm.apply(batch, record)["image"]), torch.as_tensor(found["image"]))
+    kept = warm._recipes[recipes.kind_of_call(batch)]
+    assert type(kept) is recipes.DictRecipe or set(map(type, kept.values())) == {recipes.DictRecipe}
+    assert warm.step == other.step == 4
+
+
+def test_other_dicts_look_each_time(looking):
+    image, pipeline = torch.rand(2, 3, 8, 9), PIPELINES["flip"](passthrough=("names",))
+    for beside in (
+        {"mask": torch.zeros(2, 8, 9)},
+        {"boxes": torch.zeros(2, 1, 4)},
+        {"target": {"labels": torch.arange(2)}},
+        {"names": ["a", "b"]},
+    ):
+        batch = {"image": image, **beside}
+        found = [pipeline(batch, key=P.Key(3)) for _ in range(3)][-1]
+        assert torch.equal(found["image"], looking(pipeline, batch, key=P.Key(3))["image"])
+        assert set(found) >= set(batch)
+    assert not pipeline._recipes
+    valid = PIPELINES["affine"](return_valid=True)
+    assert [set(valid({"image": image})) for _ in range(3)] == [{"image", "valid"}] * 3
+
+
 @pytest.mark.parametrize("pictures", LISTS)
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_list_of_one_kind_goes_as_a_batch(name, pictures, looking):
@@ -213,7 +256,7 @@ def test_channels_last_come_back_last(looking):
 def test_who_listens_is_heard():
     batch = torch.rand(2, 3, 5, 5)
     assert recipes.kind_of_call(batch) is not None
-    assert recipes.kind_of_call({"image": batch}) is None
+    assert recipes.kind_of_call({"picture": batch}) is None
     assert recipes.kind_of_call(batch.to("meta")) is None
     assert recipes.kind_of_call(torch.nn.Parameter(batch)) is None
     assert recipes.kind_of_call(torch._neg_view(batch)) is None

@@ -42,7 +42,7 @@ from pellucid.pipeline.ragged import (
     key_of_list,
     valid_masks,
 )
-from pellucid.pipeline.recipes import Recipe, Recipes, SettledRecipes, any_shared, kind_of_call
+from pellucid.pipeline.recipes import DictRecipe, Recipe, Recipes, SettledRecipes, any_shared, kind_of_call
 from pellucid.pipeline.records import Record, read_record, record_agrees, record_is_of
 from pellucid.pipeline.scenes import Scene, settings_of
 from pellucid.pipeline.serialization import (
@@ -275,7 +275,8 @@ class Pipeline(nn.Module):
             spec = self._spec(parsed) if self._decides(parsed) else None
             if spec is None or record.samples == 1:
                 deciding = None if spec is None else SettledRecipes(self.transforms, spec, self.options, self._plans.streams)
-                self._recipes.keep(kind, Recipe.of(record.plan, parsed, self.options), deciding)
+                made = (Recipe if parsed.form.bare else DictRecipe).of(record.plan, parsed, self.options)
+                self._recipes.keep(kind, made, deciding)
         return (out, record) if return_record else out
 
     @pinned

@@ -7,7 +7,7 @@ Read next: ``../engine/prepared.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -29,6 +29,7 @@ from pellucid.pipeline.settling import settle_each
 from pellucid.random.key import RANK_STRIDE, Key, counted, default_index, key_for
 from pellucid.random.stream import claim, claim_numbers, rank_now
 from pellucid.targets.arrays import as_given, as_tensor, is_array
+from pellucid.targets.containers import Form
 from pellucid.targets.kinds import IMAGE
 from pellucid.targets.options import Options
 from pellucid.targets.parsing import Parsed, batch_of
@@ -36,20 +37,29 @@ from pellucid.transforms.base import Transform
 from pellucid.transforms.choices import steps_of
 from pellucid.types import ImageSpec
 
-__all__ = ["ListRecipe", "Recipe", "Recipes", "SettledRecipes", "any_shared", "kind_of_call"]
+__all__ = ["DictRecipe", "ListRecipe", "Recipe", "Recipes", "SettledRecipes", "any_shared", "kind_of_call"]
 
 _MOST = 64
 _LARGE = 1 << 20  # bytes; larger results are allocated by torch, which may use large pages or shared memory
 _LYING = 0x500  # an array's flags WRITEABLE and ALIGNED
 _CPU = torch.device("cpu")
+_PICTURES = (Tensor, np.ndarray)
+_BESIDE = {*_PICTURES, int, float, str, bool}
+"""Types of entries whose key alone decides their kind."""
 
 
 def kind_of_call(batch: Any, recorded: bool = False) -> tuple[Any, ...] | None:
-    """Return a key that batches share if they take the same path. None takes the normal path: for batches with more than pictures,
-    while tracing or under vmap, for tensors without plain memory, and for lists of unlike pictures or with ``recorded``.
+    """Return a key that batches share if they take the same path. None takes the normal path: while tracing or under vmap, for
+    tensors without plain memory, for lists of unlike pictures or with ``recorded``, and for dicts without a plain ``image`` or with
+    more than tensors, numbers and text beside it.
     """
     if not is_plain_eager():
         return None
+    if type(batch) is dict:
+        if type(batch.get("image")) not in _PICTURES or not _BESIDE.issuperset(map(type, batch.values())):
+            return None
+        kind = kind_of_call(batch["image"])
+        return None if kind is None else (*batch, kind)
     if type(batch) is Tensor:
         if batch.is_cpu and batch.layout is torch.strided and not (batch.is_neg() or batch.is_nested):
             return batch.shape, batch.stride(), batch.dtype, batch.requires_grad and 1 + torch.is_grad_enabled()
@@ -86,14 +96,8 @@ class Recipe:
 
     @staticmethod
     def of(plan: Plan, parsed: Parsed, options: Options) -> Recipe | None:
-        """Make the recipe of a call; None if calls of its kind have to take the normal path."""
-        one = (
-            len(parsed.entries) == 1
-            and parsed.form.bare
-            and parsed.entries[0].kind is IMAGE
-            and parsed.lead < 2
-            and parsed.entries[0].depth is None
-        )
+        """Make the recipe of a call's picture; None if calls of its kind have to take the normal path."""
+        one = len(parsed.entries) == 1 and parsed.entries[0].kind is IMAGE and parsed.lead < 2 and parsed.entries[0].depth is None
         if not one or not batch_of(parsed)[0] or plan.looking or plan.moving_layers or plan.smooth or not numba_works():
             return None
         tape = DrawTape.of(plan)
@@ -185,6 +189,26 @@ def any_shared(transforms: Sequence[Transform], options: Options) -> bool:
     return options.same_on_batch or any(getattr(step.transform, "same_on_batch", False) for step in steps_of(transforms))
 
 
+class DictRecipe:
+    """The fast path for dicts with one picture: the recipe of the picture, and the keys of entries that are returned unchanged."""
+
+    def __init__(self, recipe: Recipe, beside: Iterable[str]) -> None:
+        self._recipe, self._beside = recipe, tuple(beside)
+        self.plan, self.samples, self.lead = recipe.plan, recipe.samples, recipe.lead
+
+    @staticmethod
+    def of(plan: Plan, parsed: Parsed, options: Options) -> DictRecipe | None:
+        """Make the recipe of a call; None if such calls take the normal path or return more than the picture and these entries."""
+        plain = parsed.form == Form() and [entry.key for entry in parsed.entries] == ["image"] and not options.return_valid
+        recipe = Recipe.of(plan, parsed, options) if plain else None
+        return None if recipe is None else DictRecipe(recipe, parsed.untouched)
+
+    def __call__(self, batch: Any, stream: Mapping[str, Any], key: Key | None) -> tuple[Replayed, Any]:
+        """As `Recipe`."""
+        drawn, out = self._recipe(batch["image"], stream, key)
+        return drawn, {"image": out, **{name: batch[name] for name in self._beside}}
+
+
 class ListRecipe:
     """The fast path for lists of pictures of one kind: the recipe of the stacked batch, and whether results come back as a list."""
 
@@ -204,7 +228,7 @@ class ListRecipe:
         return drawn, list(out.unbind(0)) if self._listed else out
 
 
-class SettledRecipes(dict[tuple[Transform, ...], Recipe]):
+class SettledRecipes(dict[tuple[Transform, ...], Recipe | DictRecipe]):
     """The recipes for single pictures of one kind if a draw decides the size of the result, by the settled transforms.
 
     Args:
@@ -218,7 +242,7 @@ class SettledRecipes(dict[tuple[Transform, ...], Recipe]):
         self._settle = partial(settle_each, transforms, [spec], same_on_batch=options.same_on_batch, streams=streams)
         self._shared = any_shared(transforms, options)
 
-    def chosen(self, stream: Mapping[str, Any], key: Key | None) -> tuple[Recipe | None, Key]:
+    def chosen(self, stream: Mapping[str, Any], key: Key | None) -> tuple[Recipe | DictRecipe | None, Key]:
         """Return the recipe of a call, or None if it is new, and the key to draw with; arguments as of `Recipe`."""
         if key is None:
             numbers = *claim(stream["_seed"], stream["_step"], shared=self._shared), default_index(1, _CPU)
@@ -228,7 +252,7 @@ class SettledRecipes(dict[tuple[Transform, ...], Recipe]):
 
 
 class Recipes(dict[tuple[Any, ...], Any]):
-    """A pipeline's recipes by kind of call: a `Recipe`, a `ListRecipe`, or `SettledRecipes`."""
+    """A pipeline's recipes by kind of call: a `Recipe`, a `DictRecipe`, a `ListRecipe`, or `SettledRecipes`."""
 
     def __reduce__(self) -> Any:  # a copy starts empty
         return Recipes, ()
