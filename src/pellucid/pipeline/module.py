@@ -264,19 +264,18 @@ class Pipeline(nn.Module):
             drawn, out = recipe(batch, self._buffers, key)
             return (out, Record(recipe.plan, tuple(drawn), recipe.samples, recipe.lead)) if return_record else out
         parsed, key = self._apart(batch, key)
+        self.learned.hint()
         if parsed is None:
             check_no_scale(gradient_scale)
-            self.learned.hint()
             return forward_lists(self, batch, key, return_record, kind)
-        self.learned.hint()
         record = self._draw(parsed, key, unpacked=return_record)  # without the record, the drawn values may not be needed
         out = apply_targets(record, parsed, self.options, gradient_scale)
         if kind is not None and not self.learned.distributions and self._look.saw(parsed):
             spec = self._spec(parsed) if self._decides(parsed) else None
             if spec is None or record.samples == 1:
-                deciding = None if spec is None else SettledRecipes(self.transforms, spec, self.options, self._plans.streams)
-                made = (Recipe if parsed.form.bare else DictRecipe).of(record.plan, parsed, self.options)
-                self._recipes.keep(kind, made, deciding)
+                kept = (Recipe if parsed.form.bare else DictRecipe).of(record.plan, parsed, self.options)
+                settled = spec and SettledRecipes(self.transforms, spec, self.options, self._plans.streams)
+                self._recipes.keep(kind, kept, settled)
         return (out, record) if return_record else out
 
     @pinned
