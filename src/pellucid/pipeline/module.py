@@ -274,7 +274,7 @@ class Pipeline(nn.Module):
             spec = self._spec(parsed) if self._decides(parsed) else None
             if spec is None or record.samples == 1:
                 kept = (Recipe if parsed.form.bare else DictRecipe).of(record.plan, parsed, self.options)
-                settled = spec and SettledRecipes(self.transforms, spec, self.options, self._plans.streams)
+                settled = None if spec is None else SettledRecipes(self.transforms, spec, self.options, self._plans.streams)
                 self._recipes.keep(kind, kept, settled)
         return (out, record) if return_record else out
 
