@@ -17,13 +17,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.core.arguments import check_choice, check_flag, finite_number, whole_number
-from pellucid.engine.overlays import Sticker, read_sticker
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import remap
 from pellucid.geometry.matrices import scale_shift
 from pellucid.pipeline import Pipeline
 from pellucid.pipeline.ragged import RaggedRecord
 from pellucid.pipeline.records import Record
+from pellucid.pipeline.stickers import Sticker, read_sticker
 from pellucid.pipeline.view_draws import View
 from pellucid.pipeline.worst_search import read_losses
 from pellucid.random import CenteredUniform, Key, LogUniform, MultivariateNormal, Normal, Uniform

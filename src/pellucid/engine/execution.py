@@ -21,7 +21,7 @@ from pellucid.core.tape import is_plain_eager
 from pellucid.engine.cells import cell_by_cell
 from pellucid.engine.lowering import Lowered, Openings, copies, keeps_levels, operations_of
 from pellucid.engine.lowering.compose import Geometry, unmoved
-from pellucid.engine.overlays import Sticker, goes_along
+from pellucid.engine.overlays import Overlay, goes_along
 from pellucid.engine.passes import apply_alone, apply_open, compute_dtype, in_units, look_up, paint
 from pellucid.engine.plan import Canvas, Group, Part, Run, Single, Space, sources
 from pellucid.engine.space import apply_space, field_through, hops_in_space, total_in_space
@@ -159,7 +159,7 @@ def apply_image(
     impl: str,
     dtype: torch.dtype,
     scale: float | None = None,
-    over: Sticker | None = None,
+    over: Overlay | None = None,
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Send images through every pass.
 
@@ -367,7 +367,7 @@ def _mixture(segment: Mixture, index: int, lowered: Lowered, image: Tensor, impl
     return total
 
 
-def _apply_along(run: Group, lowered: Lowered, image: Tensor, over: Sticker, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
+def _apply_along(run: Group, lowered: Lowered, image: Tensor, over: Overlay, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
     """Apply a run that resamples to a picture with a sticker over it."""
     assert isinstance(run, Run)
     _, resample = _pass_of(run, lowered, over.on(image) if run.pivot else image, scale)

@@ -31,7 +31,7 @@ from pellucid.engine.execution import (
 )
 from pellucid.engine.lowering import Lowered
 from pellucid.engine.lowering.compose import unmoved
-from pellucid.engine.overlays import Sticker
+from pellucid.engine.overlays import Overlay
 from pellucid.engine.passes import compute_dtype
 from pellucid.engine.plan import Plan, Run, Space
 from pellucid.engine.space import unwarp_volume
@@ -65,7 +65,7 @@ __all__ = [
 
 @pinned
 def apply_targets(
-    record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0, over: Sticker | None = None
+    record: Record, parsed: Parsed, options: Options, gradient_scale: Factor = 0.0, over: Overlay | None = None
 ) -> Any:
     """Replay a record on a batch, perhaps with a sticker over the images; ``gradient_scale`` is that of the call."""
     if options.drop_invalid and parsed.lead and any(entry.kind.move and not entry.kind.whole for entry in parsed.entries):
@@ -82,7 +82,7 @@ def results_of(
     parsed: Parsed,
     options: Options,
     gradient_scale: Factor = 0.0,
-    over: Sticker | None = None,
+    over: Overlay | None = None,
     known_images: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return the result of each entry by key, and the validity flags; images in ``known_images`` are skipped."""
@@ -232,7 +232,7 @@ def _params(record: Record, parsed: Parsed, device: torch.device) -> Sequence[Ma
     return Record(record.plan, params, samples)._frames(frames).params
 
 
-def image_of(lowered: Lowered, image: Tensor | Pictures, options: Options, over: Sticker | None = None) -> Tensor:
+def image_of(lowered: Lowered, image: Tensor | Pictures, options: Options, over: Overlay | None = None) -> Tensor:
     """Apply the plan to images, or to pictures of several sizes that the first pass brings to one."""
     plan, channels = lowered.plan, image.shape[1]
     if channels != plan.specs[0].channels:

@@ -21,7 +21,6 @@ from pellucid.core.compilers.ahead import compiled_ahead
 from pellucid.core.constants import pinned
 from pellucid.core.formerly import formerly
 from pellucid.engine.drawing import draw_params
-from pellucid.engine.overlays import check_nothing_over, read_sticker
 from pellucid.engine.plan import Plan, Plans
 from pellucid.errors import invalid, wrong_type
 from pellucid.pipeline.applying import apply_targets, invert_targets, targets_seen
@@ -54,6 +53,7 @@ from pellucid.pipeline.serialization import (
     write_file,
 )
 from pellucid.pipeline.settling import decides, settle_each
+from pellucid.pipeline.stickers import check_nothing_over, read_sticker
 from pellucid.pipeline.trials import Trial
 from pellucid.pipeline.view_draws import View, draw_several, steps_named
 from pellucid.pipeline.worst_draws import worst_draw
