@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.core.arguments import check_choice, check_flag, finite_number, whole_number
+from pellucid.core.recording import check_recording
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import remap
 from pellucid.geometry.matrices import scale_shift
@@ -201,6 +202,7 @@ class Adversary:
             tensor(0.1000)
         """
         _check_pictures(images, labels, key)
+        check_recording("Adversary")
         still = _blocks(images)
         if self.universal and len({block.shape for block in still}) > 1:
             fix = "Bring them to one size, or give each a perturbation of its own."
@@ -311,6 +313,7 @@ class PatchAdversary:
     ) -> Float[Tensor, "*b c h2 w2"]:
         """Return the patch, (1, C, h, w), or one for each picture, starting from ``start``; ``key`` gives seed and step only."""
         _check_pictures(images, labels, key)
+        check_recording("PatchAdversary")
         still = _blocks(images)
         count = sum(map(len, still))
         shape = (1 if self.universal else count, still[0].shape[1], *self.size)
@@ -505,6 +508,7 @@ def flow_attack(
         (torch.Size([1, 1, 6, 6]), torch.Size([1, 2, 6, 6]))
     """
     _check_pictures(images)
+    check_recording("flow_attack")
     whole_number("steps", steps, 0, 1 << 20)
     still = _blocks(images)
     fields = [block.new_zeros((len(block), 2, *block.shape[2:])).requires_grad_() for block in still]
@@ -622,6 +626,7 @@ class AugMax:
         not contain targets that a draw moves.
         """
         _check_pictures(images, key=key)
+        check_recording("AugMax")
         records = [view.record for view in self.pipeline.views(images, self.width, key=key)]
         still, pictures = _in_place(_blocks(images), images), _pictures(images)
         if isinstance(images, Mapping):

@@ -321,6 +321,49 @@ def test_pairs_that_cannot_be_aligned_say_why_and_leave_the_others_alone():
     assert empty.reason == ("the fixed picture's mask is empty",)
 
 
+def test_pictures_in_too_large_a_unit_are_not_called_constant():
+    fixed, moving = pair(KNOWN["similarity"])
+    found = align(torch.cat([1e-5 * fixed, fixed, 0.5 + 1e-6 * fixed]), torch.cat([moving, 1e-5 * moving, moving]), model="similarity")
+    words = ("the fixed picture varies by", "the moving picture varies by", "the fixed picture is constant")
+    assert all(word in reason for word, reason in zip(words, found.reason, strict=True)), found.reason
+    assert "only: multiply it" in found.reason[0]
+
+
+@pytest.mark.parametrize("method", ["auto", "adam"])
+@pytest.mark.parametrize("units", [(1 / 255, 1.0), (1.0, 255.0), (1.0, 1 / 255), (1e-3, 1e-3)])
+def test_pictures_may_have_units_of_their_own(units, method):
+    """Bytes as numbers beside fractions of one: the best gain is 1/200."""
+    fixed, moving = pair(KNOWN["similarity"])
+    found = align(units[0] * fixed, units[1] * moving, model="similarity", method=method)
+    assert found.reason == ("converged",)
+    assert (found.matrix[0] - KNOWN["similarity"]).abs().max() < 0.02
+    if method == "auto":
+        assert torch.allclose(found.brightness[0, :1], torch.tensor([1.19 * units[0] / units[1]]), rtol=0.01)
+
+
+@pytest.mark.parametrize("side", ["fixed", "moving"])
+def test_pixels_that_are_not_finite_may_stand_where_a_mask_is_zero(side):
+    fixed, moving = pair(KNOWN["similarity"])
+    pictures = {"fixed": fixed.clone(), "moving": moving.clone()}
+    mask = torch.ones_like(pictures[side])
+    mask[..., 20:30, 15:25] = 0.0
+    masks = {"mask" if side == "fixed" else "moving_mask": mask}
+    wanted = align(**{**pictures, side: pictures[side] * mask}, **masks, model="similarity")
+    pictures[side][..., 20:30, 15:25] = torch.tensor([torch.nan, torch.inf]).repeat(5)
+    found = align(**pictures, **masks, model="similarity")
+    assert found.reason == ("converged",)
+    assert torch.equal(found.matrix, wanted.matrix)
+    pictures[side][..., 40, 40] = torch.nan
+    assert "not finite" in align(**pictures, **masks, model="similarity").reason[0]
+
+
+def test_no_descent_is_made_in_inference_mode():
+    fixed, moving = pair(KNOWN["translation"])
+    with torch.inference_mode():
+        refused(InvalidArgument, r"align: .*inference_mode.*torch.no_grad\(\)", align, fixed, moving)
+        refused(InvalidArgument, "align_volumes: .*inference_mode", align_volumes, fixed[:, None], fixed[:, None])
+
+
 def test_sizes_bytes_and_starts():
     fixed, moving = pair(KNOWN["similarity"])
     smaller = moving[..., :50, 4:]

@@ -235,6 +235,20 @@ def test_augmax_moves_what_was_drawn_and_how_it_is_mixed():
     assert bool((flipped > 0).any())
 
 
+def test_attacks_are_refused_in_inference_mode(task):
+    model, x, y = task
+    still = P.Pipeline([])
+    calls = [
+        lambda: Adversary(still, each(model), radius=0.1)(x, y),
+        lambda: PatchAdversary(still, still, each(model), size=4)(x, y),
+        lambda: flow_attack(x, lambda out: each(model)(out, y)),
+        lambda: AugMax(still, lambda out: each(model)(out, y))(x),
+    ]
+    with torch.inference_mode():
+        for call in calls:
+            refused(P.InvalidArgument, r"inference_mode\(\).*no_grad", call)
+
+
 def test_mistakes_are_told(task):
     m, x, y = task
     wrong, still = (P.InvalidArgument, P.InvalidType), P.Pipeline([])

@@ -5,6 +5,7 @@ import torch
 
 import pellucid as P
 from tests.cases import CASES, IDS, images, pipeline
+from tests.refusals import refused
 
 
 def smooth(batch=4, size=16):
@@ -88,6 +89,14 @@ def test_gates_and_choices_are_searched():
     out, record = augment.worst(lambda y: y.mean((1, 2, 3)), dark, draws=24, search="random")
     assert record.params[0]["gate"].tolist() == [1.0] * 8
     assert torch.allclose(out, torch.full_like(out, 0.9))
+
+
+def test_a_search_that_climbs_is_refused_in_inference_mode():
+    """It recorded no gradient there, took it for zero, and found a draw that was not the worst."""
+    turn = P.Pipeline([P.RandomRotation(30)], seed=0)
+    with torch.inference_mode():
+        refused(P.InvalidArgument, r"Pipeline.worst: .*inference_mode.*no_grad", turn.worst, right, smooth(), draws=2, steps=1)
+        assert len(turn.worst(right, smooth(), draws=2, steps=0)[0]) == 4
 
 
 def test_unbounded_draws_stay_within_their_quantiles():

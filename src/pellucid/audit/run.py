@@ -26,6 +26,7 @@ from pellucid.audit.place import code_place, storing_place
 from pellucid.audit.report import AuditReport
 from pellucid.audit.settings import Settings
 from pellucid.audit.subject import Subject
+from pellucid.core.recording import check_recording
 from pellucid.errors import invalid
 
 __all__ = ["assert_clean", "audit"]
@@ -67,6 +68,7 @@ def audit(
         fields = ", ".join(f.name for f in dataclasses.fields(Settings))
         raise invalid("options", expected=f"fields of Settings ({fields})", got=", ".join(sorted(unknown)))
     chosen = dataclasses.replace(settings or Settings(), **options)
+    check_recording("audit")
     began = time.perf_counter()
     subject = Subject(fn, inputs, params, seed=chosen.seed)
     sink = Sink()

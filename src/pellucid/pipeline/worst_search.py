@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from pellucid.core.arguments import check_choice, whole_number
+from pellucid.core.recording import check_recording
 from pellucid.engine.plan import Draw
 from pellucid.errors import invalid
 from pellucid.random.distributions import Bernoulli, Categorical
@@ -92,6 +93,8 @@ def search_cube(
         whole: all samples share their draws, so that the mean loss is maximised.
         check: test with one more evaluation whether the losses mix the samples.
     """
+    if how.method == "gradient" and how.steps:
+        check_recording("Pipeline.worst")
     low, high = ends_of({} if how.method == "random" else draws, drawn(0))
     starts = _starts(draws, drawn, how, low, high)
     seen: list[Tensor] = []

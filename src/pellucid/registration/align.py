@@ -20,6 +20,7 @@ from torch import Tensor
 
 from pellucid.core.arguments import check_choice
 from pellucid.core.constants import pinned
+from pellucid.core.recording import check_recording
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import resize, warp
 from pellucid.registration.bending import bend_levels
@@ -205,6 +206,7 @@ def align(
     if photometric == "gain_bias_gamma" and (not exact or bends):
         raise invalid("photometric", expected="none, gain_bias or local for Adam and for models that bend", got=photometric)
     check_numbers(width=width, spacing=spacing, stiffness=stiffness, levels=levels, steps=steps, tolerance=tolerance)
+    check_recording("align")
     with torch.no_grad():
         pair, problems = _read(fixed, moving, mask, moving_mask, features)
         size, other = pair.size, (pair.moving.shape[-2], pair.moving.shape[-1])

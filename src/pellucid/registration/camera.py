@@ -18,6 +18,7 @@ from torch import Tensor
 
 from pellucid.core.arguments import finite_number, whole_number
 from pellucid.core.constants import pinned
+from pellucid.core.recording import check_recording
 from pellucid.errors import invalid, wrong_type
 from pellucid.functional import remap, resize
 from pellucid.registration.losses import correlation
@@ -200,6 +201,7 @@ def fit_camera(
         values = start._values(values)
     names = tuple(name for name in _NAMES if name not in fixed)
     problem = _problem(pictures)
+    check_recording("fit_camera")
     with torch.no_grad():
         history: list[tuple[Size, float]] = []
         levels = 1 + max(0, round(math.log2(min(pictures.size) / _COARSEST)))

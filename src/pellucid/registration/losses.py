@@ -52,11 +52,13 @@ def brightness(value: Tensor, target: Tensor, shares: Tensor) -> tuple[Float[Ten
     mean, wanted = (value * shares).sum((1, 2)), (target * shares).sum((1, 2))
     spread, other = value - mean[:, None, None], target - wanted[:, None, None]
     variance, both = (spread.square() * shares).sum((1, 2)), (spread * other * shares).sum((1, 2))
-    product = variance * (other.square() * shares).sum((1, 2))
+    wanted_variance = (other.square() * shares).sum((1, 2))
+    product = variance * wanted_variance
     usable = product > 1e-24
     found = torch.where(usable, both / torch.where(usable, product, 1.0).sqrt(), 0.0)
     gain = both / torch.where(variance > 1e-12, variance, 1e-12)
-    gain = torch.where(gain > 0.05, gain, 0.05)  # a negative of the picture is no match
+    least = 0.05 * (wanted_variance / variance.clamp_min(1e-12)).detach().sqrt().clamp_max(1.0)  # in the units of the pictures
+    gain = torch.where(gain > least, gain, least)  # a negative of the picture is no match
     return gain, wanted - gain * mean, found
 
 

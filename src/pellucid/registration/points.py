@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pellucid.core.arguments import check_choice
 from pellucid.core.constants import pinned
+from pellucid.core.recording import check_recording
 from pellucid.functional.patches import check_frames, extract_patches
 from pellucid.registration.maps import MODELS, basis
 from pellucid.registration.newton import Equations, Pair, equations, minimise, noise_covariance, plane_moves
@@ -70,6 +71,7 @@ def refine_matches(
         tensor([[31., 30.]])
     """
     check_choice("model", model, MODELS)
+    check_recording("refine_matches")
     for name, frames in (("fixed_frames", fixed_frames), ("moving_frames", moving_frames)):
         check_frames(name, frames)
     points, done = [moving_frames[:0, :, 2]], [moving_frames.new_zeros(0, dtype=torch.bool)]

@@ -26,7 +26,9 @@ _LEAST_AGREEING: Final = 0.9
 _MOST_LEVERAGE: Final = 6.0
 """Largest leverage of a map, in pixels (see `Evidence`): right maps have 4 or less, wrong ones 15 or more."""
 _LEAST_SPREAD = 1e-4
-"""A picture with a smaller standard deviation, in its own units, counts as constant."""
+"""Least standard deviation of a picture, in its own units."""
+_FAINT = 1e-3
+"""A picture below that which varies by more than this share of its mean is in too large a unit, and not constant."""
 
 
 def check_numbers(*, width: float, spacing: float, stiffness: float, levels: int | None, steps: int, tolerance: float) -> None:
@@ -61,10 +63,12 @@ def _problems_of(fixed: Tensor, moving: Tensor, mask: Tensor, moving_mask: Tenso
     """Return for each pair why it cannot be aligned, or an empty text."""
     problems = [""] * len(fixed)
     for name, picture, weight in (("fixed", fixed, mask), ("moving", moving, moving_mask)):
-        finite = torch.isfinite(picture).flatten(1).all(1)
+        finite = torch.isfinite(picture)
         flat, shares = torch.nan_to_num(picture, 0.0, 0.0, 0.0).flatten(2), torch.ones_like(picture[:, :1]).flatten(2)
         if weight is not None:
+            finite = finite | (weight == 0)  # such pixels count as 0, and not at all
             shares = weight.to(flat).flatten(2)
+        finite = finite.flatten(1).all(1)
         total = shares.sum(2, keepdim=True)
         shares = shares / (total * picture.shape[1])
         middle = (flat * shares).sum((1, 2), keepdim=True)
@@ -76,7 +80,9 @@ def _problems_of(fixed: Tensor, moving: Tensor, mask: Tensor, moving_mask: Tenso
                 problems[i] = problems[i] or f"the {name} {what}'s mask is empty"
             elif spread[i] < _LEAST_SPREAD:
                 where = " where its mask counts" if bool((total[i] < flat.shape[2]).any()) else ""
-                problems[i] = problems[i] or f"the {name} {what} is constant{where}"
+                faint = bool(spread[i] > _FAINT * middle[i].abs().squeeze())
+                fault = f"varies by {float(spread[i]):.0e} only{where}: multiply it" if faint else f"is constant{where}"
+                problems[i] = problems[i] or f"the {name} {what} {fault}"
     return problems
 
 

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from pellucid.core.arguments import check_choice
 from pellucid.core.constants import pinned
+from pellucid.core.recording import check_recording
 from pellucid.errors import invalid, wrong_type
 from pellucid.registration.bending import bend_levels
 from pellucid.registration.descent import Run, adam, flat_at_the_end, roughness
@@ -184,6 +185,7 @@ def align_volumes(
     check_choice("method", method, ("auto", "gauss_newton", "adam") if steps_of_newton else ("auto", "adam"))
     exact = method != "adam" and steps_of_newton
     check_numbers(width=width, spacing=spacing, stiffness=stiffness, levels=levels, steps=steps, tolerance=tolerance)
+    check_recording("align_volumes")
     pair, problems = _read(fixed, moving, mask, moving_mask)
     still = torch.eye(4, dtype=pair.fixed.dtype, device=pair.fixed.device)
     matrix = begin = start_of(still if start is None else start, pair.fixed)
