@@ -323,7 +323,8 @@ def test_pairs_that_cannot_be_aligned_say_why_and_leave_the_others_alone():
 
 def test_pictures_in_too_large_a_unit_are_not_called_constant():
     fixed, moving = pair(KNOWN["similarity"])
-    found = align(torch.cat([1e-5 * fixed, fixed, 0.5 + 1e-6 * fixed]), torch.cat([moving, 1e-5 * moving, moving]), model="similarity")
+    fixeds, movings = torch.cat([1e-5 * fixed, fixed, 0.5 + 1e-6 * fixed]), torch.cat([moving, 1e-5 * moving, moving])
+    found = align(fixeds, movings, model="similarity")
     words = ("the fixed picture varies by", "the moving picture varies by", "the fixed picture is constant")
     assert all(word in reason for word, reason in zip(words, found.reason, strict=True)), found.reason
     assert "only: multiply it" in found.reason[0]
