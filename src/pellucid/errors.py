@@ -14,7 +14,7 @@ __all__ = ["ImplementationError", "InvalidArgument", "InvalidType", "StoppedRun"
 
 
 _LONGEST = 400
-"""The largest number of characters of a value that an error shows."""
+"""The largest number of characters of a value, and of what to do, that an error shows."""
 
 
 class InvalidArgument(ValueError):  # noqa: N818 - reads as what it says
@@ -53,7 +53,7 @@ def needs(what: str, package: str) -> Iterator[None]:
 
 
 def _sentence(name: str, expected: str, got: object, fix: str) -> str:
-    return f"{name}: expected {expected}, got {_short(str(got))}." + (f" {fix}" if fix else "")
+    return f"{name}: expected {expected}, got {_short(str(got))}." + (f" {_short(fix)}" if fix else "")
 
 
 def _short(text: str) -> str:

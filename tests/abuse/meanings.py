@@ -322,6 +322,8 @@ BY_NAME: dict[str, Kind] = {
     "RandomGaussianBlur.sigma": first(drawn(1e-3), sequence(first(drawn(1e-3), distribution(1e-3, math.inf)), 3)),
     "RandomLowResolution.scale": first(drawn(0, 1), sequence(first(drawn(0, 1), distribution(0, 1)), 3)),
     "RandomLowResolution.axes": choice(*("".join(axes) for count in (1, 2, 3) for axes in permutations("xyz", count))),
+    "RandomBiasField.coefficients": drawn(0, 88, pairs=(-88, 88)),
+    "RicianNoise.sigma": drawn(0, 1e18),
     "RandomBiasField.order": number(0, 8, whole=True),
     "Crop.top": number(-(2**30), 2**30, whole=True),
     "Crop.left": number(-(2**30), 2**30, whole=True),
@@ -337,7 +339,7 @@ BY_NAME: dict[str, Kind] = {
     "RandomMedianBlur.kernel_size": odd(first(TAPS, sequence(TAPS, 2))),
     "Mixture.alpha": number(0.05, 16),
     "lam": drawn(0, 1, alone=first(number(0, 0), ONE)),
-    "num_classes": optional(number(1, whole=True)),
+    "num_classes": optional(number(1, 2**31 - 1, whole=True)),
     "edge": number(0),
     "CopyPaste.sigma": number(0, 10),
     "Mosaic.center": drawn(0, 1),
@@ -361,7 +363,10 @@ BY_NAME: dict[str, Kind] = {
     "max_size": optional(number(1, PIXELS, whole=True)),
     "times": first(sequence(number(whole=True)), unordered(number(whole=True))),
     "transforms": lambda value: None,  # nothing in the pool is one
-    "weights": optional(_positive(sequence(first(number(0), learned), 3))),
+    "weights": first(
+        optional(_positive(sequence(first(number(0), learned), 3))),
+        lambda value: EITHER if callable(value) and not isinstance(value, type) else None,  # it predicts all of them
+    ),
     "estimator": choice("exact", "arm", "reinforce", "relaxed", "straight_through"),
     "temperature": optional(number(1e-6)),
     "n": number(0, 64, whole=True),

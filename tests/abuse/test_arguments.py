@@ -241,6 +241,10 @@ def test_every_hostile_call_ends_well():
     settle(_verdicts(cases()))
 
 
+def test_a_long_text_is_shortened():
+    settle(_verdicts(["passthrough=long text", "per_frame=long text", "DiffAugment.policy=long text"]))
+
+
 def test_transforms_may_come_from_a_generator():
     chosen = Pipeline(t for t in (FLIP, pellucid.RandomInvert(p=1.0)))
     assert len(chosen.transforms) == 2

@@ -25,7 +25,8 @@ CONSTANT = {
     *("RandomAffine.scale", "RandomScale.scale", "RandomGamma.gain", "RandomErasing.scale"),
     *("RandomCrop.size", "RandomCrop.padding", "Crop.top", "Crop.left"),
     *("ColorJitter.brightness", "RandomBrightness.brightness", "RandomGaussianNoise.mean", "RandomPosterize.bits"),
-    *("HueSaturationValue.value", "RandomBrightnessContrast.brightness"),
+    *("HueSaturationValue.value", "RandomBrightnessContrast.brightness", "GridDropout.ratio"),
+    *("ChannelDropout.count", "RandomPhotometricDistort.brightness"),
 }
 """Where a legal number may make all pixels equal."""
 
@@ -100,6 +101,17 @@ def _verdicts(chosen):
         name, field = where.split(".")
         faults[case] = fault_of(name, field, kinds[name, field], label)
     return faults
+
+
+ONCE_BAD = (
+    *("RandomBiasField.coefficients=1e+30", "RicianNoise.sigma=1e+30", "GridDropout.cells=Parameter", "CoarseDropout.count=Normal"),
+    *("RandomGlassBlur.sigma=Parameter", "PerPatch.transforms=[]", "PerChannel.transforms=()", "MixUp.num_classes=huge"),
+)
+"""Cases that only the whole pool found."""
+
+
+def test_what_once_ended_badly_ends_well():
+    settle(_verdicts(ONCE_BAD))
 
 
 def test_a_sample_of_hostile_arguments_ends_well():

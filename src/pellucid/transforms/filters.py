@@ -36,6 +36,9 @@ _WIDEST = 63.0
 _SIGMAS = 4.0
 """Where glass cuts its bell off, as ImageNet-C does."""
 
+_MOST_GLASS = 10.0
+"""The largest sigma of glass; a draw without a bound, such as a `Normal`, is cut off where this one is."""
+
 _POINTS = 64
 """Samples along a line: a power of two, so that a line without length is one pixel exactly."""
 
@@ -249,7 +252,7 @@ class RandomGlassBlur(Grained):
         True
     """
 
-    sigma: Range = field(default=0.7, metadata=drawn(interval, low=0.1, high=10.0))
+    sigma: Range = field(default=0.7, metadata=drawn(interval, low=0.1, high=_MOST_GLASS))
     reach: int = 4
     _: KW_ONLY
     p: Chance = 0.5
@@ -263,7 +266,7 @@ class RandomGlassBlur(Grained):
         object.__setattr__(self, "reach", whole_number("RandomGlassBlur.reach", self.reach, 0, 16))
 
     def lower(self, values: Params, spec: ImageSpec, like: Tensor) -> Grain:
-        taps = 2 * math.ceil(_SIGMAS * self._fixed["sigma"].span()[1]) + 1
+        taps = 2 * math.ceil(_SIGMAS * min(self._fixed["sigma"].span()[1], _MOST_GLASS)) + 1
         return super().lower(values, spec, like)._replace(numbers=(gaussian_taps(values["sigma"], taps),), most=float(self.reach))
 
 

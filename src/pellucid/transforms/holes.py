@@ -26,6 +26,8 @@ from pellucid.types import Fill, ImageSpec, RandomNoise
 __all__ = ["CoarseDropout", "GridDropout", "RandomErasing"]
 
 _MOST_HOLES = 64
+_MOST_CELLS = 32.0
+"""Of a grid, along each axis; where a draw has no bound, such as a `Normal`, what goes beyond covers nothing more."""
 
 
 class _Holes(Transform):
@@ -175,7 +177,7 @@ class CoarseDropout(_Holes):
     like: ClassVar[Names] = {"albumentations": "Cutout"}
 
     def places(self) -> dict[str, Distribution]:
-        most = max(1, math.ceil(self._fixed["count"].span()[1]))
+        most = max(1, math.ceil(min(self._fixed["count"].span()[1], _MOST_HOLES)))
         return {"x": Uniforms(most), "y": Uniforms(most)}
 
     def boxes(self, values: Params, spec: ImageSpec) -> Float[Tensor, "b n 4"]:
@@ -218,7 +220,7 @@ class GridDropout(_Holes):
         0.75
     """
 
-    cells: Range = field(default=(3.0, 7.0), metadata=drawn(interval, low=1.0, high=32.0))
+    cells: Range = field(default=(3.0, 7.0), metadata=drawn(interval, low=1.0, high=_MOST_CELLS))
     ratio: Range = field(default=0.5, metadata=drawn(interval, low=0.0, high=1.0))
     _: KW_ONLY
     fill: Fill | RandomNoise = 0.0
@@ -228,7 +230,7 @@ class GridDropout(_Holes):
     same_on_batch: bool = False
 
     def boxes(self, values: Params, spec: ImageSpec) -> Float[Tensor, "b n 4"]:
-        count = 1 + math.ceil(self._fixed["cells"].span()[1])
+        count = 1 + math.ceil(min(self._fixed["cells"].span()[1], _MOST_CELLS))
         cell = 1.0 / values["cells"][:, None]
         side = gated(values, values["ratio"][:, None] * cell, 0.0)
         place = torch.arange(count, dtype=cell.dtype, device=cell.device) - 1.0

@@ -27,6 +27,8 @@ from pellucid.types import ImageSpec, Pairing
 
 __all__ = ["CutMix", "MixUp"]
 
+_MOST_CLASSES = 2**31 - 1
+
 
 def _weight(name: str, value: Range) -> Distribution:
     no_lone_number(name, value, lambda weight: (weight, 1.0), "For the concentration of the papers write Beta({}).")
@@ -40,8 +42,10 @@ def everywhere(spec: ImageSpec, edge: float, like: Tensor) -> Tensor:
 
 def check_classes(name: str, num_classes: object) -> None:
     """Raise for anything but a number of classes."""
-    if num_classes is not None and (not isinstance(num_classes, int) or isinstance(num_classes, bool) or num_classes < 1):
-        raise invalid(name, expected="a whole number >= 1, or None", got=repr(num_classes))
+    if num_classes is None:
+        return
+    if not isinstance(num_classes, int) or isinstance(num_classes, bool) or not 1 <= num_classes <= _MOST_CLASSES:
+        raise invalid(name, expected=f"a whole number from 1 to {_MOST_CLASSES}, or None", got=repr(num_classes))
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,10 @@ class PerCell(Transform):
 
     def check(self) -> None:
         name = type(self).__name__
-        object.__setattr__(self, "transforms", as_transforms(self.transforms, f"{name}.transforms"))
+        transforms = as_transforms(self.transforms, f"{name}.transforms")
+        if not transforms:
+            raise invalid(f"{name}.transforms", expected="at least one transform", got=repr(self.transforms))
+        object.__setattr__(self, "transforms", transforms)
         _check_units(name, self.transforms)
 
     def cells(self, spec: ImageSpec) -> tuple[int, ImageSpec]:

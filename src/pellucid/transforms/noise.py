@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.color.hsv import shift_hue
+from pellucid.random.distributions import Distribution
 from pellucid.random.fields import Chance, Range, interval
 from pellucid.random.patterns import uniform_field
 from pellucid.segments import BlendSpec, Grain, Noise, SegmentSpec
@@ -26,6 +27,9 @@ __all__ = [
     "ISONoise", "MultiplicativeNoise", "PoissonGaussianNoise", "RandomGaussianNoise", "RicianNoise", "SaltAndPepper",
     "ShotNoise",
 ]  # fmt: skip
+
+_MOST_SQUARED = 1e18
+"""A deviation whose squared noise float32 holds."""
 
 
 @dataclass(frozen=True)
@@ -245,12 +249,17 @@ class ShotNoise(Grained):
         return min(80.0, self._fixed["photons"].span()[1])
 
 
+def _deviation(name: str, value: Range) -> Distribution:
+    """As `interval`, but so that float32 holds the squares; a `Learnable` is bounded below only."""
+    return interval(name, interval(name, value, low=0.0), high=_MOST_SQUARED)
+
+
 @dataclass(frozen=True)
 class RicianNoise(Grained):
     """Add the noise of magnetic resonance scans, which show the length of complex numbers: sqrt((x + n) ** 2 + m ** 2).
 
     Args:
-        sigma: standard deviation of n and of m: a number, pair, `Learnable` or distribution, >= 0.
+        sigma: standard deviation of n and of m: a number, pair, `Learnable` or distribution, from 0 to 1e18.
 
     Gradient:
         image, sigma, gate: almost everywhere. words: none.
@@ -265,7 +274,7 @@ class RicianNoise(Grained):
         tensor([0.5000, 1.0000])
     """
 
-    sigma: Range = field(default=(0.0, 0.1), metadata=drawn(interval, low=0.0))
+    sigma: Range = field(default=(0.0, 0.1), metadata=drawn(_deviation))
     _: KW_ONLY
     p: Chance = 1.0
     same_on_batch: bool = False

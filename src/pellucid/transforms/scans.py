@@ -34,6 +34,8 @@ from pellucid.types import ImageSpec
 __all__ = ["RandomBiasField", "RandomGhosting", "RandomLowResolution", "RandomMotion", "RandomSpike"]
 
 _AXES = "xyz"
+_MOST_LOG = 88.0
+"""The largest whole number whose exponential float32 holds."""
 
 
 class Scanned(Transform):
@@ -209,6 +211,11 @@ def _biased(volume: Tensor, coefficients: Tensor, *, order: int) -> Tensor:
     return volume * torch.exp(log.permute(0, *range(axes, 0, -1)))[:, None]
 
 
+def _coefficients(name: str, value: Range) -> Distribution:
+    """As `symmetric`, but no coefficient alone makes the field infinite in float32."""
+    return interval(name, symmetric(name, value), low=-_MOST_LOG, high=_MOST_LOG)
+
+
 @dataclass(frozen=True)
 class RandomBiasField(Scanned):
     """Multiply by a smooth field, as coils of magnetic resonance do: the exponential of a polynomial of the place.
@@ -216,7 +223,8 @@ class RandomBiasField(Scanned):
     Coordinates run from -1 to 1 along each axis.
 
     Args:
-        coefficients: of the polynomial, each drawn by itself: a number c for (-c, c), a pair, a `Learnable` or a distribution.
+        coefficients: of the polynomial, each drawn by itself: a number c for (-c, c), a pair, a `Learnable` or a distribution;
+            from -88 to 88.
         order: of the polynomial, 0 to 8.
 
     Gradient:
@@ -233,7 +241,7 @@ class RandomBiasField(Scanned):
         tensor([2.7183, 2.7183])
     """
 
-    coefficients: Range = field(default=0.5, metadata=drawn(symmetric))
+    coefficients: Range = field(default=0.5, metadata=drawn(_coefficients))
     _: KW_ONLY
     order: int = 3
     p: Chance = 1.0
