@@ -101,3 +101,14 @@ def test_sixteen_bits_stay_sixteen_bits(dtype, form):
 def test_words_that_are_no_way_out():
     refused(P.InvalidArgument, "out: expected one of", P.Pipeline, [], out="arrays")
     refused(P.InvalidType, "mask: expected the targets as one batch", P.Pipeline([]), chw(BYTES), mask=CLASSES)
+
+
+@pytest.mark.parametrize("key", ["image", "mask", "boxes"])
+def test_arrays_in_another_byte_order_are_told_how_to_convert_them(key):
+    batch = {"image": BYTES, "mask": CLASSES, "boxes": np.array(ROWS)}
+    kind = {"image": "u2", "mask": "i4", "boxes": "f4"}[key]
+    foreign = batch[key].astype(np.dtype(kind).newbyteorder("S"))
+    flip = P.Pipeline([P.RandomHorizontalFlip(p=1.0)], out="same")
+    refused(P.InvalidType, r"machine's byte order.*newbyteorder", flip, {**batch, key: foreign})
+    native = {**batch, key: foreign.astype(foreign.dtype.newbyteorder("="))}
+    assert np.array_equal(flip(native)["image"], native["image"][:, ::-1])

@@ -46,6 +46,9 @@ def as_tensor(name: str, kind: str, value: Any) -> Tensor:
             value = value.convert("RGB")
         pixels = pixels_of_pillow(value)
         return pixels if kind != "image" else pixels[None] if pixels.dim() == 2 else pixels.movedim(-1, 0)
+    if not value.dtype.isnative:  # as FITS and some TIFF files have them
+        fix = "Convert it: array.astype(array.dtype.newbyteorder('='))."
+        raise wrong_type(name, expected="an array in this machine's byte order", got=f"dtype {value.dtype.str}", fix=fix)
     strides = value.flags.writeable and all(stride >= 0 for stride in value.strides)
     try:
         tensor = torch.from_numpy(value if strides else value.copy())
