@@ -8,7 +8,7 @@ Read next: ``../pipeline/stickers.py``, which has the only such class.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -19,6 +19,7 @@ from pellucid.kernels.warp.taps import FILLED_MODES
 __all__ = ["Overlay", "goes_along"]
 
 
+@runtime_checkable  # tests check arguments against their annotations
 class Overlay(Protocol):
     """Something that lies over pictures."""
 
