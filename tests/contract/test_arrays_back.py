@@ -103,8 +103,8 @@ def test_words_that_are_no_way_out():
     refused(P.InvalidType, "mask: expected the targets as one batch", P.Pipeline([]), chw(BYTES), mask=CLASSES)
 
 
-@pytest.mark.parametrize("foreign_one", ["image", "mask", "boxes"])
-def test_arrays_in_another_byte_order_are_told_how_to_convert_them(foreign_one):
+@pytest.mark.parametrize("key", ["image", "mask", "boxes"])
+def test_arrays_in_another_byte_order_are_told_how_to_convert_them(key):
     batch = {"image": BYTES, "mask": CLASSES, "boxes": np.array(ROWS)}
     kind = {"image": "u2", "mask": "i4", "boxes": "f4"}[key]
     foreign = batch[key].astype(np.dtype(kind).newbyteorder("S"))
