@@ -12,20 +12,7 @@ from typing import Any
 from pellucid.kernels.vectors import Array, Lanes, take, together, woven
 
 __all__ = [
-    *(
-        "BLOCK",
-        "cubic",
-        "cubic_moved",
-        "cubic_slopes",
-        "cubic_spread",
-        "drop",
-        "lerp",
-        "lerps",
-        "lift",
-        "lift_row",
-        "meet",
-        "moved",
-    ),
+    *("BLOCK", "cubic", "cubic_moved", "cubic_slopes", "cubic_spread", "drop", "lerp", "lerps", "lift", "meet", "moved"),
     *("pick", "slopes", "slopes_of", "soon_read", "soon_written", "spread"),
 ]
 
@@ -107,13 +94,6 @@ def lift(img: Array, first: Lanes, second: Lanes, third: Lanes, unit: Lanes, out
     """Write to ``out`` a pixel whose channels are the numbers of ``img`` at three places, times ``unit``, with full coverage."""
     pixel = img.gathered((first, second, third), 4).to(unit) * unit
     out.store(at, take(pixel, pixel.like(1.0), (0, 1, 2, 4)))
-
-
-@woven()
-def lift_row(img: Array, at: Lanes, unit: Lanes, out: Array, place: Lanes) -> None:
-    """Write to ``out`` `BLOCK` pixels of three numbers, which follow one another in ``img``, times ``unit``, with full coverage."""
-    row = img.load(at, 3 * BLOCK).to(unit) * unit
-    out.store(place, take(row, row.like(1.0), [3 * u + c if c < 3 else 3 * BLOCK for u in range(BLOCK) for c in range(4)]))
 
 
 @woven()

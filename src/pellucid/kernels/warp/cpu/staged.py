@@ -15,7 +15,7 @@ import numpy as np
 from pellucid.kernels.jit import fused
 from pellucid.kernels.warp.cpu.coordinates import BORDER, FILLED, boxes, fold, rule_of
 from pellucid.kernels.warp.cpu.layout import COLUMNS, LEFT, LINES, PLANE, RING, ROWS, STAGED, TOP, X, Y
-from pellucid.kernels.warp.cpu.quads import BLOCK, lift_row, meet, soon_read
+from pellucid.kernels.warp.cpu.quads import meet, soon_read
 from pellucid.kernels.warp.layout import CANVASES, LINK
 
 __all__ = ["choose_band", "clear", "stage", "unstage", "unstaged_rows"]
@@ -213,34 +213,28 @@ def choose_band(call, sample, fields, chain, spot, last, strip):  # type: ignore
         rows = max(step, (rows // 2 + step - 1) // step * step)
 
 
+@fused.inlined
+def _pixels(img, at, steps, unit, out):  # type: ignore[no-untyped-def]
+    """Lay out pixels with full coverage; ``steps``: to the second and the third number of a pixel, and to the next pixel."""
+    cast, (second, third, step) = out.dtype.type, steps
+    row = img[at:]
+    for u in range(len(out) // 4):
+        k = u * step
+        p, q, r = cast(row[np.uint64(k)]), cast(row[np.uint64(k + second)]), cast(row[np.uint64(k + third)])
+        out[4 * u], out[4 * u + 1], out[4 * u + 2], out[4 * u + 3] = p * unit, q * unit, r * unit, cast(1.0)
+
+
 @fused
 def _row(img, at, strides, count, unit, out):  # type: ignore[no-untyped-def]
-    """Lay one row of up to three channels out as pixels with full coverage; the last channel also stands in for missing ones."""
-    cast = out.dtype.type
+    """Lay out one row of up to three channels; the last channel also stands in for missing ones."""
     sc, sx = strides
-    a, b, c = img[at:], img[at + sc * min(count - 1, 1) :], img[at + sc * min(count - 1, 2) :]
-    n = len(out) // 4
-    one = cast(1.0)
+    second, third = sc * min(count - 1, 1), sc * min(count - 1, 2)
     if sx == 1:
-        for u in range(n):
-            out[4 * u], out[4 * u + 1], out[4 * u + 2] = cast(a[u]) * unit, cast(b[u]) * unit, cast(c[u]) * unit
-            out[4 * u + 3] = one
-    elif sx == 3 and sc == 1 and count == 3:
-        whole = n - n % BLOCK
-        for u in range(0, whole, BLOCK):
-            lift_row(img, at + 3 * u, unit, out, 4 * u)
-        for u in range(whole, n):
-            p, q, r = cast(a[3 * u]), cast(a[3 * u + 1]), cast(a[3 * u + 2])
-            out[4 * u], out[4 * u + 1], out[4 * u + 2], out[4 * u + 3] = p * unit, q * unit, r * unit, one
-    elif sx == 4 and sc == 1 and count == 3:  # as Pillow keeps colours; what else a pixel holds is not looked at
-        for u in range(n):
-            p, q, r = cast(a[4 * u]), cast(a[4 * u + 1]), cast(a[4 * u + 2])
-            out[4 * u], out[4 * u + 1], out[4 * u + 2], out[4 * u + 3] = p * unit, q * unit, r * unit, one
+        _pixels(img, at, (second, third, 1), unit, out)
+    elif sx == 3 and sc == 1 and count == 3:  # numbers that are known while compiling make vectors of the loop
+        _pixels(img, at, (1, 2, 3), unit, out)
     else:
-        for u in range(n):
-            k = u * sx
-            out[4 * u], out[4 * u + 1], out[4 * u + 2] = cast(a[k]) * unit, cast(b[k]) * unit, cast(c[k]) * unit
-            out[4 * u + 3] = one
+        _pixels(img, at, (second, third, sx), unit, out)
 
 
 @fused
