@@ -7,6 +7,7 @@ Read next: ``sweep.py``.
 """
 
 from functools import reduce
+from itertools import accumulate
 from operator import add
 from typing import Any
 
@@ -18,44 +19,23 @@ from pellucid.kernels.vectors import Array, Lanes, take, woven
 __all__ = ["FEW", "across", "across_many", "add_row", "by_output", "combine", "correlate", "dot_row", "scatter"]
 
 
-@fused
-def _set1(a, w, out):  # type: ignore[no-untyped-def]
-    cast = out.dtype.type
-    p = w[0]
-    for x in range(len(out)):
-        out[x] = p * cast(a[x])
+@woven(returns=1)
+def _weighed(out: Array, lines: tuple[Array, ...], weights: tuple[Lanes, ...], x: Lanes) -> Lanes:
+    """The weighted sum of the lines at x, in the dtype of ``out``."""
+    del out
+    return reduce(add, (weight * line.load(x).to(weight) for line, weight in zip(lines, weights, strict=True)))
 
 
 @fused
-def _set2(a, b, w, out):  # type: ignore[no-untyped-def]
-    cast = out.dtype.type
-    p, q = w[0], w[1]
+def _set(lines, weights, out):  # type: ignore[no-untyped-def]
     for x in range(len(out)):
-        out[x] = p * cast(a[x]) + q * cast(b[x])
+        out[x] = _weighed(out, lines, weights, x)
 
 
 @fused
-def _set3(a, b, c, w, out):  # type: ignore[no-untyped-def]
-    cast = out.dtype.type
-    p, q, r = w[0], w[1], w[2]
+def _add(lines, weights, out):  # type: ignore[no-untyped-def]
     for x in range(len(out)):
-        out[x] = p * cast(a[x]) + q * cast(b[x]) + r * cast(c[x])
-
-
-@fused
-def _set4(a, b, c, d, w, out):  # type: ignore[no-untyped-def]
-    cast = out.dtype.type
-    p, q, r, s = w[0], w[1], w[2], w[3]
-    for x in range(len(out)):
-        out[x] = p * cast(a[x]) + q * cast(b[x]) + r * cast(c[x]) + s * cast(d[x])
-
-
-@fused
-def _add4(a, b, c, d, w, out):  # type: ignore[no-untyped-def]
-    cast = out.dtype.type
-    p, q, r, s = w[0], w[1], w[2], w[3]
-    for x in range(len(out)):
-        out[x] += p * cast(a[x]) + q * cast(b[x]) + r * cast(c[x]) + s * cast(d[x])
+        out[x] += _weighed(out, lines, weights, x)
 
 
 @fused.noinline
@@ -74,21 +54,21 @@ def _sum(img, base, pitch, w, first, count, out):  # type: ignore[no-untyped-def
     n = len(out)
     a = img[base : base + n]
     if count == 1:
-        _set1(a, w, out)
+        _set((a,), (w[0],), out)
         return
     b = img[base + pitch : base + pitch + n]
     if count == 2:
-        _set2(a, b, w, out)
+        _set((a, b), (w[0], w[1]), out)
         return
     c = img[base + 2 * pitch : base + 2 * pitch + n]
     if count == 3:
-        _set3(a, b, c, w, out)
+        _set((a, b, c), (w[0], w[1], w[2]), out)
         return
-    d = img[base + 3 * pitch : base + 3 * pitch + n]
+    lines, weights = (a, b, c, img[base + 3 * pitch : base + 3 * pitch + n]), (w[0], w[1], w[2], w[3])
     if first:
-        _set4(a, b, c, d, w, out)
+        _set(lines, weights, out)
     else:
-        _add4(a, b, c, d, w, out)
+        _add(lines, weights, out)
 
 
 @fused.noinline
@@ -109,40 +89,20 @@ def combine(img, base, step, pitch, w, spare, out):  # type: ignore[no-untyped-d
         k, count = k + count, 4
 
 
-@fused
-def _across2(a, b, c, index, step, p, q, x, y, z):  # type: ignore[no-untyped-def]
-    for u in range(len(x)):
-        i = index[u]
-        j = i + step
-        v, w = p[u], q[u]
-        x[u] = v * a[i] + w * a[j]
-        y[u] = v * b[i] + w * b[j]
-        z[u] = v * c[i] + w * c[j]
+@woven()
+def _near(lines: tuple[Array, ...], index: Array, step: Lanes, weights: tuple[Array, ...], u: Lanes, out: tuple[Array, ...]) -> None:
+    """Write to each of ``out`` the weighted sum of numbers of its line, ``step`` apart from index[u] on."""
+    first, shares = index.load(u), [row.load(u) for row in weights]
+    places = list(accumulate([first] + [step] * (len(shares) - 1), add))
+    sums = [reduce(add, (share * line.load(at) for share, at in zip(shares, places, strict=True))) for line in lines]
+    for into, found in zip(out, sums, strict=True):
+        into.store(u, found)
 
 
 @fused
-def _across3(a, b, c, index, step, p, q, r, x, y, z):  # type: ignore[no-untyped-def]
-    for u in range(len(x)):
-        i = index[u]
-        j = i + step
-        k = j + step
-        v, w, s = p[u], q[u], r[u]
-        x[u] = v * a[i] + w * a[j] + s * a[k]
-        y[u] = v * b[i] + w * b[j] + s * b[k]
-        z[u] = v * c[i] + w * c[j] + s * c[k]
-
-
-@fused
-def _across4(a, b, c, index, step, p, q, r, s, x, y, z):  # type: ignore[no-untyped-def]
-    for u in range(len(x)):
-        i = index[u]
-        j = i + step
-        k = j + step
-        m = k + step
-        v, w, t, o = p[u], q[u], r[u], s[u]
-        x[u] = v * a[i] + w * a[j] + t * a[k] + o * a[m]
-        y[u] = v * b[i] + w * b[j] + t * b[k] + o * b[m]
-        z[u] = v * c[i] + w * c[j] + t * c[k] + o * c[m]
+def _across_few(lines, index, step, weights, out):  # type: ignore[no-untyped-def]
+    for u in range(len(index)):
+        _near(lines, index, step, weights, u, out)
 
 
 @fused
@@ -165,17 +125,16 @@ def across(t, plane, step, index, weights, taps, channels, out, at):  # type: ig
     """out[c, at + u] = sum over k of weights[k, u] * t[c * plane + index[u] + k * step], for as many u as ``index`` has."""
     n = len(index)
     if channels == 3 and taps <= 4:
-        a, b, c = t, t[plane:], t[2 * plane :]
-        x, y, z = out[0][at : at + n], out[1][at : at + n], out[2][at : at + n]
+        lines, into = (t, t[plane:], t[2 * plane :]), (out[0][at : at + n], out[1][at : at + n], out[2][at : at + n])
         p, q = weights[:n], weights[n : 2 * n]
         if taps == 2:
-            _across2(a, b, c, index, step, p, q, x, y, z)
+            _across_few(lines, index, step, (p, q), into)
             return
         r = weights[2 * n : 3 * n]
         if taps == 3:
-            _across3(a, b, c, index, step, p, q, r, x, y, z)
+            _across_few(lines, index, step, (p, q, r), into)
         else:
-            _across4(a, b, c, index, step, p, q, r, weights[3 * n : 4 * n], x, y, z)
+            _across_few(lines, index, step, (p, q, r, weights[3 * n : 4 * n]), into)
         return
     for channel in range(channels):
         _across_more(t[channel * plane :], index, step, weights, taps, out[channel][at : at + n])
