@@ -14,6 +14,7 @@ import numpy as np
 
 from pellucid.kernels.jit import entry, exact, fused, summing
 from pellucid.kernels.patches.cpu.pyramid import build, give_back
+from pellucid.kernels.vectors import Array, Lanes, woven
 
 __all__ = ["Call", "pyramids", "sample", "to_frames", "to_images"]
 
@@ -48,32 +49,25 @@ def _touch(x, y, height, width, start, index, right, down):  # type: ignore[no-u
         x[k], y[k] = at_x - cast(column), at_y - cast(row)
 
 
-@fused.noinline
-def _read(plane, index, right, down, tx, ty, out):  # type: ignore[no-untyped-def]
-    for k in range(len(out)):
-        i, step = np.uint64(index[k]), np.uint64(right[k])
-        j = i + np.uint64(down[k])
-        p, q, r, s = plane[i], plane[i + step], plane[j], plane[j + step]
-        top = p + tx[k] * (q - p)
-        out[k] = top + ty[k] * (r + tx[k] * (s - r) - top)
+@woven()
+def _between(
+    planes: tuple[Array, ...], places: tuple[Array, ...], tx: Array, ty: Array, k: Lanes, out: tuple[Array, ...]
+) -> None:
+    """Interpolate one sample of each plane; positions are read once for all."""
+    i, right, down = (place.load(k).to(k) for place in places)
+    across, along, found = tx.load(k), ty.load(k), []
+    for plane in planes:
+        p, q, r, s = (plane.load(at) for at in (i, i + right, i + down, i + down + right))
+        top = p + across * (q - p)
+        found.append(top + along * (r + across * (s - r) - top))
+    for into, value in zip(out, found, strict=True):
+        into.store(k, value)
 
 
 @fused.noinline
-def _read_three(plane0, plane1, plane2, index, right, down, tx, ty, out0, out1, out2):  # type: ignore[no-untyped-def]
-    """Three channels at once: the positions are read once."""
-    for k in range(len(out0)):
-        i, step = np.uint64(index[k]), np.uint64(right[k])
-        j = i + np.uint64(down[k])
-        across, along = tx[k], ty[k]
-        p, q, r, s = plane0[i], plane0[i + step], plane0[j], plane0[j + step]
-        top = p + across * (q - p)
-        first = top + along * (r + across * (s - r) - top)
-        p, q, r, s = plane1[i], plane1[i + step], plane1[j], plane1[j + step]
-        top = p + across * (q - p)
-        second = top + along * (r + across * (s - r) - top)
-        p, q, r, s = plane2[i], plane2[i + step], plane2[j], plane2[j + step]
-        top = p + across * (q - p)
-        out0[k], out1[k], out2[k] = first, second, top + along * (r + across * (s - r) - top)
+def _read(planes, places, tx, ty, out):  # type: ignore[no-untyped-def]
+    for k in range(len(tx)):
+        _between(planes, places, tx, ty, k, out)
 
 
 @fused.noinline
@@ -219,10 +213,10 @@ def sample(call, out, floats, places, start, stop):  # type: ignore[no-untyped-d
             x, y, index, right, down = _placed(call, n, level, floats, places)
             pixels, into = _pixels(call, n, level, channels), out[n] if level == fine else other
             if channels == 3:
-                _read_three(pixels[0], pixels[1], pixels[2], index, right, down, x, y, into[0], into[1], into[2])
+                _read((pixels[0], pixels[1], pixels[2]), (index, right, down), x, y, (into[0], into[1], into[2]))
             else:
                 for c in range(channels):
-                    _read(pixels[c], index, right, down, x, y, into[c])
+                    _read((pixels[c],), (index, right, down), x, y, (into[c],))
             if level > fine:
                 for c in range(channels):
                     _mix(out[n, c], other[c], weight)
