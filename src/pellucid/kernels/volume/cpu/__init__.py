@@ -78,7 +78,7 @@ def _call(
 
 
 def _fill(out: Tensor, image: Tensor, *given: Any) -> None:
-    from pellucid.kernels.volume.cpu.sweep import pick, sample
+    from pellucid.kernels.volume.cpu.sweep import sample
 
     depth, height, width = out.shape[2:]
     *places, nearest, block = given
@@ -86,7 +86,7 @@ def _fill(out: Tensor, image: Tensor, *given: Any) -> None:
         image, out = image.view(_BITS[image.itemsize]), out.view(_BITS[out.itemsize])
     into = out.view(*out.shape[:2], -1).numpy()
     call = _call(image, *places, block=block)
-    run_loop(pick if nearest else sample, len(into) * depth, _VOXELS // (height * width) + 1, call, into)
+    run_loop(sample, len(into) * depth, _VOXELS // (height * width) + 1, call, None if nearest else True, into)
 
 
 def _count(out: Tensor, labels: Tensor, *given: Any) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from pellucid.kernels.jit import entry, fused, summing
 from pellucid.kernels.volume.cpu.eights import add, bend, meet, tilt
 
-__all__ = ["Call", "elect", "pick", "sample", "unsample"]
+__all__ = ["Call", "elect", "sample", "unsample"]
 
 _VOXELS = 512  # of some rows; their scratch memory stays in the first cache
 
@@ -252,9 +252,21 @@ def _copied(call, b, z, y, rows, out):  # type: ignore[no-untyped-def]
             into[last:] = row[min(max(i + step * (width - 1), 0), wide - 1)] if call.border else out.dtype.type(0)
 
 
+@fused.noinline
+def _pick(x, base, out):  # type: ignore[no-untyped-def]
+    zero = out.dtype.type(0)
+    for u in range(len(out)):
+        found = x[np.uint64(max(base[u], 0))]
+        out[u] = found if base[u] >= 0 else zero
+
+
 @entry
-def sample(call, out, start, stop):  # type: ignore[no-untyped-def]
-    """Compute the slices start <= r < stop of all samples' outputs, one after the other."""
+def sample(call, between, out, start, stop):  # type: ignore[no-untyped-def]
+    """Compute the slices start <= r < stop of all samples' outputs, one after the other.
+
+    Args:
+        between: None for the nearest voxels, which may have any dtype; interpolation is not compiled then.
+    """
     (depth, height, width), most = call.size, _rows(call)
     spline, at, room = _room(call, out.dtype, most)
     steps, rest = _steps(call), np.empty(8, out.dtype)
@@ -266,35 +278,14 @@ def sample(call, out, start, stop):  # type: ignore[no-untyped-def]
                 _copied(call, b, z, y, rows, out)
                 continue
             _locate(call, b, z, y, rows, y == 0, spline, at)
-            _find(call, at, (rows * width + 7) // 8 * 8, room, False)
-            for c in range(out.shape[1]):
-                _read(call.image[b, c], *steps, room[2], room[0], rest, out[b, c, into : into + rows * width])
-
-
-@fused.noinline
-def _pick(x, base, out):  # type: ignore[no-untyped-def]
-    zero = out.dtype.type(0)
-    for u in range(len(out)):
-        found = x[np.uint64(max(base[u], 0))]
-        out[u] = found if base[u] >= 0 else zero
-
-
-@entry
-def pick(call, out, start, stop):  # type: ignore[no-untyped-def]
-    """Do as :func:`sample` with the nearest voxels, which may have any dtype."""
-    (depth, height, width), most = call.size, _rows(call)
-    spline, at, room = _room(call, np.float32, most)
-    for r in range(start, stop):
-        b, z = r // depth, r % depth
-        for y in range(0, height, most):
-            rows, into = min(most, height - y), (z * height + y) * width
-            if call.copies[b % len(call.copies)]:
-                _copied(call, b, z, y, rows, out)
-                continue
-            _locate(call, b, z, y, rows, y == 0, spline, at)
-            _find_nearest(call, at, rows * width, room)
-            for c in range(out.shape[1]):
-                _pick(call.image[b, c], room[2], out[b, c, into : into + rows * width])
+            if between is None:
+                _find_nearest(call, at, rows * width, room)
+                for c in range(out.shape[1]):
+                    _pick(call.image[b, c], room[2], out[b, c, into : into + rows * width])
+            else:
+                _find(call, at, (rows * width + 7) // 8 * 8, room, False)
+                for c in range(out.shape[1]):
+                    _read(call.image[b, c], *steps, room[2], room[0], rest, out[b, c, into : into + rows * width])
 
 
 @fused.noinline
