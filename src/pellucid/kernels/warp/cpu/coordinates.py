@@ -8,7 +8,7 @@ Read next: ``gather.py``.
 import numpy as np
 
 from pellucid.kernels.jit import exact, fused
-from pellucid.kernels.warp.cpu.layout import ACROSS, COLUMNS, DOWN, LEFT, LINES, QUADS, RING, STAGED, TOP, US, VS, X, Y
+from pellucid.kernels.warp.cpu.layout import ACROSS, COLUMNS, DOWN, LEFT, LINES, QUADS, RING, STAGED, TOP, X, Y
 
 __all__ = ["BORDER", "FILLED", "boxes", "displace", "fold", "half_up", "held_beyond", "locate", "nearer", "rule_of", "settle"]
 
@@ -141,26 +141,22 @@ def half_up(length, cast):  # type: ignore[no-untyped-def]
 
 
 @fused.inlined
-def settle(call, m, v, window, strip):  # type: ignore[no-untyped-def]
-    """Write which pixels see anything, and which staged pixel each reads.
-
-    Args:
-        m: an affine map, which is then applied here as :func:`locate` does; None where the coordinates are there already.
-    """
+def settle(call, window, strip):  # type: ignore[no-untyped-def]
+    """Write which pixels of a strip see anything, and which staged pixel each reads."""
     rows, frame, taps, shape = strip.rows, strip.frame, call.taps, (call.height, call.width)
     corner, lines = (frame[LEFT] - frame[RING], frame[TOP] - frame[RING]), (frame[LINES], frame[COLUMNS])
     limits, x, y = boxes(call, window, rows.dtype.type), rows[X], rows[Y]
-    if m is None and rule_of(call, window) > BORDER and _strays(x, y, limits[1]):
+    if rule_of(call, window) > BORDER and _strays(x, y, limits[1]):
         x, y = rows[QUADS], rows[QUADS + 1]
         _bring_nearer(rows[X], rows[Y], shape, call.mode, x, y)
-    _settle(m, v, rows[US], rows[VS], x, y, taps, limits, shape, corner, lines, strip.seen, strip.index, (rows[ACROSS], rows[DOWN]))
+    _settle(x, y, taps, limits, shape, corner, lines, strip.seen, strip.index, (rows[ACROSS], rows[DOWN]))
     if frame[STAGED] == 0:
         for u in range(len(strip.index)):
             strip.index[u] = u * 4 * taps * taps
 
 
 @exact.noinline.wide
-def _settle(m, v, us, vs, x, y, taps, limits, whole, corner, shape, seen, index, shares):  # type: ignore[no-untyped-def]
+def _settle(x, y, taps, limits, whole, corner, shape, seen, index, shares):  # type: ignore[no-untyped-def]
     """The loop of `settle`: rows that are arguments are checked for overlap before a loop, which is then vectorised.
 
     Args:
@@ -184,15 +180,8 @@ def _settle(m, v, us, vs, x, y, taps, limits, whole, corner, shape, seen, index,
         corner_x, corner_y = corner_x + cast(1.0), corner_y + cast(1.0)
     # Offsets are small enough to be exact in this type, and one conversion is cheaper than integer products.
     four, line, nowhere = cast(4.0), cast(4 * shape[1]), cast(4 * shape[0] * shape[1])
-    if m is not None:
-        top_row = cast(v)
-        m0, m1, m2, m3, m4, m5 = m[0], m[1], m[2], m[3], m[4], m[5]
     for u in range(len(x)):
-        if m is not None:
-            a, b = m0 * us[u] + (m1 * (vs[u] + top_row) + m2), m3 * us[u] + (m4 * (vs[u] + top_row) + m5)
-            x[u], y[u] = a, b
-        else:
-            a, b = x[u], y[u]
+        a, b = x[u], y[u]
         sees = (a > low_x) & (a < high_x) & (b > low_y) & (b < high_y)
         seen[u] = np.int32(1) if sees else np.int32(0)
         a, b = min(max(a if sees else zero, first_x), last_x), min(max(b if sees else zero, first_y), last_y)

@@ -93,17 +93,10 @@ def next_band(img, call, sample, fields, chain, spot, last, strip, reads):  # ty
 
 @fused.inlined
 def find_strip(call, sample, fields, chain, tables, shapes, spot, strip):  # type: ignore[no-untyped-def]
-    """Find where a strip reads, as `find`, and unless it has footprints which pixels see anything, as `settle`.
-
-    Both are one loop where the map is affine and nothing else moves points.
-    """
-    if tables is not None or shapes is not None:
-        return find(call, sample.m, sample.fills, fields, chain, spot, strip)
-    if chain is None and fields is None:
-        settle(call, sample.m, spot.v, sample.window, strip)
-        return False
+    """Find where a strip reads, as `find`, and unless it has footprints which pixels see anything, as `settle`."""
     cut = find(call, sample.m, sample.fills, fields, chain, spot, strip)
-    settle(call, None, spot.v, sample.window, strip)
+    if tables is None and shapes is None:
+        settle(call, sample.window, strip)
     return cut
 
 

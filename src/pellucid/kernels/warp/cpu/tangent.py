@@ -62,7 +62,7 @@ def _find(call, sample, fields, moves, spot, strip, dx, dy):  # type: ignore[no-
         displace(fields, 2 * b * call.field_step, at, width, call.out_width, x, y)
         if moves[2].size > 0:
             displace(moves[2], 2 * b, at, width, call.out_width, dx, dy)
-    settle(call, None, v, sample.window, strip)
+    settle(call, sample.window, strip)
 
 
 @fused
