@@ -50,9 +50,7 @@ def _touch(x, y, height, width, start, index, right, down):  # type: ignore[no-u
 
 
 @woven()
-def _between(
-    planes: tuple[Array, ...], places: tuple[Array, ...], tx: Array, ty: Array, k: Lanes, out: tuple[Array, ...]
-) -> None:
+def _between(planes: tuple[Array, ...], places: tuple[Array, ...], tx: Array, ty: Array, k: Lanes, out: tuple[Array, ...]) -> None:
     """Interpolate one sample of each plane; positions are read once for all."""
     i, right, down = (place.load(k).to(k) for place in places)
     across, along, found = tx.load(k), ty.load(k), []

@@ -90,7 +90,9 @@ def combine(img, base, step, pitch, w, spare, out):  # type: ignore[no-untyped-d
 
 
 @woven()
-def _near(lines: tuple[Array, ...], index: Array, step: Lanes, weights: tuple[Array, ...], u: Lanes, out: tuple[Array, ...]) -> None:
+def _near(
+    lines: tuple[Array, ...], index: Array, step: Lanes, weights: tuple[Array, ...], u: Lanes, out: tuple[Array, ...]
+) -> None:
     """Write to each of ``out`` the weighted sum of numbers of its line, ``step`` apart from index[u] on."""
     first, shares = index.load(u), [row.load(u) for row in weights]
     places = list(accumulate([first] + [step] * (len(shares) - 1), add))
