@@ -45,6 +45,8 @@ MISTAKES = [
     (lambda: pipe()(X.to(torch.int64)), "batch['image']", "got torch.int64", ".float()"),
     (lambda: pipe()(X > 0.5), "batch['image']", "got torch.bool", ".float()"),
     (lambda: pipe()(X[0, 0]), "batch['image']", "shape (8, 8)", "(C, H, W)"),
+    (lambda: pipe().apply(X.repeat(1, 1, 2, 2), pipe().draw(X)), "batch['image']", "got (16, 16)", "record.at((16, 16))"),
+    (lambda: pipe(P.GridShuffle(2))(list(X)), "batch", "pictures or parts of them", "one size in a first pipeline"),
     (lambda: pipe()(X.movedim(1, -1)), "batch['image']", "shape (2, 8, 8, 3)", "channels_last=True"),
     (lambda: pipe()(X, X), "batch", "Tensor, Tensor", "augment(image=image, mask=mask)"),
     (lambda: pipe(P.RandomCrop(20))(X), "RandomCrop.size", "20x20", "pad_if_needed=True"),

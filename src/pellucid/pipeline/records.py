@@ -619,4 +619,5 @@ def size_agrees(parsed: Parsed, plan: Plan, *, inverse: bool) -> None:
     size = plan.size_out if inverse else plan.size_in
     for entry in parsed.entries:
         if entry.size not in (None, size):
-            raise invalid(f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=entry.size)
+            fix = "" if inverse or len(size) != 2 else f"record.at({entry.size}) is the same draw for that size."
+            raise invalid(f"batch[{entry.key!r}]", expected=f"height and width {size}, as in the record", got=entry.size, fix=fix)

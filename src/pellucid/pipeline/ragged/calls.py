@@ -110,7 +110,7 @@ def _check_apart(plan: Plan) -> None:
     """Raise if a step mixes samples, which may differ in size here."""
     for index in plan.moving_layers:
         fix = "Bring them to one size in a first pipeline, and pass its batch to a second one that mixes."
-        expected = f"one batch for {type(plan.steps[index].transform).__name__}, which mixes several pictures"
+        expected = f"one batch for {type(plan.steps[index].transform).__name__}, which puts pictures or parts of them together"
         raise invalid("batch", expected=expected, got="a list of pictures", fix=fix)
 
 
