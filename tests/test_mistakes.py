@@ -46,6 +46,7 @@ MISTAKES = [
     (lambda: pipe()(X > 0.5), "batch['image']", "got torch.bool", ".float()"),
     (lambda: pipe()(X[0, 0]), "batch['image']", "shape (8, 8)", "(C, H, W)"),
     (lambda: pipe().apply(X.repeat(1, 1, 2, 2), pipe().draw(X)), "batch['image']", "got (16, 16)", "record.at((16, 16))"),
+    (lambda: lab(torch.tensor([1, 7]), num_classes=3), "batch['labels']", "class numbers below 3", "got 7"),
     (lambda: pipe(P.GridShuffle(2))(list(X)), "batch", "pictures or parts of them", "one size in a first pipeline"),
     (lambda: pipe()(X.movedim(1, -1)), "batch['image']", "shape (2, 8, 8, 3)", "channels_last=True"),
     (lambda: pipe()(X, X), "batch", "Tensor, Tensor", "augment(image=image, mask=mask)"),

@@ -440,3 +440,15 @@ def test_a_rectangle_of_whole_pixels_has_no_gradient_anywhere(edge):
     for impl in ("reference", "auto"):
         out = Pipeline([CutMix(num_classes=3, edge=edge)], impl=impl).apply({"image": x, "labels": torch.arange(4) % 3}, record)
         assert [out[key].requires_grad for key in ("image", "labels")] == [edge > 0] * 2, impl
+
+
+@pytest.mark.parametrize("transform", [MixUp, CutMix])
+def test_a_class_number_beyond_the_classes_is_not_lost(transform):
+    """Its share was zero for every class, and so was its loss."""
+    mixing, x = Pipeline([transform(num_classes=3)], seed=0), pictures(2)
+    refused(InvalidArgument, r"class numbers below 3, got 5", mixing, {"image": x, "labels": torch.tensor([0, 5])})
+    kept = mixing({"image": x, "labels": torch.tensor([0, -1])})["labels"]
+    assert kept.isfinite().all()
+    assert (kept.sum(1) <= 1.0).all()
+    compiled = torch.compile(mixing, backend="eager")
+    assert compiled({"image": x, "labels": torch.tensor([0, 5])})["labels"].isnan().all()

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from pellucid.boxes import convert_boxes, visible
+from pellucid.core.tape import is_plain_eager
 from pellucid.engine.execution import shown
 from pellucid.engine.lowering import Lowered
 from pellucid.errors import invalid, wrong_type
@@ -281,8 +282,12 @@ def _shares(key: str, labels: Tensor, index: int, lowered: Lowered, samples: int
             expected = "shares of classes (B, num_classes), class numbers (B,), or a label for each row of boxes or keypoints"
             got = f"whole numbers of shape {shape}" + (", and no num_classes" if labels.dim() == 1 else "")
             raise invalid(f"batch[{key!r}]", expected=expected, got=got, fix=fix)
+        beyond = labels >= spec.num_classes
+        if labels.is_cpu and is_plain_eager() and bool(beyond.any()):
+            raise invalid(f"batch[{key!r}]", expected=f"class numbers below {spec.num_classes}", got=f"{int(labels.max())}")
         classes = torch.arange(spec.num_classes, device=labels.device)
         labels = (labels[:, None] == classes).to(torch.get_default_dtype())
+        labels = labels.masked_fill(beyond[:, None], torch.nan)  # where nobody looks at values
     source = shown(lowered, index, samples, frames=1)
     share = share.expand(samples, -1).to(labels.dtype).reshape(*source.shape, *[1] * (labels.dim() - 1))
     return (share * labels[source]).sum(1)

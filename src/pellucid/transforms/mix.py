@@ -55,7 +55,7 @@ class MixUp(Transform):
     Args:
         lam: the picture's own weight: a distribution, a pair or a `Learnable`. A single number other than 1 raises: it could mean
             the concentration of a `Beta`, which is ``Beta(0.2)``.
-        num_classes: of labels that are class numbers; they come back as shares, (B, num_classes).
+        num_classes: of labels that are class numbers; they come back as shares, (B, num_classes). Numbers below 0 are of no class.
         pairing: ``xor`` joins samples 0 and 1, 2 and 3, and so on, so that a batch that begins like another draws and shows the
             same; a last sample without partner is joined with itself. ``roll`` joins each with the one before it, the first
             with the last.
@@ -69,7 +69,8 @@ class MixUp(Transform):
     Identity at:
         lam = 1.
     Errors:
-        InvalidArgument for a weight outside of [0, 1], and for class numbers without ``num_classes``.
+        InvalidArgument for a weight outside of [0, 1], for class numbers without ``num_classes``, and on the CPU for numbers from
+        ``num_classes`` on; on a device and in a compiled graph their shares are NaN.
     Source:
         Zhang and others, mixup (2018); ``torchvision.transforms.v2.MixUp`` for its draws.
 
