@@ -219,9 +219,9 @@ def test_bytes_that_are_only_moved_stay_bytes(steps, kept, monkeypatch):
     pipeline = P.Pipeline([*steps, P.RandomRotation(20), P.RandomHorizontalFlip(), P.Normalize((0.5,) * 3, (0.2,) * 3)], seed=5)
     passes, passed = execution._apply_group, []
 
-    def seen(group, lowered, image, scale, impl, dtype):
+    def seen(group, lowered, image, scale, impl, dtype, **how):
         passed.append(dtype)
-        return passes(group, lowered, image, scale, impl, dtype)
+        return passes(group, lowered, image, scale, impl, dtype, **how)
 
     monkeypatch.setattr(execution, "_apply_group", seen)
     result = pipeline(image, key=P.Key(5, 1))

@@ -38,6 +38,14 @@ CASES = {
     "mixture": [P.RandomHorizontalFlip(), P.Mixture([ONE_OF, P.RandomEqualize(p=0.5)])],
     "mixture of bytes": [P.Mixture([[ONE_OF, ONE_OF]]), P.RandomEqualize(p=0.5)],
     "normalised": [ONE_OF, P.Normalize((0.5,) * 3, (0.2,) * 3)],
+    "painted": [P.RandomErasing(p=0.5), P.RandomGaussianBlur(p=0.4), P.RandomErasing(p=0.5), P.RandomGaussianNoise(p=0.4)],
+    "gray": [
+        P.RandomResizedCrop(24),
+        P.RandomGrayscale(p=0.5),
+        *RARE[:1],
+        P.RandomErasing(p=0.3),
+        P.Normalize((0.5,) * 3, (0.2,) * 3),
+    ],
 }
 
 
@@ -64,6 +72,17 @@ def test_the_result_is_that_of_all_passes_over_all_samples(name, monkeypatch):
         assert torch.equal(again, theirs)
         assert torch.equal(before, kept)
     assert used
+
+
+@pytest.mark.parametrize("batch", [1, 2, 12])
+@pytest.mark.parametrize("name", ["rare", "painted", "gray"])
+@pytest.mark.parametrize("floats", [False, True])
+def test_prepared_passes_give_the_bits_of_others(name, batch, floats):
+    augment, images = Pipeline(CASES[name], seed=2), pictures(batch)
+    images = images / 255.0 if floats else images
+    for _ in range(10):
+        made, record = augment(images, return_record=True)
+        assert torch.equal(made, augment.apply(images, record))
 
 
 def test_samples_whose_last_steps_are_curves_keep_their_places():
@@ -100,7 +119,7 @@ def test_gradients_and_open_passes_take_all_samples(transforms, monkeypatch):
 
 def test_a_warp_alone_goes_over_all_samples_and_copies_those_that_it_leaves(monkeypatch):
     augment, before, key = Pipeline([P.RandomRotation(20, p=0.5)], seed=1), pictures(), Key(3, index=torch.arange(12))
-    monkeypatch.setattr(execution, "_apply_sparsely", None)
+    monkeypatch.setattr(execution, "apply_sparsely", None)
     closed = augment.draw(before, key=key).params[0]["gate"] == 0
     after = augment(before, key=key)
     assert closed.any()

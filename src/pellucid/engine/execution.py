@@ -19,12 +19,13 @@ from torch import Tensor
 from pellucid.core.constants import constant, wide_dtype
 from pellucid.core.tape import is_plain_eager
 from pellucid.engine.cells import cell_by_cell
-from pellucid.engine.lowering import Lowered, Openings, copies, keeps_levels, operations_of
+from pellucid.engine.lowering import Lowered, Openings, keeps_levels, operations_of, paints_rectangles
 from pellucid.engine.lowering.compose import Geometry, unmoved
 from pellucid.engine.overlays import Overlay, goes_along
-from pellucid.engine.passes import apply_alone, apply_open, compute_dtype, in_units, look_up, paint
+from pellucid.engine.passes import apply_alone, compute_dtype, in_units, look_up, paint
 from pellucid.engine.plan import Canvas, Group, Part, Run, Single, Space, sources
 from pellucid.engine.space import apply_space, field_through, hops_in_space, total_in_space
+from pellucid.engine.sparse import apply_sparsely, is_new
 from pellucid.errors import invalid
 from pellucid.geometry.bends import Bend, BentMap
 from pellucid.geometry.paths import Hop
@@ -35,10 +36,8 @@ from pellucid.kernels.conversion import as_bytes, in_levels
 from pellucid.kernels.derivatives import needs_grad
 from pellucid.kernels.layers import layers
 from pellucid.kernels.nearest import nearest, read
-from pellucid.kernels.pages import in_large_pages
-from pellucid.kernels.pixels import cells_of, copy_of, in_planes
+from pellucid.kernels.pixels import copy_of, in_planes
 from pellucid.kernels.resize import resize, settled, settles
-from pellucid.kernels.rows import put, taken
 from pellucid.kernels.several import Pictures
 from pellucid.kernels.warp import Link, Resample, implementation, pack, warp
 from pellucid.kernels.warp.packing import canvas_kind, unpack
@@ -48,8 +47,8 @@ from pellucid.transforms.mixture import Mixture as MixtureTransform
 from pellucid.types import ImageSpec, Size
 
 __all__ = [
-    "apply_field", "apply_image", "backwards", "forwards", "hops", "hops_before", "shown", "stretches", "total_src_from_dst",
-    "unwarp",
+    "apply_field", "apply_image", "backwards", "forwards", "hops", "hops_before", "shown", "stretches",
+    "total_src_from_dst", "unwarp",
 ]  # fmt: skip
 
 BackHop: TypeAlias = tuple[Tensor | BentMap, Size]
@@ -187,8 +186,7 @@ def apply_image(
         image = _apply_along(first, lowered, image, over, scale, impl, compute_dtype(image.dtype) if groups else dtype)
     elif over is not None:
         image = over.on(image)
-    paints = bool(groups) and isinstance(groups[-1], Single)
-    return (_passes if paints else _through)(groups, lowered, image, scale, impl, dtype)
+    return _through(groups, lowered, image, scale, impl, dtype)
 
 
 def _in_parts(
@@ -200,7 +198,7 @@ def _in_parts(
     for number, part in enumerate(parts, 1):
         if not part.rounds:
             ends = dtype if number == len(parts) else levels
-            image = _passes(part.groups, lowered, image, 255.0, impl, ends)
+            image = _through(part.groups, lowered, image, 255.0, impl, ends)
             image = image if number == len(parts) else in_levels(image, levels)
             continue
         operations = operations_of(lowered, part, image.shape) if impl != "reference" and levels == torch.uint8 else None
@@ -210,77 +208,49 @@ def _in_parts(
     return image if not parts[-1].rounds or image.dtype == dtype else as_bytes(in_units(image), dtype)
 
 
-def _passes(
-    groups: Sequence[Group], lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype
-) -> Shaped[Tensor, "b c2 h2 w2"]:
-    """Send images through these passes; a last pass of rectangles is painted over the result in place if possible."""
-    painted = _painted(groups, lowered, image, dtype, impl) if groups and isinstance(groups[-1], Single) else None
-    if painted is None:
-        return _through(groups, lowered, image, scale, impl, dtype)
-    alone = len(groups) == 1
-    out = copy_of(image) if alone else _through(groups[:-1], lowered, image, scale, impl, dtype)
-    if not out.numel():
-        return out
-    if not _is_new(out, image):
-        return apply_open(painted, out, scale, impl)
-    return paint(painted, out, impl)
-
-
 def _through(
     groups: Sequence[Group], lowered: Lowered, image: Tensor, scale: float, impl: str, dtype: torch.dtype
 ) -> Shaped[Tensor, "b c2 h2 w2"]:
     """Send images through these passes; the last one writes this dtype."""
-    openings = None if lowered.blocks is not None else Openings.of(lowered, image, groups)
+    openings = None if lowered.blocks is not None else Openings.of(lowered, image, groups, dtype)
     if openings is not None:
-        return _apply_sparsely(openings, lowered, image, impl, dtype)
+        return apply_sparsely(_apply_group, openings, lowered, image, impl, dtype)
+    made = image
     for group, after in pairwise(groups):
-        # If a pass only moves bytes and a run reads them next, they stay bytes: a quarter of the memory.
-        kept = lowered.taped and image.dtype == torch.uint8 and isinstance(after, Run) and keeps_levels(lowered.plan, group)
-        image = _apply_group(group, lowered, image, scale, impl, torch.uint8 if kept else compute_dtype(image.dtype))
-    last = groups[-1] if groups else None
-    return as_bytes(in_units(image), dtype) if last is None else _apply_group(last, lowered, image, scale, impl, dtype)
+        # If a pass only moves bytes and a run or rectangles come next, they stay bytes: a quarter of the memory.
+        reads = isinstance(after, Run) or paints_rectangles(lowered.plan, after)
+        kept = lowered.taped and made.dtype == torch.uint8 and reads and keeps_levels(lowered.plan, group)
+        ends = torch.uint8 if kept else compute_dtype(made.dtype)
+        made = _apply_group(group, lowered, made, scale, impl, ends, owned=lowered.taped and is_new(made, image))
+    if not groups:
+        return as_bytes(in_units(image), dtype)
+    return _apply_group(groups[-1], lowered, made, scale, impl, dtype, owned=lowered.taped and is_new(made, image))
 
 
-def _painted(groups: Sequence[Group], lowered: Lowered, image: Tensor, dtype: torch.dtype, impl: str) -> Patch | None:
-    """Return the last pass if it is rectangles that can be painted over the other passes' result, or over a copy of the image."""
-    *before, last = groups
-    if not isinstance(last, Single) or not lowered.taped or not blend.paints(impl, image.device):
+def _painted(segment: Patch, lowered: Lowered, image: Tensor, dtype: torch.dtype, impl: str, *, owned: bool) -> Tensor | None:
+    """Paint rectangles over bytes, or over other numbers whose memory is our own, if nothing has to be rounded; else None."""
+    known = lowered.taped and image.dtype == dtype and dtype in (torch.uint8, torch.float32, torch.float64)
+    if not known or not blend.paints(impl, image.device) or needs_grad(image, segment.box, segment.value):
         return None
-    # Paint on bytes if nothing is rounded in between; on floating-point numbers after a run.
-    levels = image.dtype == dtype == torch.uint8 and (not before or (len(before) == 1 and copies(lowered.plan, before[0])))
-    numbers = dtype in (torch.float32, torch.float64) and dtype == compute_dtype(image.dtype)
-    if not levels and not (numbers and before and isinstance(before[-1], Run)):
-        return None
-    segment = lowered.single(last.index)
-    return segment if isinstance(segment, Patch) and not needs_grad(image, segment.box, segment.value) else None
+    if dtype == torch.uint8 and not owned:
+        return paint(segment, copy_of(image), impl)
+    return paint(segment, image, impl) if owned else None
 
 
-def _is_new(out: Tensor, image: Tensor) -> bool:
-    """Return whether the result has memory of its own, contiguous and without a gradient, so that it may be painted on."""
-    lying = out.movedim(1, -1) if cells_of(out) > 1 else out
-    return (
-        lying.is_contiguous() and not out.requires_grad and out.untyped_storage().data_ptr() != image.untyped_storage().data_ptr()
-    )
-
-
-def _apply_sparsely(openings: Openings, lowered: Lowered, image: Tensor, impl: str, dtype: torch.dtype) -> Tensor:
-    """Send each sample of bytes only through the passes that change it; the first of these reads bytes, the last one ``dtype``."""
-    computed = compute_dtype(image.dtype)
-    size = (len(image), image.shape[1], *openings.size)
-    out = in_large_pages(torch.empty(size, dtype=dtype))
-    between = in_large_pages(torch.empty(size if openings.meets else 0, dtype=computed))  # pages never written take no memory
-    if len(openings.resting):
-        still = taken(image, openings.resting)
-        put(out, openings.resting, still if dtype == image.dtype else as_bytes(in_units(still), dtype))
-    for group, rows, first, last in openings:
-        part = taken(image if first else between, rows)
-        made = _apply_group(group, lowered.of(rows), part, 255.0, impl, dtype if last else computed)
-        put(out if last else between, rows, made)
-    return out
-
-
-def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale: float, impl: str, dtype: torch.dtype) -> Tensor:
-    """Apply one pass; the result has this dtype."""
+def _apply_group(
+    group: Group,
+    lowered: Lowered,
+    image: Tensor | Pictures,
+    scale: float,
+    impl: str,
+    dtype: torch.dtype,
+    *,
+    owned: bool = False,
+) -> Tensor:
+    """Apply one pass; the result has this dtype. ``owned``: the pass may write to the pictures' memory."""
+    found = None if lowered.prepared is None else lowered.prepared(group, lowered, image, scale, dtype)
+    if found is not None:
+        return found
     if isinstance(group, Space):
         assert isinstance(image, Tensor)
         return apply_space(group, lowered, image, scale, impl, dtype)
@@ -291,6 +261,9 @@ def _apply_group(group: Group, lowered: Lowered, image: Tensor | Pictures, scale
         return _passed(group, image, resample.returning(dtype), impl)
     assert isinstance(image, Tensor)
     segment = lowered.single(group.index)
+    painted = _painted(segment, lowered, image, dtype, impl, owned=owned) if isinstance(segment, Patch) else None
+    if painted is not None:
+        return painted
     if isinstance(segment, Layers):
         return _apply_layers(lowered, group.index, image, dtype, impl, scale)
     found = look_up(segment, lowered.plan.segments[group.index], image, scale, impl, dtype) if lowered.taped else None

@@ -126,9 +126,8 @@ class Recipe:
             made = of_arrays(batch if self._plain else self._image(batch), numbers(drawn.rows))
             return drawn, made if self._plain else self._form(made)
         flat = None if of_memory is None else self._memory(batch)
-        if flat is None or of_memory is None:
-            return drawn, self._form(of_tensors(drawn, self._image(batch)))
-        return drawn, self._shown(of_memory(flat, numbers(drawn.rows)))
+        lying = None if flat is None or of_memory is None else of_memory(flat, numbers(drawn.rows))
+        return drawn, self._form(of_tensors(drawn, self._image(batch))) if lying is None else self._shown(lying)
 
     def _first(self, drawn: Replayed, image: Tensor, batch: Any) -> Tensor:
         """Compute the first call's result, and prepare the later calls."""

@@ -7,12 +7,22 @@ Read next: ``compose.py``.
 
 from pellucid.engine.lowering.compose import Composed
 from pellucid.engine.lowering.lowered import Cutout, Lowered
-from pellucid.engine.lowering.openings import Openings, copies, keeps_levels, may_close
+from pellucid.engine.lowering.openings import Openings, copies, keeps_levels, may_close, paints_rectangles
 from pellucid.engine.lowering.operations import operations_of
 from pellucid.engine.lowering.replayed import Replayed, together
 from pellucid.engine.lowering.segments_of import opened
 
 __all__ = [
-    "Composed", "Cutout", "Lowered", "Openings", "Replayed", "copies", "keeps_levels", "may_close", "opened",
-    "operations_of", "together",
+    "Composed",
+    "Cutout",
+    "Lowered",
+    "Openings",
+    "Replayed",
+    "copies",
+    "keeps_levels",
+    "may_close",
+    "opened",
+    "operations_of",
+    "paints_rectangles",
+    "together",
 ]  # fmt: skip

@@ -25,11 +25,11 @@ from pellucid.engine.lowering.replayed import Replayed, joined
 from pellucid.engine.lowering.segments_of import Segments
 from pellucid.engine.lowering.slopes import play_along
 from pellucid.engine.lowering.tapes import Params, RunTape, WordsTape
-from pellucid.engine.plan import Plan, Plans, Run, Space, make_plan
+from pellucid.engine.plan import Group, Plan, Plans, Run, Space, make_plan
 from pellucid.kernels.volume import Block
 from pellucid.kernels.warp.layout import BENDS
 from pellucid.kernels.warp.packing import Opened, Resample, pack
-from pellucid.segments import BlendSpec, CurveSpec, Segment, Warp, Warp3, Warp3Spec
+from pellucid.segments import BlendSpec, ConvolveSpec, CurveSpec, Segment, Warp, Warp3, Warp3Spec
 from pellucid.transforms.base import Transform
 from pellucid.transforms.warping import Bending
 from pellucid.types import ImageSpec, Size3
@@ -80,6 +80,7 @@ class Lowered:
         taped: whether tapes may be used: no gradient, no tracing, and values may be read; None finds out.
         parts: for a list of pictures, a `Lowered` for the samples of each size, and their places in the list. If no tape computes a
             result for all of them at once, the parts' results are joined; TapeError if they do not fit together.
+        prepared: (pass, this, pictures, scale, dtype) -> the pass's result if it is prepared for such pictures, or None.
 
     Without gradients and tracing, and with values on the CPU, runs are composed by playing a tape. A displacement field, which has
     too many numbers for a tape, is inserted afterwards. ``cutouts`` holds, by step, what pasting layers paste; the code for masks
@@ -95,7 +96,9 @@ class Lowered:
         frames: int = 1,
         taped: bool | None = None,
         parts: Sequence[tuple[Lowered, tuple[int, ...]]] = (),
+        prepared: Callable[[Group, Lowered, Any, float, torch.dtype], Tensor | None] | None = None,
     ) -> None:
+        self.prepared = prepared
         self.plan, self.params, self.device, self.slopes, self.frames = plan, params, device, slopes, frames
         self._parts = parts
         self._sizes = _sizes(parts) if parts else None
@@ -112,7 +115,7 @@ class Lowered:
         some: Params = params.of(rows) if isinstance(params, Replayed) else _Some(params, rows)
         slopes = self.slopes if self.slopes is None or len(self.slopes) == 1 else self.slopes[rows]
         parts = _some_parts(self._parts, rows) if self._parts else ()
-        return Lowered(self.plan, some, self.device, slopes, self.frames, taped=self.taped, parts=parts)
+        return Lowered(self.plan, some, self.device, slopes, self.frames, self.taped, parts, self.prepared)
 
     def plan_beside(self, place: Any, transforms: tuple[Transform, ...], spec: ImageSpec) -> Plan:
         """Return the plan of a chain of transforms inside of a step, made once for images of one kind."""
@@ -135,8 +138,9 @@ class Lowered:
         return self._singles[index]
 
     def _plain(self, index: int) -> bool:
-        """Return whether a segment is a few numbers; others hold functions, chains, or kernels whose bits a tape would change."""
-        return isinstance(self.plan.segments[index], BlendSpec | CurveSpec)
+        """Return whether a segment is a few numbers; others hold functions, chains, or large kernels."""
+        spec = self.plan.segments[index]
+        return isinstance(spec, BlendSpec | CurveSpec) or (isinstance(spec, ConvolveSpec) and spec.how == "separable")
 
     def replayed(self, index: int) -> Callable[[Replayed], Segment]:
         """Return a function from any draw for pictures of this size to the segment of `single`."""

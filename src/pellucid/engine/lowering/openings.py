@@ -9,30 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64, Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from pellucid.core.constants import compute_dtype
 from pellucid.core.tape import Rows, cached_recording
 from pellucid.engine.lowering.lowered import Lowered
 from pellucid.engine.lowering.segments_of import Segments
 from pellucid.engine.plan import Group, Plan, Run, Single, Space
-from pellucid.segments import CallSpec, CodecSpec, CurveSpec, LayerSpec
+from pellucid.segments import BlendSpec, CallSpec, CodecSpec, ConvolveSpec, CurveSpec, LayerSpec
 from pellucid.types import Size
 
-__all__ = ["Opening", "Openings", "copies", "gate_of", "keeps_levels", "may_close"]
+__all__ = ["Opening", "Openings", "copies", "gate_of", "keeps_levels", "may_close", "paints_rectangles"]
 
 _CLIPS = ("end", "each", True)
 
 
 class Opening(NamedTuple):
-    """Some samples that a pass changes, and whether it is the first, and the last, pass that changes them."""
+    """Some samples that a pass changes, and whether it is the first pass that does, and one that rounds the result."""
 
     group: Group
-    rows: Int64[Tensor, "n"]
+    rows: list[int]
     first: bool
     last: bool
 
@@ -40,24 +41,21 @@ class Opening(NamedTuple):
 class Openings:
     """The passes of a plan, each with the samples in which at least one of its steps is open.
 
-    ``meets`` says whether any sample is changed by two passes, ``resting`` lists the samples that no pass changes.
-
     Args:
         groups: the passes.
         open_in: (passes, samples), whether a pass changes a sample.
-        size: (height, width) after the passes.
+        rounds: whether the result has another dtype than what lies between passes.
     """
 
-    def __init__(self, groups: Sequence[Group], open_in: Rows, size: Size) -> None:
-        self._groups, self._open_in, self.size = groups, open_in, size
+    def __init__(self, groups: Sequence[Group], open_in: Rows, *, rounds: bool) -> None:
+        self._groups, self._open_in = groups, open_in
         counts = open_in.cumsum(0)
-        self._kinds = 2 * (counts == 1) + (counts == counts[-1:])
-        self.meets, self.resting = bool((counts[-1] > 1).any()), torch.from_numpy((counts[-1] == 0).nonzero()[0])
+        self._kinds = 2 * (counts == 1) + (rounds & (counts == counts[-1:]))
 
     @classmethod
-    def of(cls, lowered: Lowered, image: Shaped[Tensor, "b c h w"], groups: Sequence[Group]) -> Openings | None:
+    def of(cls, lowered: Lowered, image: Shaped[Tensor, "b c h w"], groups: Sequence[Group], dtype: torch.dtype) -> Openings | None:
         """Find which samples each of these passes changes; None unless these are bytes, nothing needs a gradient, and some pass
-        skips a sample.
+        skips a sample. ``dtype``: of the result.
 
         A closed step is the identity up to clipping. Clipping changes nothing either, as long as passes keep bytes in [0, 1].
         """
@@ -65,42 +63,73 @@ class Openings:
         size = _one_size(groups, size_in)
         if size is None or cls.never(lowered, image, groups):
             return None
+        key = ("deciding", size == size_in, *(group.indices for group in groups))
+        deciding = cached_recording(plan.owner, key, lambda: _deciding(plan, groups, keeps_size=size == size_in)) or ()
         steps: tuple[Tensor | None, ...] = lowered.of_all(_gates)
         open_in = np.ones((len(groups), len(image)), bool)
-        for g, group in enumerate(groups):
-            indices = group.indices
+        for g, indices in deciding:
             gates = [steps[index] for index in indices]
-            known = {
-                i: gate.numpy() != 0.0
-                for i, gate in zip(indices, gates, strict=True)
-                if gate is not None and len(gate) == len(image)
-            }
-            if len(known) == len(gates) and (g > 0 or size_in == size):
-                open_in[g] = np.any(list(known.values()), 0)
-            if not _bounded(plan, group):
-                break
-        return None if open_in.all() else cls(groups, open_in, size)
+            known = [gate.numpy() != 0.0 for gate in gates if gate is not None and len(gate) == len(image)]
+            if len(known) == len(gates):
+                open_in[g] = known[0] if len(known) == 1 else np.any(known, 0)
+        return None if open_in.all() else cls(groups, open_in, rounds=dtype != compute_dtype(image.dtype))
 
     @staticmethod
     def never(lowered: Lowered, image: Shaped[Tensor, "b c h w"], groups: Sequence[Group]) -> bool:
         """Return whether `of` is None for all such pictures, whatever is drawn."""
         if image.dtype != torch.uint8 or not lowered.taped or len(image) == 0:
             return True
-        plan = lowered.plan
-        if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # layers read other samples, too
-            return True
-        if len(groups) == 1 and (_copies_closed(groups[0]) or _looks_up(plan, groups[0])):
-            return True
-        return not may_close(lowered, groups)
+        key = ("skips", *(group.indices for group in groups))
+        return cached_recording(lowered.plan.owner, key, lambda: _may_skip(lowered, groups)) is False
 
     def __iter__(self) -> Iterator[Opening]:
         """Yield the samples pass by pass."""
         for g, group in enumerate(self._groups):
             rows = self._open_in[g].nonzero()[0]
             kinds = self._kinds[g, rows]
-            for kind in np.unique(kinds)[::-1]:
-                some = rows if (kinds == kind).all() else rows[kinds == kind]
-                yield Opening(group, torch.from_numpy(some), bool(kind & 2), bool(kind & 1))
+            present = sorted(set(kinds.tolist()), reverse=True)
+            for kind in present:
+                some = rows if len(present) == 1 else rows[kinds == kind]
+                yield Opening(group, some.tolist(), bool(kind & 2), bool(kind & 1))
+
+
+def _may_skip(lowered: Lowered, groups: Sequence[Group]) -> bool:
+    """Return whether some draws let a sample skip one of these passes."""
+    plan = lowered.plan
+    if any(isinstance(segment, LayerSpec) for segment in plan.segments):  # layers read other samples, too
+        return False
+    if len(groups) == 1 and (_copies_closed(groups[0]) or _looks_up(plan, groups[0])):
+        return False
+    return may_close(lowered, groups)
+
+
+def _deciding(plan: Plan, groups: Sequence[Group], *, keeps_size: bool) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the numbers of the passes that samples may skip, each with the steps whose gates decide it.
+
+    The first pass changes every sample if it changes the size. From the first pass on that may leave [0, 1], others must not be
+    skipped if they clip.
+    """
+    found, bounded = [], True
+    for g, group in enumerate(groups):
+        if (g > 0 or keeps_size) and (bounded or _never_clips(plan, group)):
+            found.append((g, group.indices))
+        bounded = bounded and _bounded(plan, group)
+    return found
+
+
+def _never_clips(plan: Plan, group: Group) -> bool:
+    """Return whether a closed pass leaves numbers outside of [0, 1] as they are."""
+    if not isinstance(group, Single):
+        return False
+    clips: Any = getattr(plan.steps[group.index].transform, "clip", None)
+    blurs = isinstance(plan.segments[group.index], ConvolveSpec) and clips not in _CLIPS
+    return blurs or paints_rectangles(plan, group)
+
+
+def paints_rectangles(plan: Plan, group: Group) -> bool:
+    """Return whether a pass paints rectangles over pictures."""
+    spec = plan.segments[group.index] if isinstance(group, Single) else None
+    return isinstance(spec, BlendSpec) and not spec.noise
 
 
 def may_close(lowered: Lowered, groups: Sequence[Group]) -> bool:

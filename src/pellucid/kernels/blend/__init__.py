@@ -1,12 +1,17 @@
 """Blend images, per sample, with rectangles of another picture or colour, or with noise.
 
-Owns: the names `patch`, `paint`, `noise`, `gaussian_field`, `means_of_blocks` and `poisson_quantile`, which pick an implementation.
+Owns: the names `patch`, `paint`, `noise`, `noise_of`, `gaussian_field`, `means_of_blocks` and `poisson_quantile`, which pick an
+implementation.
 Must not: draw randomness; noise comes from words that are arguments.
 Read next: ``reference.py``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -21,7 +26,7 @@ from pellucid.kernels.explicit import dtypes, implementation, run
 from pellucid.kernels.pixels import cells_of
 from pellucid.kernels.primitive import Primitive
 
-__all__ = ["AVAILABLE", "gaussian_field", "means_of_blocks", "noise", "paint", "paints", "patch", "poisson_quantile"]
+__all__ = ["AVAILABLE", "gaussian_field", "means_of_blocks", "noise", "noise_of", "paint", "paints", "patch", "poisson_quantile"]
 
 AVAILABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 
@@ -51,6 +56,22 @@ def noise(image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor, *, clip: bo
         return reference.noise(image, words, mean, sigma, clip=clip)
     work, result = dtypes(image, mean, sigma)
     return run(_NOISE[chosen], (int(clip),), image.to(work), words, mean.to(work), sigma.to(work)).to(result)
+
+
+def noise_of(image: Tensor, impl: str, *, clip: bool) -> Callable[..., Any] | None:
+    """Return `noise` for floats like these as a function of memory and of words, mean and sigma; None if others compute it."""
+    known = image.is_contiguous() and image.dtype in (torch.float32, torch.float64) and image.numel() > 0
+    if not known or implementation(impl, image.device, AVAILABLE, image) != "cpu":
+        return None
+    shape = len(image), -1
+
+    def call(flat: Any, *numbers: Any) -> Any:
+        images = flat.reshape(shape)
+        out = np.empty_like(images)
+        cpu.add_noise(out, images, *numbers, clip=clip)
+        return out
+
+    return call
 
 
 def patch(

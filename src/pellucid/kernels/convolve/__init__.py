@@ -1,10 +1,11 @@
 """Per-sample convolution with small kernels.
 
-Owns: the names `separable`, `dense`, `interior` and `median`, which pick an implementation.
+Owns: the names `separable`, `separable_of`, `dense`, `interior` and `median`, which pick an implementation.
 Must not: know what the kernels are for.
 Read next: ``reference.py``.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from pellucid.kernels.convolve import cpu, reference, triton
 from pellucid.kernels.explicit import AVAILABLE, dtypes, implementation, run
 from pellucid.kernels.primitive import Primitive, as_it_is
 
-__all__ = ["AVAILABLE", "SEPARABLE", "dense", "interior", "median", "separable"]
+__all__ = ["AVAILABLE", "SEPARABLE", "dense", "interior", "median", "separable", "separable_of"]
 
 SEPARABLE: tuple[str, ...] = ("cpu", "triton", "reference")
 """Who can compute the separable filter; ``AVAILABLE`` is for the 3x3 one and medians."""
@@ -42,6 +43,12 @@ def separable(image: Tensor, vertical: Tensor, horizontal: Tensor, *, impl: str 
     if chosen == "reference":
         return reference.separable(image, vertical, horizontal)
     return _run(_SEPARABLE[chosen], (), image, vertical, horizontal)
+
+
+def separable_of(image: Tensor, impl: str) -> Callable[[Any, Any, Any], Any] | None:
+    """Return `separable` for planes of floats like these as a function of memory; None if others compute it."""
+    known = image.is_contiguous() and image.dtype in (torch.float32, torch.float64) and image.numel() > 0
+    return cpu.separable_in_memory(image) if known and implementation(impl, image.device, SEPARABLE, image) == "cpu" else None
 
 
 def dense(image: Tensor, kernel: Tensor, *, impl: str = "auto") -> Tensor:

@@ -6,6 +6,7 @@ Must not: know about autograd, or import Numba before an operator runs.
 Read next: ``sweep.py``.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from pellucid.kernels.pages import in_large_pages
 from pellucid.kernels.threads import run_loop
 from pellucid.random.normals import series
 
-__all__ = ["FIELD", "NOISE", "blocks", "fallen", "lit", "poisson_counts", "replaced", "snowed"]
+__all__ = ["FIELD", "NOISE", "add_noise", "blocks", "fallen", "lit", "poisson_counts", "replaced", "snowed"]
 
 _BLOCKS = 256  # of four numbers each: a strip, whose intermediate rows stay in the closest cache
 _PIXELS = 1 << 17  # of passes that only read and write, the fewest worth handing to another thread
@@ -31,9 +32,14 @@ def _fill(out: Tensor, image: Tensor, words: Tensor, mean: Tensor, sigma: Tensor
 
 def _sweep(into: Any, images: Any, *numbers: Tensor, clip: bool = False) -> None:
     """Write noisy images; without images, the field alone."""
+    add_noise(into, images, *_arrays(*numbers), clip=clip)
+
+
+def add_noise(into: Any, images: Any, *numbers: Any, clip: bool) -> None:
+    """Do so for arrays: (samples, count) of results and images; words, mean and sigma."""
     from pellucid.kernels.blend.cpu.sweep import forward
 
-    given = images, *_arrays(*numbers), _series(into.dtype), clip, _BLOCKS, into
+    given = images, *numbers, _series(into.dtype), clip, _BLOCKS, into
     run_loop(forward, len(into) * _strips(into.shape[1]), _STRIPS, *given, room=_room(into.dtype))
 
 
@@ -62,6 +68,7 @@ def _arrays(*tensors: Tensor) -> list[Any]:
     return [tensor.contiguous().numpy() for tensor in tensors]
 
 
+@cache
 def _series(work: Any) -> tuple[Any, ...]:
     return tuple(np.array(numbers, work) for numbers in series(torch.float64 if work == np.float64 else torch.float32))
 

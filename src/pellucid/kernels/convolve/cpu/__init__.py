@@ -6,6 +6,7 @@ Read next: ``sweep.py``.
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from pellucid.kernels.convolve.network import median_network
 from pellucid.kernels.explicit import add_up, register
 from pellucid.kernels.threads import run_loop, scratch
 
-__all__ = ["DENSE", "INTERIOR", "MEDIAN", "SEPARABLE"]
+__all__ = ["DENSE", "INTERIOR", "MEDIAN", "SEPARABLE", "separable_in_memory"]
 
 _PIXELS = 1 << 14  # of a strip: a thread takes one at a time, and each strip's float32 sums are added up in float64
 
@@ -46,9 +47,30 @@ def _along(image: Tensor, vertical: Tensor, horizontal: Tensor) -> tuple[tuple[i
     """For a separable pass: (strips, grain), its arguments besides planes, and what makes a thread's scratch."""
     rows, *split = _strips(image)
     down, across = vertical.contiguous().numpy(), horizontal.contiguous().numpy()
-    length = 3 * image.shape[3] + 4 * across.shape[1]
     given = down, across, image.shape[1], rows, _negligible(down.dtype)
-    return (split[0], split[1]), given, lambda: (np.empty(length, down.dtype),)
+    return (split[0], split[1]), given, lambda: (_scratch(image.shape[3], across),)
+
+
+def _scratch(width: int, across: Any) -> Any:
+    """A thread's memory for one row and its ends, forwards and backwards."""
+    return np.empty(3 * width + 4 * across.shape[1], across.dtype)
+
+
+def separable_in_memory(image: Tensor) -> Callable[[Any, Any, Any], Any]:
+    """Return the separable filter of floats as a function of the memory of pictures like this one, and both kernels' arrays."""
+    from pellucid.kernels.convolve.cpu.sweep import separable
+
+    rows, strips, grain = _strips(image)
+    _, channels, height, width = image.shape
+
+    def call(flat: Any, down: Any, across: Any) -> Any:
+        planes = flat.reshape(-1, height, width)
+        out = np.empty_like(planes)
+        given = planes, down, across, channels, rows, _negligible(down.dtype), out
+        run_loop(separable, strips, grain, *given, room=lambda: (_scratch(width, across), None))
+        return out
+
+    return call
 
 
 def _lines(image: Tensor, *rows: int) -> Any:
