@@ -78,7 +78,7 @@ def _strips(count: int) -> int:
 
 
 def _room(work: Any) -> Any:
-    return lambda: (np.empty(4 * _BLOCKS, np.int32), np.empty(14 * _BLOCKS, work))
+    return lambda: (np.empty(4 * _BLOCKS, np.int32), np.empty(18 * _BLOCKS, work))
 
 
 def _field(out: Tensor, words: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> None:

@@ -7,6 +7,7 @@ Read next: ``sweep.py``.
 
 import numpy as np
 
+from pellucid.kernels.interleaving import together
 from pellucid.kernels.jit import exact
 from pellucid.random.normals import HALF_PI, LOG_2, ROOT_HALF
 
@@ -89,14 +90,20 @@ def _turned(words, sine, cosine, x, square, cos, sin):  # type: ignore[no-untype
         cos[i], sin[i] = (-a if left else a), (-b if low else b)
 
 
+@exact
+def _pair(words, artanh, sine, cosine, rows, first, second):  # type: ignore[no-untyped-def]
+    radius, cos, sin = rows[0], rows[1], rows[2]
+    _radius(words[0], artanh, rows[3], rows[4], rows[5], radius)
+    _turned(words[1], sine, cosine, rows[3], rows[4], cos, sin)
+    for i in range(len(radius)):
+        first[i], second[i] = radius[i] * cos[i], radius[i] * sin[i]
+
+
 @exact.noinline
 def normals(key, block, artanh, sine, cosine, words, rows, out):  # type: ignore[no-untyped-def]
-    """Numbers 4 * block to 4 * (block + n) of the field with this key; words (4, n) int32 and rows (6, n) are scratch."""
+    """Numbers 4 * block to 4 * (block + n) of the field with this key; words (4, n) int32 and rows (10, n) are scratch."""
+    n = rows.shape[1]
     _hash(key, block, words)
-    radius, cos, sin = rows[0], rows[1], rows[2]
-    for pair in range(2):
-        _radius(words[2 * pair], artanh, rows[3], rows[4], rows[5], radius)
-        _turned(words[2 * pair + 1], sine, cosine, rows[3], rows[4], cos, sin)
-        for i in range(len(radius)):
-            out[4 * i + 2 * pair] = radius[i] * cos[i]
-            out[4 * i + 2 * pair + 1] = radius[i] * sin[i]
+    _pair(words[:2], artanh, sine, cosine, rows, rows[6], rows[7])
+    _pair(words[2:], artanh, sine, cosine, rows, rows[8], rows[9])
+    together(rows.reshape(rows.size), 6 * n, n, n, (0, 0, 0, 0), out)

@@ -52,8 +52,8 @@ def _strip(r, count, blocks, keys, series, words, floats):  # type: ignore[no-un
     b, block = r // strips, r % strips * blocks
     first, last = 4 * block, min(4 * (block + blocks), count)
     n, (artanh, sine, cosine) = (last - first + 3) // 4, series
-    noise = floats[6 * n : 10 * n]
-    normals(keys[b % len(keys)], block, artanh, sine, cosine, words[: 4 * n].reshape(4, n), floats[: 6 * n].reshape(6, n), noise)
+    noise = floats[10 * n : 14 * n]
+    normals(keys[b % len(keys)], block, artanh, sine, cosine, words[: 4 * n].reshape(4, n), floats[: 10 * n].reshape(10, n), noise)
     return b, first, last, noise
 
 
@@ -83,7 +83,7 @@ def forward(images, keys, means, sigmas, series, clipped, blocks, out, words, fl
     Args:
         keys, means, sigmas: (b or 1, 2), (b or 1,) and (b or 1,).
         series: coefficients of the inverse hyperbolic tangent, of sine and cosine.
-        words, floats: scratch, 4 and 14 numbers per block.
+        words, floats: scratch, 4 and 18 numbers per block.
     """
     for r in range(start, stop):
         b, first, last, noise = _strip(r, out.shape[1], blocks, keys, series, words, floats)
@@ -99,7 +99,7 @@ def backward(grad, images, keys, means, sigmas, series, clipped, blocks, out, su
     """The same strips' gradients: of the images into ``out`` (may be empty), and sums (strips, 2) for mean and sigma."""
     for r in range(start, stop):
         b, first, last, noise = _strip(r, images.shape[1], blocks, keys, series, words, floats)
-        g = out[b, first:last] if out.size > 0 else floats[10 * blocks : 10 * blocks + last - first]
+        g = out[b, first:last] if out.size > 0 else floats[14 * blocks : 14 * blocks + last - first]
         mean, sigma = means[b % len(means)], sigmas[b % len(sigmas)]
         _masked(images[b, first:last], noise, mean, sigma, clipped, grad[b, first:last], g)
         sums[r, 0], sums[r, 1] = _sums(g, noise)
