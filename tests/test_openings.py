@@ -1,7 +1,9 @@
 """Bytes go only through the passes that change them: the same bytes as passes over all samples give."""
 
+import numpy as np
 import pytest
 import torch
+from scipy import ndimage
 
 import pellucid as P
 from pellucid import Key, Pipeline
@@ -83,6 +85,17 @@ def test_prepared_passes_give_the_bits_of_others(name, batch, floats):
     for _ in range(10):
         made, record = augment(images, return_record=True)
         assert torch.equal(made, augment.apply(images, record))
+
+
+@pytest.mark.parametrize("sigma", [0.2, 0.5, 1.0, 2.0])
+def test_a_blur_of_bytes_leaves_out_no_tap_that_its_numbers_show(sigma):
+    image = (pictures(2) > 128).to(torch.uint8) * 255  # black beside white: there light taps count most
+    found = Pipeline([P.RandomGaussianBlur(23, sigma=(sigma, sigma)), P.Normalize(0.0, 1.0)])(image)
+    wanted = image.double().numpy() / 255.0
+    taps = np.exp(-0.5 * ((np.arange(23) - 11) / sigma) ** 2)
+    for axis in (2, 3):
+        wanted = ndimage.correlate1d(wanted, taps / taps.sum(), axis=axis, mode="mirror")
+    assert np.abs(found.numpy() - wanted).max() < 4 * np.finfo(np.float32).eps
 
 
 def test_samples_whose_last_steps_are_curves_keep_their_places():

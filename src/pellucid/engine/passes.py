@@ -44,11 +44,12 @@ from pellucid.segments import (
 )
 
 __all__ = [
-    "apply_alone", "apply_open", "apply_single", "bend_of", "compute_dtype", "in_units", "look_up", "mixed", "paint",
+    "apply_alone", "apply_open", "apply_single", "bend_of", "compute_dtype", "heavy_taps", "in_units", "look_up", "mixed", "paint",
     "patch_value", "reads_bytes",
 ]  # fmt: skip
 
 _LEVELS = 256  # the number of byte levels: for more pixels, a table of all levels is less work
+_FAINT = 2.0**-30  # of weights whose sum is 1: on fractions of 255, what lighter taps add is too small for float32 to show
 _LARGE = 65536  # bytes of a sample: from here on, stacking whole samples takes less time than `index_copy`
 
 
@@ -267,7 +268,7 @@ def _patched(segment: Patch, image: Tensor, how: _How) -> Tensor:
 
 def _blurred(segment: Convolve, image: Tensor, how: _How) -> Tensor:
     """Blur pictures along both axes; volumes also through the slices, with a kernel of its own or that of the columns."""
-    vertical, horizontal = segment.vertical.to(how.dtype), segment.horizontal.to(how.dtype)
+    vertical, horizontal = (heavy_taps(part, how.scale).to(how.dtype) for part in (segment.vertical, segment.horizontal))
     blur = partial(convolve.separable, impl=how.impl)
     if not how.depth:
         return blur(image, vertical, horizontal)
@@ -281,6 +282,11 @@ def _blurred(segment: Convolve, image: Tensor, how: _How) -> Tensor:
         return blurred.unflatten(3, columns.shape[3:]).transpose(2, 3)
 
     return by_slabs(along, planes, through, into=planes).transpose(2, 3).reshape(image.shape)
+
+
+def heavy_taps(taps: Any, scale: float) -> Any:
+    """Return a kernel without the taps that pictures of bytes do not show; a tensor, whose gradient is kept, or an array."""
+    return taps if scale != 255.0 or (isinstance(taps, Tensor) and needs_grad(taps)) else taps * (abs(taps) >= _FAINT)
 
 
 _APPLY: Mapping[type[Any], Callable[[Any, Tensor, _How], Tensor]] = {

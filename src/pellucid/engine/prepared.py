@@ -20,7 +20,7 @@ from pellucid.engine.execution import apply_image
 from pellucid.engine.lowering import Lowered, Openings, Replayed, paints_rectangles
 from pellucid.engine.lowering.lowered import Taped
 from pellucid.engine.lowering.slopes import following
-from pellucid.engine.passes import apply_alone, bend_of, compute_dtype, look_up, paint
+from pellucid.engine.passes import apply_alone, bend_of, compute_dtype, heavy_taps, look_up, paint
 from pellucid.engine.plan import Group, Plan, Run, Single
 from pellucid.kernels import blend, convolve, curve
 from pellucid.kernels.color import means_of, with_mean
@@ -150,7 +150,7 @@ def _alone(lowered: Lowered, single: Single, image: Tensor, scale: float, impl: 
     bend = bend_of(first) if image.dtype == torch.uint8 and impl != "reference" and dtype in (torch.uint8, torch.float32) else None
     tape = lowered.recorded_single(single.index)
     if tape is not None and dtype == image.dtype and isinstance(first, Convolve | Noise):
-        return Prepared(passing, *_skipping(first, tape, image, impl))
+        return Prepared(passing, *_skipping(first, tape, image, scale, impl))
     call = None if bend is None else curve.tone_of_memory(image, bend, dtype)
     if tape is None or call is None:
         return Prepared(passing)
@@ -160,7 +160,7 @@ def _alone(lowered: Lowered, single: Single, image: Tensor, scale: float, impl: 
 
 
 def _skipping(
-    segment: Convolve | Noise, tape: Taped, image: Tensor, impl: str
+    segment: Convolve | Noise, tape: Taped, image: Tensor, scale: float, impl: str
 ) -> tuple[Callable[[Rows], Any], Callable[[Rows, Any], Rows | None]] | tuple[()]:
     """Prepare a blur or noise of floats as functions of memory; none for numbers that leave a sample as it is, which is skipped."""
     like, numbers_of = tape.pinned(image.dtype)
@@ -176,6 +176,7 @@ def _skipping(
         if isinstance(segment, Noise):
             still = (numbers[1] == 0.0) & (numbers[2] == 0.0)
         else:
+            numbers = [heavy_taps(taps, scale) for taps in numbers]
             still = (numbers[0][:, numbers[0].shape[1] // 2] == 1.0) | (numbers[1][:, numbers[1].shape[1] // 2] == 1.0)
         return None if still.any() else call(flat, *numbers)
 
