@@ -249,3 +249,14 @@ def test_wrong_rows_are_told():
     refused(InvalidArgument, r"N, V, 2", augment, {"image": image[None], "polygons": torch.zeros(1, 4, 2)})
     flags = {"image": image[None], "polygons": torch.zeros(1, 2, 4, 2), "polygons_valid": torch.ones(1, 3, dtype=torch.bool)}
     refused(InvalidArgument, r"\(1, 2\)", augment, flags)
+
+
+@pytest.mark.parametrize("side", ["left", "top", "right", "bottom"])
+def test_an_outline_is_cut_where_the_picture_ends(side):
+    x, y = {"left": (-3.0, 5), "top": (5, -3), "right": (33, 5), "bottom": (5, 33)}[side]  # the middle of a square of 10 x 10
+    square = torch.tensor([[[[x - 5, y - 5], [x + 5, y - 5], [x + 5, y + 5], [x - 5, y + 5]]]], dtype=DOUBLE)
+    given = {"image": torch.zeros(1, 3, 40, 40), "polygons": square + 5}
+    cut = trimmed(P.Pipeline([P.CenterCrop(30)])(given)["polygons"][0])[0]
+    assert polygon_areas(cut[None]).item() == 20
+    assert cut.min().item() >= 0
+    assert cut.max().item() <= 30
