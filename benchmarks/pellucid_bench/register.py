@@ -26,7 +26,7 @@ from torch import Tensor
 
 from pellucid.core.files import whole
 from pellucid.functional import get_perspective_transform, warp
-from pellucid.registration.maps import corner_distance, spline_field
+from pellucid.registration.maps import corner_distance, spline_field, splines
 from pellucid_bench.aligners import GAIN, OURS, methods
 from pellucid_bench.compare import Row
 from pellucid_bench.reach import pictures, sequences
@@ -310,8 +310,9 @@ def _bent_volumes() -> list[Pair]:
     """Smooth noise, and what cubic splines make of it, deformed and brighter; both noisy."""
     whole, random, pairs = _volumes()["smooth noise"], np.random.default_rng(2), []
     at = np.stack(np.meshgrid(*(np.arange(float(side)) for side in whole.shape), indexing="ij"))
+    counts = [splines(side, 16.0, torch.zeros(())).shape[1] for side in whole.shape]  # 6 each for 48 voxels
     for _ in range(3):
-        control = torch.from_numpy(2.0 * random.standard_normal((1, 3, 6, 6, 6)))
+        control = torch.from_numpy(2.0 * random.standard_normal((1, 3, *counts)))
         field = spline_field(control, whole.shape, 16.0)[0]
         fixed = GAIN * map_coordinates(whole, at + field.flip(0).numpy(), order=3, mode="mirror") + _OFFSET
         still, moved = (

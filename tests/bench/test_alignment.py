@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow
 def test_scales_that_shrink_reach_further(monkeypatch):
     kept = dict(list(reach.pictures(160).items())[:4])
-    monkeypatch.setattr(reach, "pictures", lambda *_: kept)
+    monkeypatch.setattr(reach, "pictures", lambda **_: kept)
     monkeypatch.setattr(reach, "DISTANCES", (8.0,))
     names = ["pellucid, s = 0", "pellucid, anneal(8)"]
     rows = reach.measure_reach(only=names)
@@ -42,7 +42,7 @@ def test_known_maps_are_found(few, monkeypatch):
     real = register.methods
     monkeypatch.setattr(register, "methods", lambda model: {register.OURS: real(model)[register.OURS]})
     rows = register.measure_register()
-    assert [len(row["pairs"]) for row in rows] == [3] * 9 + [2, 1] + [1, 1]  # photographs and slices, deformed; volumes
+    assert [len(row["pairs"]) for row in rows] == [3] * 9 + [3, 1, 2] + [1, 1]  # a volume, slices and photographs, deformed; volumes
     assert all(max(row["errors"]) < 0.05 for row in rows[:3] + rows[-2:])
     table = register.register_table(rows)
     assert "2 of" not in table
