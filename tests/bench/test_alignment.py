@@ -42,7 +42,7 @@ def test_known_maps_are_found(few, monkeypatch):
     real = register.methods
     monkeypatch.setattr(register, "methods", lambda model: {register.OURS: real(model)[register.OURS]})
     rows = register.measure_register()
-    assert [len(row["pairs"]) for row in rows] == [3] * 9 + [3, 1, 2] + [1, 1]  # a volume, slices and photographs, deformed; volumes
+    assert [len(row["pairs"]) for row in rows] == [3] * 9 + [3, 1, 2] + [1, 1]  # volume, slices and photographs, bent; volumes
     assert all(max(row["errors"]) < 0.05 for row in rows[:3] + rows[-2:])
     table = register.register_table(rows)
     assert "2 of" not in table

@@ -8,7 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-import pellucid.cli  # noqa: F401 - loads the commands of a checkout, which import it
+import pellucid.cli  # first: it loads the commands of a checkout, which import it
 from pellucid_bench.calls import CallCount
 from pellucid_bench.command import app
 from pellucid_bench.documents import write_documents
@@ -220,7 +220,7 @@ def test_pictures_ask_for_matplotlib_before_anything_is_measured(arguments, monk
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for name in ("compare", "scaling", "write_documents"):
         monkeypatch.setattr(f"pellucid_bench.command.{name}", lambda *_, **__: pytest.fail("measured"))
-    result = run(*arguments)
+    result = CliRunner().invoke(pellucid.cli.app, ["bench", *arguments])  # the whole program words errors
     assert result.exit_code == 2
     assert "matplotlib" in result.output
 
