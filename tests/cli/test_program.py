@@ -102,3 +102,20 @@ def test_our_own_defects_keep_their_traceback(pipeline, monkeypatch):
 
     monkeypatch.setattr(Pipeline, "explain", broken)
     assert isinstance(explain("--pipeline", pipeline).exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("command", ["demo", "gallery"])
+def test_help_keeps_the_names_of_extras(command):
+    """Rich takes brackets for its own marks."""
+    said = CliRunner().invoke(app, [command, "--help"]).output
+    assert "'pellucid[demo]'" in said
+
+
+def test_a_reader_who_has_read_enough_is_no_mistake(pipeline, monkeypatch):
+    def closed(*_arguments, **_options):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("pellucid.pipeline.Pipeline.explain", closed)
+    done = explain("--pipeline", pipeline)
+    assert done.exit_code == 1
+    assert not done.output

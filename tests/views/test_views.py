@@ -462,3 +462,9 @@ def test_rays_come_back_from_mirrors():
         views = [P.Pipeline(steps, cameras=cameras) for steps in ([], [FLIP])]
         found = TTA(views, lambda pictures: {"rays": rays})(torch.zeros(1, 3, 10, 12))["rays"]
         assert torch.allclose(found, rays, atol=1e-6) == close
+
+
+@pytest.mark.parametrize("given", [torch.nn.Identity(), None, 3])
+def test_what_is_no_pipeline_is_named(given):
+    with pytest.raises(P.InvalidType, match="pipeline: expected a Pipeline, or a sequence"):
+        TTA(given, P.Pipeline([]))

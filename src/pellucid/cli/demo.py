@@ -39,9 +39,9 @@ def demo(
     small: Annotated[bool, typer.Option("--small", help="Fewer and smaller pictures: seconds instead of half a minute.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
 ) -> None:
-    """Augment photographs with a mask, boxes and keypoints; write sheet.png and index.html.
+    r"""Augment photographs with a mask, boxes and keypoints; write sheet.png and index.html.
 
-    Needs scikit-image for its photographs: pip install 'pellucid[demo]'.
+    Needs scikit-image for its photographs: pip install 'pellucid\[demo]'.
     """
     from rich.console import Console
 

@@ -60,6 +60,8 @@ class PoliteGroup(TyperGroup):
             return super().invoke(ctx)
         except (InvalidArgument, InvalidType, ImplementationError, MissingExtraError, StoppedRun) as error:
             _complain(str(error))
+        except BrokenPipeError:  # whoever read the output has read enough, as ``head`` does: no mistake, and Click ends quietly
+            raise
         except OSError as error:
             _complain(f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error))
         raise typer.Exit(USER_ERROR)

@@ -78,9 +78,9 @@ def gallery(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the page.")] = Path("gallery"),
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
 ) -> None:
-    """Show every transform: before, three draws, its magnitude swept, its gradient; write index.html.
+    r"""Show every transform: before, three draws, its magnitude swept, its gradient; write index.html.
 
-    Without IMAGE, needs scikit-image for its photograph: pip install 'pellucid[demo]'.
+    Without IMAGE, needs scikit-image for its photograph: pip install 'pellucid\[demo]'.
     """
     from rich.console import Console
     from rich.progress import track

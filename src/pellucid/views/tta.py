@@ -7,7 +7,7 @@ Read next: ``merge.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -168,7 +168,8 @@ class TTA(nn.Module):
     ) -> None:
         super().__init__()
         drawn = isinstance(pipeline, Pipeline)
-        pipelines = [pipeline] * whole_number("views", views, 1, 1 << 16) if isinstance(pipeline, Pipeline) else list(pipeline)
+        given = pipeline if isinstance(pipeline, Iterable) else ()
+        pipelines = [pipeline] * whole_number("views", views, 1, 1 << 16) if isinstance(pipeline, Pipeline) else list(given)
         if not pipelines or not all(isinstance(one, Pipeline) for one in pipelines):
             raise wrong_type("pipeline", expected="a Pipeline, or a sequence of at least one", got=repr(pipeline))
         if not callable(model):
