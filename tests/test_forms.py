@@ -238,3 +238,17 @@ def test_one_graph_for_a_dict_in_a_dict():
     batch = {"image": picture()[None], "target": {"boxes": BOXES[None], "labels": torch.tensor([1])}}
     out = torch.compile(pipeline, backend="eager", fullgraph=True)(batch, key=KEY)
     assert torch.equal(out["target"]["boxes"], pipeline(batch, key=KEY)["target"]["boxes"])
+
+
+@pytest.mark.parametrize(
+    ("batch", "advice"),
+    [
+        ((torch.rand(3, 4, 5), torch.zeros(4, 5, dtype=torch.uint8)), r"\(picture, \{'mask': target\}\)"),
+        ([torch.rand(2, 3, 4, 5), torch.rand(2, 7)], r"\(picture, \{'mask': target\}\)"),
+        ([{"image": torch.rand(3, 4, 5)}], "are joined first"),
+        ([(torch.rand(3, 4, 5), 1)], "are joined first"),
+    ],
+)
+def test_samples_that_are_no_list_of_pictures_are_told_their_form(batch, advice):
+    with pytest.raises((P.InvalidArgument, P.InvalidType), match=advice):
+        P.Pipeline([P.RandomHorizontalFlip()])(batch)

@@ -168,7 +168,7 @@ class TTA(nn.Module):
     ) -> None:
         super().__init__()
         drawn = isinstance(pipeline, Pipeline)
-        given = pipeline if isinstance(pipeline, Iterable) else ()
+        given: Any = pipeline if isinstance(pipeline, Iterable) else ()
         pipelines = [pipeline] * whole_number("views", views, 1, 1 << 16) if isinstance(pipeline, Pipeline) else list(given)
         if not pipelines or not all(isinstance(one, Pipeline) for one in pipelines):
             raise wrong_type("pipeline", expected="a Pipeline, or a sequence of at least one", got=repr(pipeline))

@@ -117,14 +117,22 @@ def read_ragged(batch: object, options: Options, *, record: RaggedRecord | None 
             if record is not None:
                 size_agrees(samples[i], record.plans[i], inverse=inverse)
         except (InvalidArgument, InvalidType) as error:
-            _at(i, error)
+            _at(i, error, _advice(lists[first]) if named.form.bare else "")
     kinds = [id(plan) for plan in record.plans] if record is not None else [None] * count
     return Ragged(parts_of(samples, kinds), tuple(samples), named.untouched, named.form, batched)
 
 
-def _at(i: int, error: InvalidArgument | InvalidType) -> NoReturn:
+def _at(i: int, error: InvalidArgument | InvalidType, advice: str = "") -> NoReturn:
     """Raise the error again, with the sample's number in front."""
-    raise type(error)(f"sample {i}: {error}") from None
+    raise type(error)(f"sample {i}: {error}{advice}") from None
+
+
+def _advice(pictures: Sequence[Any]) -> str:
+    """Say how to pass what looks like samples with targets, and not like a list of pictures."""
+    if isinstance(pictures[0], Mapping | list | tuple):
+        return " Samples with targets are joined first, {'image': [...], 'boxes': [...]}, or by the DataLoader."
+    alike = len({tuple(getattr(one, "shape", ()))[:-2] for one in pictures}) == 1
+    return "" if alike or len(pictures) != 2 else " A picture with its target is (picture, {'mask': target})."
 
 
 def _list(key: str, value: Any, named: Sorted, opens: bool) -> Sequence[Any]:
