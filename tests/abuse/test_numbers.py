@@ -51,6 +51,10 @@ def _array(entry):
     return meaning
 
 
+def _two_rows(value):
+    return (isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(row, list | tuple) for row in value)) or None
+
+
 def _one_number(value):
     """A distribution of one number that is reparameterised."""
     return EITHER if isinstance(value, P.Uniform | P.CenteredUniform | P.LogUniform | P.Normal | P.Constant) else None
@@ -77,8 +81,12 @@ KINDS = {
     "Bernoulli.estimator": choice("exact", "arm", "reinforce", "relaxed", "straight_through"),
     "Smooth.of": _one_number,
     "Smooth.knots": number(2, 64, whole=True),
-    "Categorical.values": sequence(number(), 2),
-    "Categorical.weights": first(nothing, lambda value: WEIGHTS(value) and (EITHER if _any(value) else None)),
+    "Categorical.values": first(sequence(number(), 2), lambda value: _two_rows(value) and _array(number())(value)),
+    "Categorical.weights": first(
+        nothing,
+        lambda value: WEIGHTS(value) and (EITHER if _any(value) else None),
+        lambda value: EITHER if callable(value) and not isinstance(value, type) else None,  # it predicts all of them
+    ),
     "Categorical.estimator": choice("exact", "arm", "reinforce", "relaxed", "straight_through"),
     "Categorical.temperature": first(nothing, number(ABOVE_ZERO)),
     "Beta.alpha": number(0.05, 16),
