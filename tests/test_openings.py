@@ -78,10 +78,10 @@ def test_the_result_is_that_of_all_passes_over_all_samples(name, monkeypatch):
 
 @pytest.mark.parametrize("batch", [1, 2, 12])
 @pytest.mark.parametrize("name", ["rare", "painted", "gray"])
-@pytest.mark.parametrize("floats", [False, True])
-def test_prepared_passes_give_the_bits_of_others(name, batch, floats):
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64])
+def test_prepared_passes_give_the_bits_of_others(name, batch, dtype):
     augment, images = Pipeline(CASES[name], seed=2), pictures(batch)
-    images = images / 255.0 if floats else images
+    images = images if dtype == torch.uint8 else images.to(dtype) / 255.0
     for _ in range(10):
         made, record = augment(images, return_record=True)
         assert torch.equal(made, augment.apply(images, record))

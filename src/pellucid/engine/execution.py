@@ -260,7 +260,7 @@ def _apply_group(
         image, resample = _pass_of(group, lowered, image, scale)
         return _passed(group, image, resample.returning(dtype), impl)
     assert isinstance(image, Tensor)
-    segment = lowered.single(group.index)
+    segment = lowered.single(group.index, image.dtype)
     painted = _painted(segment, lowered, image, dtype, impl, owned=owned) if isinstance(segment, Patch) else None
     if painted is not None:
         return painted

@@ -132,7 +132,7 @@ def _one(lowered: Lowered, group: Group, image: Tensor, scale: float, impl: str,
 def _alone(lowered: Lowered, single: Single, image: Tensor, scale: float, impl: str, dtype: torch.dtype) -> Prepared | None:
     """Prepare a pass of one segment; None for layers, cells and mixtures."""
     spec, paints = lowered.plan.segments[single.index], False
-    played = lowered.replayed(single.index)
+    played = lowered.replayed(single.index, image.dtype)
     assert isinstance(lowered.params, Replayed)
     first = played(lowered.params)
     if isinstance(first, Layers | Cells | Mixture) or needs_grad(image) or lowered.plan.volumes:
@@ -148,7 +148,7 @@ def _alone(lowered: Lowered, single: Single, image: Tensor, scale: float, impl: 
         return apply_alone(segment, image, scale, impl, dtype) if found is None else found
 
     bend = bend_of(first) if image.dtype == torch.uint8 and impl != "reference" and dtype in (torch.uint8, torch.float32) else None
-    tape = lowered.recorded_single(single.index)
+    tape = lowered.recorded_single(single.index, image.dtype)
     if tape is not None and dtype == image.dtype and isinstance(first, Convolve | Noise):
         return Prepared(passing, *_skipping(first, tape, image, scale, impl))
     call = None if bend is None else curve.tone_of_memory(image, bend, dtype)

@@ -105,7 +105,7 @@ class Lowered:
         self.cutouts: dict[int, Cutout] = {}
         self.blocks: dict[Space, Block] | None = None
         self._segments = Segments(plan, params, device)
-        self._singles: dict[int, Segment] = {}
+        self._singles: dict[tuple[int, bool], Segment] = {}
         self._geometry: dict[tuple[tuple[int, ...], torch.dtype | None], Geometry] = {}
         self.taped = _may_be_taped(plan, params, device) if taped is None else taped
 
@@ -130,28 +130,32 @@ class Lowered:
         """Return a step's segment."""
         return self._segments(index)
 
-    def single(self, index: int) -> Segment:
-        """Return the segment of a step that is a pass of its own, from its tape if it has one."""
-        if index not in self._singles:
-            taped = self._plain(index) and self.taped and isinstance(self.params, Replayed) and not self._parts
-            self._singles[index] = self.of_all(Segments.__call__, index) if taped else self._segments(index)
-        return self._singles[index]
+    def single(self, index: int, dtype: torch.dtype) -> Segment:
+        """Return the segment of a step that is a pass of its own over pictures of this dtype, from its tape if it has one."""
+        plain = self._plain(index, dtype)
+        if (index, plain) not in self._singles:
+            taped = plain and self.taped and isinstance(self.params, Replayed) and not self._parts
+            self._singles[index, plain] = self.of_all(Segments.__call__, index) if taped else self._segments(index)
+        return self._singles[index, plain]
 
-    def _plain(self, index: int) -> bool:
-        """Return whether a segment is a few numbers; others hold functions, chains, or large kernels."""
+    def _plain(self, index: int, dtype: torch.dtype) -> bool:
+        """Return whether a segment is a few numbers; others hold functions, chains, or large kernels. Not for float64: a tape may
+        change the last bit of an exponential, which pictures of float64 show.
+        """
         spec = self.plan.segments[index]
-        return isinstance(spec, BlendSpec | CurveSpec) or (isinstance(spec, ConvolveSpec) and spec.how == "separable")
+        few = isinstance(spec, BlendSpec | CurveSpec) or (isinstance(spec, ConvolveSpec) and spec.how == "separable")
+        return few and dtype != torch.float64
 
-    def replayed(self, index: int) -> Callable[[Replayed], Segment]:
+    def replayed(self, index: int, dtype: torch.dtype) -> Callable[[Replayed], Segment]:
         """Return a function from any draw for pictures of this size to the segment of `single`."""
-        tape = self.recorded_single(index)
+        tape = self.recorded_single(index, dtype)
         if tape is None:
-            return lambda drawn: Lowered(self.plan, drawn, self.device).single(index)
+            return lambda drawn: Lowered(self.plan, drawn, self.device).single(index, dtype)
         return lambda drawn: tape.recording.play(drawn.rows)
 
-    def recorded_single(self, index: int) -> Taped | None:
+    def recorded_single(self, index: int, dtype: torch.dtype) -> Taped | None:
         """Return the tape of the segment of `single`; None if there is none."""
-        return self._tape(Segments.__call__, (index,)) if self._plain(index) else None
+        return self._tape(Segments.__call__, (index,)) if self._plain(index, dtype) else None
 
     def opened_by_choices(self, index: int) -> Float[Tensor, "b"] | None:
         """Return the gate that the choices above a step give it; None if no choice can close it."""
