@@ -98,6 +98,14 @@ def test_a_blur_of_bytes_leaves_out_no_tap_that_its_numbers_show(sigma):
     assert np.abs(found.numpy() - wanted).max() < 4 * np.finfo(np.float32).eps
 
 
+def test_samples_are_picked_on_the_cpu_whatever_the_default_device_is():
+    augment, again = (Pipeline(CASES["painted"], seed=2) for _ in range(2))
+    wanted = [augment(pictures(3), key=Key(1, step)) for step in range(6)]
+    images = pictures(3)
+    with torch.device("meta"):
+        assert all(torch.equal(again(images, key=Key(1, step)), one) for step, one in enumerate(wanted))
+
+
 def test_samples_whose_last_steps_are_curves_keep_their_places():
     first = torch.tensor([1.0, 0, 1, 0, 0, 1], dtype=torch.float64)  # some end on the first curve, the others on the second
     augment = Pipeline([P.RandomPosterize(3, p=0.5), P.RandomSolarize(p=0.5)], seed=1)

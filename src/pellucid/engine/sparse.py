@@ -39,7 +39,7 @@ def apply_sparsely(
     lies = [(image, row) for row in range(len(image))]  # in which tensor each sample lies, and where
     for group, rows, first, last in openings:
         places = [lies[row] for row in rows]
-        part, some = _gathered(places), lowered if len(rows) == len(lies) else lowered.of(torch.tensor(rows))
+        part, some = _gathered(places), lowered if len(rows) == len(lies) else lowered.of(torch.tensor(rows, device="cpu"))
         owned = not first and is_new(part, image)
         made = apply(group, some, part, 255.0, impl, dtype if last else computed, owned=owned)
         if not _put_back(places, part, made, image):
@@ -48,9 +48,10 @@ def apply_sparsely(
     resting = [row for row, (held, _) in enumerate(lies) if held is image]
     if resting:
         still = _gathered([lies[row] for row in resting])
-        still = (
-            (copy_of(still) if len(resting) == len(lies) else still) if dtype == image.dtype else as_bytes(in_units(still), dtype)
-        )
+        if dtype != image.dtype:
+            still = as_bytes(in_units(still), dtype)
+        elif len(resting) == len(lies):
+            still = copy_of(still)
         for place, row in enumerate(resting):
             lies[row] = still, place
     return _gathered(lies)
