@@ -40,6 +40,7 @@ CASES = {
     "mixture": [P.RandomHorizontalFlip(), P.Mixture([ONE_OF, P.RandomEqualize(p=0.5)])],
     "mixture of bytes": [P.Mixture([[ONE_OF, ONE_OF]]), P.RandomEqualize(p=0.5)],
     "normalised": [ONE_OF, P.Normalize((0.5,) * 3, (0.2,) * 3)],
+    "clips though closed": [P.RandomBrightness((2.0, 2.0), clip="none"), P.MultiplicativeNoise(p=0.5), P.Normalize(0.5, 0.2)],
     "painted": [P.RandomErasing(p=0.5), P.RandomGaussianBlur(p=0.4), P.RandomErasing(p=0.5), P.RandomGaussianNoise(p=0.4)],
     "gray": [
         P.RandomResizedCrop(24),

@@ -21,7 +21,8 @@ from pellucid.core.tape import Rows, cached_recording
 from pellucid.engine.lowering.lowered import Lowered
 from pellucid.engine.lowering.segments_of import Segments
 from pellucid.engine.plan import Group, Plan, Run, Single, Space
-from pellucid.segments import BlendSpec, CallSpec, CodecSpec, ConvolveSpec, CurveSpec, LayerSpec
+from pellucid.segments import CallSpec, CodecSpec, ConvolveSpec, CurveSpec, LayerSpec
+from pellucid.transforms.holes import CoarseDropout, GridDropout, RandomErasing
 from pellucid.types import Size
 
 __all__ = ["Opening", "Openings", "copies", "gate_of", "keeps_levels", "may_close", "paints_rectangles"]
@@ -128,8 +129,7 @@ def _never_clips(plan: Plan, group: Group) -> bool:
 
 def paints_rectangles(plan: Plan, group: Group) -> bool:
     """Return whether a pass paints rectangles over pictures."""
-    spec = plan.segments[group.index] if isinstance(group, Single) else None
-    return isinstance(spec, BlendSpec) and not spec.noise
+    return isinstance(group, Single) and isinstance(plan.steps[group.index].transform, RandomErasing | CoarseDropout | GridDropout)
 
 
 def may_close(lowered: Lowered, groups: Sequence[Group]) -> bool:
